@@ -1,0 +1,164 @@
+//! What a document means: the compiled loop.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::reference::Field;
+use super::schema::Schema;
+use super::template::Template;
+use crate::diagnostic::Source;
+use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, OnUncertain};
+use crate::language::{Project, ReactProperties};
+
+/// A compiled loop: immutable, shared by all its runs.
+#[derive(Debug)]
+pub struct Program {
+    /// The loop's name, else its file's stem.
+    pub name: String,
+    /// What the loop is for.
+    pub description: Option<String>,
+    /// The author's properties, as they stand.
+    pub properties: ReactProperties,
+    /// The objective, compiled.
+    pub objective: Template,
+    /// The author's system prompt, compiled.
+    pub system_prompt: Option<Template>,
+    /// What input the loop takes.
+    pub input: Option<Schema>,
+    /// The input that the document itself brings (an agent request's).
+    pub default_input: Option<serde_json::Map<String, Value>>,
+    /// What the answer must match.
+    pub answer: Option<Schema>,
+    /// Every tool that the model may call: the declared ones in their order, then the built-ins.
+    pub tools: Vec<Tool>,
+    /// The settings of the folder.
+    pub project: Arc<Project>,
+    /// The texts that gave the program its meaning: the document first, then the files of the
+    /// actions that it uses. A run's journal keeps them.
+    pub sources: Vec<Source>,
+}
+
+impl Program {
+    /// The tool of this exact name.
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// A tool that the model may call.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name that the model calls it by.
+    pub name: String,
+    /// What the model is told about it.
+    pub description: String,
+    /// What its input must match; the source of the prompt's schema too.
+    pub parameters: Schema,
+    /// What a call does.
+    pub kind: ToolKind,
+    /// Whether a human must approve each call.
+    pub requires_approval: bool,
+    /// How many times a run may call it.
+    pub max_calls: Option<u32>,
+    /// The deadline of a call in milliseconds.
+    pub timeout_ms: u64,
+    /// Whether calling it again with the same input is expected.
+    pub polling: bool,
+    /// Whether a call may be made again without harm.
+    pub idempotent: bool,
+    /// What to do with a call of unknown outcome.
+    pub on_uncertain: OnUncertain,
+}
+
+/// What a call does.
+#[derive(Debug)]
+pub enum ToolKind {
+    /// One of the engine's own.
+    Builtin(Builtin),
+    /// A request to an HTTP server.
+    Http(HttpTool),
+    /// A question to a model.
+    Llm(LlmTool),
+    /// A query to a database.
+    Db(DbTool),
+    /// A program on this machine.
+    Command(CommandTool),
+    /// A function of the embedder's, registered by name.
+    Embedded,
+}
+
+/// An `http` action, compiled.
+#[derive(Debug)]
+pub struct HttpTool {
+    /// As written.
+    pub action: HttpAction,
+    /// The address; its values are URL-encoded.
+    pub url: Template,
+    /// The headers by name.
+    pub headers: Vec<(String, Field)>,
+    /// The query parameters by name.
+    pub query: Vec<(String, Field)>,
+    /// The body, when one is written.
+    pub body: Option<Body>,
+    /// The input's names that the address, the headers and the query use already.
+    pub used: Vec<String>,
+}
+
+/// A written request body.
+#[derive(Debug)]
+pub enum Body {
+    /// JSON whose strings are templates or `@paths`.
+    Json(Field),
+    /// One template for the whole text; inside JSON its values are escaped as JSON strings.
+    Text(Template),
+}
+
+/// An `llm` action, compiled.
+#[derive(Debug)]
+pub struct LlmTool {
+    /// As written.
+    pub action: LlmAction,
+    /// The question.
+    pub template: Template,
+}
+
+/// A `db` action, compiled.
+#[derive(Debug)]
+pub struct DbTool {
+    /// As written.
+    pub action: DbAction,
+    /// The parameters in order.
+    pub params: Vec<Field>,
+}
+
+/// A `command` action, compiled.
+#[derive(Debug)]
+pub struct CommandTool {
+    /// As written.
+    pub action: CommandAction,
+    /// The arguments.
+    pub args: Vec<Template>,
+    /// What it reads.
+    pub stdin: Option<Template>,
+    /// Its environment, whole.
+    pub env: BTreeMap<String, Template>,
+}
+
+/// The engine's own tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Builtin {
+    /// Ends the run.
+    Complete,
+    /// Pauses for a human.
+    PauseForHuman,
+    /// Keeps a value.
+    StoreMemory,
+    /// Gives a kept value.
+    RetrieveMemory,
+    /// Tells how far the work is.
+    LogProgress,
+    /// Hyphen's old way to call a workflow.
+    RunWorkflow,
+}

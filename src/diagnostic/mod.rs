@@ -1,0 +1,107 @@
+//! GROUND: what a fault is. One shape for the faults of authors and those of a run: a code, what
+//! happened, where, and what to do about it. Every room may import this one; it imports none.
+
+mod nearest;
+mod source;
+
+use serde::Serialize;
+
+pub use nearest::nearest;
+pub use source::{Place, Source};
+
+/// How grave a fault is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The document can't be run.
+    Error,
+    /// It can, but is likely not what was meant.
+    Warning,
+}
+
+/// A fault in what an author wrote, with its place and a way to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// The rule's code, like `L012`; stable once released.
+    pub code: &'static str,
+    /// How grave it is.
+    pub severity: Severity,
+    /// What is wrong, in one sentence without a final stop.
+    pub message: String,
+    /// The JSON pointer of the faulty value; empty for the document itself.
+    pub path: String,
+    /// Where it stands in the text.
+    #[serde(flatten)]
+    pub place: Place,
+    /// How to mend it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// A replacement of the text at the place.
+    pub suggestion: Option<Suggestion>,
+    /// Other places that have to do with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<Related>,
+}
+
+/// A replacement of a part of the text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Suggestion {
+    /// The new text.
+    pub replacement: String,
+    /// Where the old one begins, in bytes of the file.
+    pub start: usize,
+    /// Where it ends, in bytes of the file.
+    pub end: usize,
+}
+
+/// Another place that has to do with a fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Related {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// What is there.
+    pub message: String,
+}
+
+impl Diagnostic {
+    /// An error at a place.
+    pub fn error(code: &'static str, message: impl Into<String>, path: impl Into<String>, place: Place) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            path: path.into(),
+            place,
+            help: None,
+            suggestion: None,
+            related: Vec::new(),
+        }
+    }
+
+    /// A warning at a place.
+    pub fn warning(code: &'static str, message: impl Into<String>, path: impl Into<String>, place: Place) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message, path, place) }
+    }
+
+    /// The same with a way to mend it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same with a replacement for the text at its place.
+    #[must_use]
+    pub fn suggest(mut self, replacement: impl Into<String>) -> Self {
+        self.suggestion =
+            Some(Suggestion { replacement: replacement.into(), start: self.place.start, end: self.place.end });
+        self
+    }
+
+    /// Whether it keeps the document from running.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}

@@ -1,0 +1,74 @@
+//! A text with a name, and places in it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// A text that an author wrote, with the name that it is shown by.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The file's name as the user gave it; `-` for standard input.
+    pub name: Arc<str>,
+    /// Its text.
+    pub text: Arc<str>,
+    /// The byte at which each line begins.
+    lines: Arc<[usize]>,
+}
+
+/// A place in a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The file's name.
+    pub file: Arc<str>,
+    /// The first line, from 1.
+    pub line: u32,
+    /// The first column, from 1, in Unicode scalar values.
+    pub column: u32,
+    /// The line of the end.
+    pub end_line: u32,
+    /// The column after the last character.
+    pub end_column: u32,
+    /// The first byte.
+    #[serde(skip)]
+    pub start: usize,
+    /// The byte after the last one.
+    #[serde(skip)]
+    pub end: usize,
+}
+
+impl Source {
+    /// A text with its name.
+    pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let lines = std::iter::once(0)
+            .chain(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1))
+            .collect();
+        Self { name: name.into(), text, lines }
+    }
+
+    /// The place of the bytes from `start` to `end`; both are brought into the text's bounds.
+    pub fn place(&self, start: usize, end: usize) -> Place {
+        let end = end.min(self.text.len());
+        let start = start.min(end);
+        let (line, column) = self.line_and_column(start);
+        let (end_line, end_column) = self.line_and_column(end);
+        Place { file: Arc::clone(&self.name), line, column, end_line, end_column, start, end }
+    }
+
+    /// The place of the whole text's beginning, for faults that stand nowhere else.
+    pub fn whole(&self) -> Place {
+        self.place(0, 0)
+    }
+
+    fn line_and_column(&self, byte: usize) -> (u32, u32) {
+        let line = self.lines.partition_point(|begin| *begin <= byte).saturating_sub(1);
+        let begin = self.lines.get(line).copied().unwrap_or(0);
+        let column = self.text.get(begin..byte).map_or(0, |text| text.chars().count());
+        (count(line), count(column))
+    }
+}
+
+/// From 0 to from 1, in the width of a diagnostic; a text of more lines stays at the last.
+fn count(from_zero: usize) -> u32 {
+    u32::try_from(from_zero).unwrap_or(u32::MAX).saturating_add(1)
+}

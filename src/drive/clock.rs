@@ -1,0 +1,26 @@
+//! The clocks, in one place.
+#![expect(clippy::disallowed_methods, reason = "this is the one place that reads the clocks")]
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970 by the machine's clock; 0 for a clock before it.
+pub fn wall_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The monotonic clock.
+pub fn instant() -> Instant {
+    Instant::now()
+}
+
+/// Milliseconds since `since`, monotonic.
+pub fn elapsed_ms(since: Instant) -> u64 {
+    u64::try_from(instant().saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A moment in RFC 3339, UTC, to the millisecond.
+pub fn rfc3339(wall_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(wall_ms).map_or_else(|_| wall_ms.to_string(), |at| format!("{at:.3}"))
+}

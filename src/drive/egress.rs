@@ -1,0 +1,1 @@
+//! The egress guard: which addresses tools may reach.

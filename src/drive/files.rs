@@ -1,0 +1,1 @@
+//! Which files belong to a document: the project file, and the actions beside it.

@@ -1,0 +1,16 @@
+//! Effects: what the driver is asked to do. An effect names what to send; it never carries the
+//! history.
+
+use super::event::CallId;
+
+/// What the driver is asked to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Ask the model with the conversation as it is.
+    CallModel,
+    /// Make this call; its tool and input are in the state.
+    CallTool(CallId),
+}
+
+/// What a step asks for. Nothing: the run waits for a human, or has ended; its phase says which.
+pub type Effects = Vec<Effect>;

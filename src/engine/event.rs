@@ -1,0 +1,265 @@
+//! Events: everything that comes from outside. A run's journal is a list of them, and its state is
+//! their fold.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::language::project::Price;
+
+/// Something that came from outside, with its moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When it came.
+    pub at: Moment,
+    /// What came.
+    pub what: What,
+}
+
+/// A moment of a run, by two clocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Moment {
+    /// Milliseconds since 1970 by the machine's clock: for people, never for deadlines.
+    pub wall_ms: i64,
+    /// Milliseconds that the run has been active: monotonic, and still while it waits for a human.
+    pub active_ms: u64,
+}
+
+/// What came from outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// The run began.
+    Started(Box<Started>),
+    /// The model said something.
+    ModelReplied(Reply),
+    /// The model could not be asked, with all retries and fallbacks spent.
+    ModelFailed(ModelFault),
+    /// A tool call ended.
+    ToolReturned(ToolReturned),
+    /// The run's active time is over.
+    DeadlinePassed,
+    /// A human decided about a pause.
+    Human(Decided),
+    /// A driver took up a run that was cut off or interrupted.
+    Resumed,
+    /// The driver stopped between two steps; the run can be resumed.
+    Interrupted,
+    /// The run was ended by hand.
+    Cancelled(Cancelled),
+}
+
+/// How a run began: all that it will ever need from its surroundings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The run's id.
+    pub run_id: String,
+    /// The session whose memory it shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The loop's name.
+    pub loop_name: String,
+    /// The run's input.
+    pub input: Value,
+    /// The objective, rendered.
+    pub objective: String,
+    /// The system prompt, rendered: the conversation's first message.
+    pub system: String,
+    /// The model and what is known of it.
+    pub model: ModelFacts,
+    /// What the session remembered when the run began.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub memory: BTreeMap<String, Value>,
+    /// The active time that the run may take, in milliseconds, when it is not the document's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The texts that gave the program its meaning, by file name; the document first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<Document>,
+}
+
+/// A text that gave the program its meaning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// The file's name as it was opened.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What is known of the model of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelFacts {
+    /// Its name in the project, or the provider's own id.
+    pub name: String,
+    /// Its window in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    /// What a million tokens cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// What the model said.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Its text.
+    pub text: String,
+    /// Why it stopped.
+    #[serde(default, skip_serializing_if = "Finish::is_stop")]
+    pub finish: Finish,
+    /// The tokens that the provider counted; without them the engine estimates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Tokens>,
+    /// The time of the call in milliseconds, with its retries.
+    pub duration_ms: u64,
+    /// How many attempts failed before this one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// The fallback that answered, when it was not the run's own model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It had said all.
+    #[default]
+    Stop,
+    /// `max_tokens` cut it off.
+    Length,
+    /// The provider kept it back.
+    Filtered,
+}
+
+impl Finish {
+    fn is_stop(&self) -> bool {
+        *self == Self::Stop
+    }
+}
+
+/// Tokens that a provider counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Those that the model read.
+    pub input: u64,
+    /// Those that it wrote.
+    pub output: u64,
+}
+
+/// Why the model could not be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFault {
+    /// The kind of fault.
+    pub code: ModelFaultCode,
+    /// What happened, in a sentence without secrets.
+    pub message: String,
+    /// Whether the same run may succeed later as it is.
+    pub retryable: bool,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// The time spent in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// The kind of a model's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFaultCode {
+    /// No connection, or the server failed.
+    ModelUnreachable,
+    /// The server said no: a wrong key, an unknown model, a bad request.
+    ModelRefused,
+    /// The request is longer than the model's window.
+    ContextExceeded,
+    /// The server's answer is not of its protocol.
+    ModelProtocol,
+    /// A script has no more replies.
+    ScriptExhausted,
+}
+
+/// How a tool call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolReturned {
+    /// Which call.
+    pub call: CallId,
+    /// What came of it.
+    pub result: ToolResult,
+    /// The time of the call in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CallId {
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// The place in the turn, from 0.
+    pub index: u32,
+}
+
+/// What came of a tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolResult {
+    /// What the tool gave.
+    Ok(Value),
+    /// Why it failed.
+    Failed(ToolFault),
+}
+
+/// Why a tool call failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolFault {
+    /// What the model reads: the class of the failure, like `timed out after 30 s` or `http 503`.
+    pub class: String,
+    /// What the operator reads, beside the class.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+/// What a human decided about a pause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The pause that is meant, from 1; `None` is the one that the run is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<u32>,
+    /// Which of several waiting calls; `None` is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The decision.
+    pub decision: Decision,
+}
+
+/// A human's decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// An answer to a question, or guidance for a stuck run.
+    Answer(String),
+    /// The waiting call may be made.
+    Approve,
+    /// The waiting call may not be made.
+    Deny(Option<String>),
+    /// The waiting call may be made with this input.
+    Edit(Value),
+    /// The call of unknown outcome did happen, and gave this.
+    Happened(Value),
+    /// The call of unknown outcome is to be made again.
+    Retry,
+}
+
+/// How a run was ended by hand.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancelled {
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,12 @@
+//! THE LOOP, pure: `state + event -> state + effects`. No clock, no chance, no network, no disk;
+//! the same events give the same state, byte for byte, always.
+
+pub mod conversation;
+pub mod dialect;
+pub mod effect;
+pub mod event;
+pub mod notice;
+pub mod outcome;
+pub mod state;
+pub mod step;
+pub mod stuck;

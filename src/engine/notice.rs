@@ -1,0 +1,132 @@
+//! Notices: what a listener is told while a run goes on. They are told from the state after a step;
+//! the state knows nothing of them, but for what only the driver sees (deltas, retries).
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::event::{CallId, Tokens};
+use super::outcome::{Status, Termination};
+
+/// What a listener is told. Values are as the run has them: who shows them redacts and escapes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Notice {
+    /// The run began.
+    RunStarted {
+        /// The run's id.
+        run_id: String,
+        /// The loop's name.
+        loop_name: String,
+        /// The model.
+        model: String,
+        /// The objective, rendered.
+        objective: String,
+        /// How many iterations it may have.
+        max_iterations: u32,
+    },
+    /// A driver took the run up again.
+    RunResumed {
+        /// The run's id.
+        run_id: String,
+        /// The loop's name.
+        loop_name: String,
+        /// The iterations before.
+        iterations: u32,
+    },
+    /// The model is asked.
+    ModelAsked {
+        /// The iteration, from 1.
+        iteration: u32,
+    },
+    /// A piece of the model's reply.
+    ModelDelta {
+        /// The iteration, from 1.
+        iteration: u32,
+        /// The piece.
+        text: String,
+    },
+    /// A model call failed and is made again.
+    ModelRetried {
+        /// The iteration, from 1.
+        iteration: u32,
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// Why, in a sentence.
+        reason: String,
+        /// The wait in milliseconds.
+        delay_ms: u64,
+    },
+    /// The model replied.
+    ModelReplied {
+        /// The iteration, from 1.
+        iteration: u32,
+        /// The thought, as far as it was read.
+        thought: String,
+        /// The tokens.
+        usage: Option<Tokens>,
+        /// The time in milliseconds.
+        duration_ms: u64,
+    },
+    /// A tool is called.
+    ToolCalled {
+        /// Which call.
+        call: CallId,
+        /// The tool.
+        action: String,
+        /// Its input.
+        action_input: Value,
+    },
+    /// An observation was made: by a tool, or by the engine about a call that was not allowed.
+    Observed {
+        /// The iteration, from 1.
+        iteration: u32,
+        /// The tool; none for an unreadable reply.
+        action: Option<String>,
+        /// Its input.
+        action_input: Value,
+        /// The observation.
+        observation: Value,
+        /// Whether the call did what was asked.
+        success: bool,
+        /// The time in milliseconds.
+        duration_ms: u64,
+    },
+    /// The agent told how far it is.
+    Progress {
+        /// The iteration, from 1.
+        iteration: u32,
+        /// What it told.
+        message: String,
+        /// The milestone.
+        milestone: Option<String>,
+        /// How much is done, 0 to 100.
+        percent: Option<f64>,
+    },
+    /// The run waits for a human.
+    Paused {
+        /// The pause's number, from 1.
+        pause: u32,
+        /// Human, stuck, approval or uncertain.
+        kind: Termination,
+        /// The question.
+        question: String,
+    },
+    /// The run ended, or was stopped.
+    RunEnded {
+        /// The status.
+        status: Status,
+        /// Why.
+        termination: Termination,
+    },
+}
+
+/// Is told what happens, as it happens.
+pub trait Listener: Send + Sync {
+    /// Something happened. Called between two steps: return soon.
+    fn on(&self, notice: Notice);
+
+    /// Whether it wants the model's reply in pieces; then the model is asked to stream.
+    fn wants_deltas(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,141 @@
+//! How a run ends or stops: the words of the termination table.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::event::CallId;
+use super::stuck::Stuck;
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Under way, or cut off.
+    Running,
+    /// Waits for a human.
+    Paused,
+    /// Ended with an answer.
+    Completed,
+    /// Ended without one.
+    Failed,
+    /// Stopped by hand or by a signal.
+    Cancelled,
+}
+
+/// Why a run ended or stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Termination {
+    /// `__complete__`, or the dialect's answer.
+    Complete,
+    /// A limit was reached and the last call answered.
+    ForcedAnswer,
+    /// The iterations are spent.
+    MaxIterations,
+    /// The active time is spent.
+    Timeout,
+    /// The model's window is full.
+    Context,
+    /// The budget is spent.
+    Budget,
+    /// The agent went in circles.
+    Stuck,
+    /// The model can't be reached, or refuses.
+    ModelError,
+    /// The model can't be read.
+    InvalidReplies,
+    /// It asked for a human.
+    Human,
+    /// A tool wants approval.
+    Approval,
+    /// A call's outcome is not known after a crash.
+    Uncertain,
+    /// Stopped by hand or by a signal.
+    Cancelled,
+}
+
+/// A limit of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// `max_iterations`.
+    MaxIterations,
+    /// `timeout_ms`.
+    Timeout,
+    /// The model's window.
+    Context,
+    /// `budget`.
+    Budget,
+}
+
+impl From<Limit> for Termination {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::MaxIterations => Self::MaxIterations,
+            Limit::Timeout => Self::Timeout,
+            Limit::Context => Self::Context,
+            Limit::Budget => Self::Budget,
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// Completed, failed or cancelled.
+    pub status: Status,
+    /// Why.
+    pub termination: Termination,
+    /// The answer.
+    pub answer: Option<Answer>,
+    /// The limit that a forced answer came of.
+    pub limit: Option<Limit>,
+    /// The pattern that the agent was stuck in.
+    pub stuck: Option<Stuck>,
+    /// The error of a failed or cancelled run.
+    pub error: Option<RunError>,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// What `__complete__` said.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// The answer.
+    pub answer: Value,
+    /// How sure the model is, 0 to 1.
+    pub confidence: serde_json::Number,
+    /// A summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+/// Why a run failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunError {
+    /// A stable word: a termination, or the kind of a model's fault.
+    pub code: String,
+    /// What happened, in a sentence.
+    pub message: String,
+    /// Whether the same step may succeed when tried again as it is.
+    pub retryable: bool,
+}
+
+/// What a paused run waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pause {
+    /// Its number in the run, from 1.
+    pub number: u32,
+    /// Human, stuck, approval or uncertain.
+    pub kind: Termination,
+    /// The model's question, or ours.
+    pub question: String,
+    /// What the model said around it.
+    pub context: Option<String>,
+    /// The answers that the model offers.
+    pub options: Vec<String>,
+    /// The calls that wait.
+    pub calls: Vec<CallId>,
+    /// The pattern that the agent is stuck in.
+    pub stuck: Option<Stuck>,
+}

@@ -1,0 +1,223 @@
+//! The state of a run: the fold of its events.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::conversation::Conversation;
+use super::event::{CallId, ModelFacts, Tokens, ToolFault, ToolResult};
+use super::outcome::{Ending, Limit, Pause, Status};
+
+/// A run's state.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    /// Where the run is.
+    pub phase: Phase,
+    /// What it began with.
+    pub begun: Begun,
+    /// What the model reads.
+    pub conversation: Conversation,
+    /// What happened, one entry a call or unreadable reply.
+    pub entries: Vec<Entry>,
+    /// What the agent keeps.
+    pub memory: BTreeMap<String, Value>,
+    /// What was counted.
+    pub tally: Tally,
+    /// What the detection of circles and of unreadable models looks at.
+    pub watch: Watch,
+    /// The last moment that an event told of.
+    pub now: super::event::Moment,
+    /// Whether a driver stopped between two steps, so that the run can be resumed.
+    pub interrupted: bool,
+}
+
+/// What a run began with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Begun {
+    /// The run's id.
+    pub run_id: String,
+    /// The session whose memory it shares.
+    pub session: Option<String>,
+    /// The loop's name.
+    pub loop_name: String,
+    /// The objective, rendered.
+    pub objective: String,
+    /// The run's input.
+    pub input: Value,
+    /// The model.
+    pub model: ModelFacts,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The active time that it may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Where a run is. Each phase holds its own data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Phase {
+    /// No event yet.
+    #[default]
+    New,
+    /// The model is asked; `forced` when it must answer because a limit was reached.
+    Thinking {
+        /// The limit that was reached.
+        forced: Option<Limit>,
+    },
+    /// The calls of a turn are made.
+    Acting {
+        /// The turn.
+        turn: Turn,
+    },
+    /// A human is waited for.
+    Paused {
+        /// For what.
+        pause: Pause,
+        /// The turn whose calls wait; none for a question or a stuck run.
+        turn: Option<Turn>,
+    },
+    /// It is over.
+    Ended(Box<Ending>),
+}
+
+/// The calls of one turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turn {
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// What the model thought.
+    pub thought: String,
+    /// The tokens of the reply.
+    pub usage: Option<Tokens>,
+    /// When the reply came, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The time that the model took, in milliseconds.
+    pub thinking_ms: u64,
+    /// The calls in the model's order.
+    pub calls: Vec<Call>,
+}
+
+/// A call of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// Which one.
+    pub id: CallId,
+    /// The tool as the model named it.
+    pub tool: String,
+    /// Its input.
+    pub input: Value,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// A human must approve it first.
+    AwaitsApproval,
+    /// It was asked for; whether it is under way, only the driver knows.
+    Asked,
+    /// It may or may not have happened before a crash; a human must say.
+    Uncertain,
+    /// It ended, or was not run because it is not allowed.
+    Done {
+        /// What came of it.
+        result: ToolResult,
+        /// The time of the call in milliseconds.
+        duration_ms: u64,
+    },
+}
+
+/// What happened in one call, or in one unreadable reply: Hyphen's trace entry.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    /// The iteration, from 1; several calls of a turn share it.
+    pub iteration: u32,
+    /// When the reply came, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// What the model thought.
+    pub thought: String,
+    /// The tool; none for an unreadable reply.
+    pub action: Option<String>,
+    /// Its input.
+    pub action_input: Value,
+    /// What the model was told, cut to `max_observation_chars`.
+    pub observation: Value,
+    /// Whether the call did what was asked.
+    pub success: bool,
+    /// Why not, for the operator.
+    pub error: Option<ToolFault>,
+    /// The time of the call in milliseconds; of the model, when nothing was called.
+    pub duration_ms: u64,
+    /// The tokens of the reply; on the first entry of a turn.
+    pub usage: Option<Tokens>,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Tally {
+    /// Replies read, readable or not.
+    pub iterations: u32,
+    /// Tokens in all.
+    pub tokens: Tokens,
+    /// Whether some of them are an estimate, because a provider did not say.
+    pub estimated: bool,
+    /// Calls made, by tool.
+    pub calls: BTreeMap<String, u32>,
+    /// Tool calls that were made, of all tools.
+    pub tool_calls_made: u32,
+    /// Replies that could not be read.
+    pub invalid_replies: u32,
+    /// Replies that `max_tokens` cut off.
+    pub truncated_responses: u32,
+    /// Observations that were cut.
+    pub truncated_observations: u32,
+    /// Messages that the history lost.
+    pub messages_trimmed: u32,
+    /// Model calls that failed and were made again.
+    pub model_retries: u32,
+}
+
+/// What the detection of circles and of unreadable models looks at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Watch {
+    /// The steps since the start, the last human input, or the last hint.
+    pub steps: Vec<super::stuck::Step>,
+    /// How many hints were given.
+    pub hints: u32,
+    /// Unreadable replies in a row.
+    pub invalid_in_a_row: u32,
+    /// How many pauses there were.
+    pub pauses: u32,
+}
+
+impl State {
+    /// The run's status.
+    pub fn status(&self) -> Status {
+        match &self.phase {
+            Phase::Ended(ending) => ending.status,
+            _ if self.interrupted => Status::Cancelled,
+            Phase::Paused { .. } => Status::Paused,
+            Phase::New | Phase::Thinking { .. } | Phase::Acting { .. } => Status::Running,
+        }
+    }
+
+    /// The call of this id, in the turn that is under way.
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        let turn = match &self.phase {
+            Phase::Acting { turn } => Some(turn),
+            Phase::Paused { turn, .. } => turn.as_ref(),
+            Phase::New | Phase::Thinking { .. } | Phase::Ended(_) => None,
+        };
+        turn?.calls.iter().find(|call| call.id == id)
+    }
+
+    /// What the run cost in US dollars so far, when the model's price is known.
+    pub fn cost_usd(&self) -> Option<f64> {
+        let price = self.begun.model.price?;
+        // Token counts stay far below 2^53.
+        #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 tokens")]
+        let cost = self.tally.tokens.input as f64 * price.input + self.tally.tokens.output as f64 * price.output;
+        Some(cost / 1_000_000.0)
+    }
+}

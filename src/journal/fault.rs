@@ -1,0 +1,68 @@
+//! What can go wrong with a store.
+
+/// A store's fault. What was acknowledged before is still there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreFault {
+    /// The store can't be opened.
+    #[error("the store {store} can't be opened: {reason}")]
+    Open {
+        /// The store.
+        store: String,
+        /// Why.
+        reason: String,
+    },
+    /// A newer loopctl made it.
+    #[error(
+        "the store {store} is of schema version {found}, made by a newer loopctl; this one knows {known}: use the newer one"
+    )]
+    Newer {
+        /// The store.
+        store: String,
+        /// Its version.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// Another process holds it locked.
+    #[error("the store is locked by another process: try again when it is done")]
+    Locked,
+    /// The disk is full.
+    #[error("the disk of the store is full: make room, then resume the run")]
+    Full,
+    /// It can't be written.
+    #[error("the store can't be written: {0}")]
+    ReadOnly(String),
+    /// What it holds makes no sense.
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+    /// Another driver took the run over.
+    #[error("run {0} was taken over by another driver")]
+    Fenced(String),
+    /// Another living driver has the run.
+    #[error("run {0} is being driven by another process")]
+    Driven(String),
+    /// There is no such run.
+    #[error("there is no run {0}")]
+    NoSuchRun(String),
+    /// Anything else that the database or the disk said.
+    #[error("the store failed: {0}")]
+    Other(String),
+}
+
+impl StoreFault {
+    /// The stable code of the fault.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => "store_open",
+            Self::Newer { .. } => "store_newer",
+            Self::Locked => "store_locked",
+            Self::Full => "store_full",
+            Self::ReadOnly(_) => "store_read_only",
+            Self::Corrupt(_) => "store_corrupt",
+            Self::Fenced(_) => "run_taken_over",
+            Self::Driven(_) => "run_driven",
+            Self::NoSuchRun(_) => "no_such_run",
+            Self::Other(_) => "store_failed",
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The journal in memory: for runs that need not outlive the process.

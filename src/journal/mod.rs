@@ -1,0 +1,167 @@
+//! WHAT LASTS: the journal of runs. It knows runs by their ids and events as texts; programs,
+//! models and tools are nothing to it.
+
+pub mod fault;
+pub mod memory;
+pub mod sqlite;
+pub mod ticket;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use fault::StoreFault;
+pub use ticket::Ticket;
+
+use crate::engine::outcome::{Status, Termination};
+
+/// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
+/// acknowledged is durable.
+pub trait Journal: Send + Sync {
+    /// Makes a run with its first event and leases it to `owner`. When the id is taken already, tells
+    /// of the run that has it.
+    fn create(&self, run: NewRun) -> Ticket<Created>;
+
+    /// Appends one event. `seq` counts from 0 and must be the next one; `fence` must be the lease's.
+    fn append(&self, entry: Append) -> Ticket<()>;
+
+    /// All events of a run in their order.
+    fn read(&self, run_id: &str) -> Ticket<Vec<String>>;
+
+    /// One run's summary; `None` when there is no such run.
+    fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>>;
+
+    /// Runs, newest first.
+    fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>>;
+
+    /// Takes the lease of a run: refused while another living driver has it.
+    fn lease(&self, run_id: &str) -> Ticket<Lease>;
+
+    /// Gives the lease back. A lease that is not the current one is left alone.
+    fn release(&self, run_id: &str, fence: u64) -> Ticket<()>;
+
+    /// Whether the lease still holds, renewed if it is old: to be asked right before an effect.
+    fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()>;
+
+    /// Asks whoever drives the run to end it.
+    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()>;
+
+    /// Whether the run's end was asked for, and why. Cheap: looked at between two steps.
+    fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>>;
+
+    /// What a session remembers.
+    fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
+}
+
+/// A run to be made.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// Its id.
+    pub run_id: String,
+    /// The loop's name.
+    pub loop_name: String,
+    /// Its session.
+    pub session: Option<String>,
+    /// What makes two starts the same: a text over document and input. Another run of this id with
+    /// another text is a conflict.
+    pub identity: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The first event, as JSON text.
+    pub event: String,
+}
+
+/// What came of making a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// It was made, and is leased to the caller.
+    New(Lease),
+    /// There was one of this id and identity already.
+    Same,
+    /// There was one of this id, of another identity.
+    Conflict,
+}
+
+/// An event to be appended.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The run.
+    pub run_id: String,
+    /// The lease's number.
+    pub fence: u64,
+    /// The event's number, from 0.
+    pub seq: u64,
+    /// The event, as JSON text.
+    pub event: String,
+    /// The run's new standing; `None` when it did not change.
+    pub standing: Option<Standing>,
+    /// What the session is to remember, durable together with the event.
+    pub remember: Vec<(String, Value)>,
+}
+
+/// What lists of runs show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The status.
+    pub status: Status,
+    /// Why it ended or stopped.
+    pub termination: Option<Termination>,
+    /// Iterations so far.
+    pub iterations: u32,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// The right to drive a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The number that every append carries; a newer lease has a higher one.
+    pub fence: u64,
+    /// How many events the run has.
+    pub events: u64,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunSummary {
+    /// Its id.
+    pub run_id: String,
+    /// The loop's name.
+    pub loop_name: String,
+    /// Its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The status.
+    pub status: Status,
+    /// Why it ended or stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub termination: Option<Termination>,
+    /// Iterations so far.
+    pub iterations: u32,
+    /// When it began, in milliseconds since 1970.
+    pub started_at_ms: i64,
+    /// When its standing last changed, in milliseconds since 1970.
+    pub updated_at_ms: i64,
+    /// Whether a living driver has it now.
+    pub driven: bool,
+    /// What makes two starts the same.
+    #[serde(skip)]
+    pub identity: String,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Of this status only.
+    pub status: Option<Status>,
+    /// At most so many; 0 is all.
+    pub limit: usize,
+}
+
+/// That a run's end was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelRequest {
+    /// Why.
+    pub reason: Option<String>,
+}

@@ -1,0 +1,80 @@
+//! Actions of kind `http`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+super::action! {
+    /// A request to an HTTP server.
+    HttpAction {
+        /// The address. A template whose values are URL-encoded: `https://api.example.com/tickets/{{ticket_id}}`.
+        #[schemars(length(min = 1))]
+        url: String,
+        /// The method.
+        http_method: Method,
+        /// Headers. Templates; `orgconfig:KEY` is a secret.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        headers: BTreeMap<String, String>,
+        /// The body's content type.
+        #[serde(default = "json")]
+        content_type: String,
+        /// Query parameters. Templates, or `@paths`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        query: BTreeMap<String, Value>,
+        /// The body: JSON whose strings are templates, or one template. Default: for a method with
+        /// a body, the input that the URL did not use, as JSON; else that input goes to the query.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<Value>,
+        /// The statuses that count as success. Default: 200 to 299.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ok_status: Option<Vec<u16>>,
+    }
+}
+
+/// An HTTP method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Reads the head only.
+    Head,
+    /// Does something.
+    Post,
+    /// Replaces.
+    Put,
+    /// Changes a part.
+    Patch,
+    /// Removes.
+    Delete,
+}
+
+impl Method {
+    /// The method as it is sent.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// Whether HTTP itself says that a repeated request does no harm (RFC 9110, 9.2.2).
+    pub fn is_idempotent(self) -> bool {
+        !matches!(self, Self::Post | Self::Patch)
+    }
+
+    /// Whether a request of this method carries a body.
+    pub fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
+    }
+}
+
+fn json() -> String {
+    "application/json".to_owned()
+}

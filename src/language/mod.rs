@@ -1,0 +1,23 @@
+//! WORDS: what is written. One serde + schemars type for everything that a user can write, in
+//! small groups, with defaults and bounds. Nothing here decides what a field does, and nothing
+//! here knows of files.
+
+pub mod action;
+pub mod agent_request;
+pub mod foreach;
+pub mod loop_document;
+pub mod project;
+pub mod react;
+pub mod script;
+pub mod tool;
+pub mod workflow;
+
+pub use action::{Action, ActionHead};
+pub use agent_request::AgentRequest;
+pub use foreach::ForeachProperties;
+pub use loop_document::{LoopDocument, LoopProperties};
+pub use project::Project;
+pub use react::ReactProperties;
+pub use script::Script;
+pub use tool::ToolDeclaration;
+pub use workflow::WorkflowDocument;

@@ -1,0 +1,113 @@
+//! The project file `loopctl.json`: settings for the folder that it stands in, and below.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The project file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Project {
+    /// The JSON Schema of this document, for editors. It is never fetched.
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// The model of loops that name none: a name of `models`, or a provider's own model id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The models by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, Model>,
+    /// Where runs are kept: `sqlite:PATH` (relative to this file) or `memory`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
+    /// The secrets by key: `env:VAR` or `file:PATH`. Documents name them `orgconfig:KEY`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub orgconfig: BTreeMap<String, String>,
+    /// The databases by name, for actions of kind `db`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub datasources: BTreeMap<String, Datasource>,
+    /// What tools may reach.
+    pub allow: Allow,
+    /// Names of fields whose values are hidden in traces, events and logs, beside our own list.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
+}
+
+/// A model.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// The protocol that its server speaks.
+    pub provider: Provider,
+    /// The server, up to and without `/chat/completions` or `/messages`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The provider's own id of the model. Default: the name that it has here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The key: `env:VAR` or `file:PATH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// The script's file, for provider `script`; relative to the project file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// The model's window in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub context_tokens: Option<u64>,
+    /// What a million tokens cost, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// The protocol of a model's server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Provider {
+    /// OpenAI's chat completions, which many servers speak.
+    Openai,
+    /// Anthropic's messages.
+    Anthropic,
+    /// No server: a script says what the model says.
+    Script,
+}
+
+/// What a million tokens cost, in US dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Tokens that the model reads.
+    #[schemars(range(min = 0.0))]
+    pub input: f64,
+    /// Tokens that the model writes.
+    #[schemars(range(min = 0.0))]
+    pub output: f64,
+}
+
+/// A database.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Datasource {
+    /// `sqlite:PATH`, relative to this file.
+    pub url: String,
+    /// A file of SQL text that makes the database when its file does not exist yet; relative to
+    /// this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<String>,
+}
+
+/// What tools may reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Allow {
+    /// The hosts that `http` actions may reach: exact names, or `*.example.com` for every name
+    /// below, with `:PORT` for one port only. Without the list: every public host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// The programs that `command` actions may start, as written in `program`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// Whether `http` actions may reach private, loopback and link-local addresses.
+    pub private_addresses: bool,
+}

@@ -1,0 +1,241 @@
+//! The properties of a loop of mode `react`.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ToolDeclaration;
+
+/// The schema of a field that holds a JSON Schema.
+pub(crate) fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "description": "A JSON Schema." })
+}
+
+/// What a loop of mode `react` does: how it is asked, with what it may work, and when it ends.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReactProperties {
+    /// What the agent is to reach. A template: `{{input.name}}`.
+    #[schemars(length(min = 1))]
+    pub objective: String,
+    /// The tools that the model may call, and no others. The built-in ones are always there.
+    pub tools: Vec<ToolDeclaration>,
+    /// The model: a name of the project's `models`, or a provider's own model id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How many times the model may think, 1 to 1000.
+    #[serde(default = "defaults::max_iterations")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_iterations: u32,
+    /// The run's active time in milliseconds. Waiting for a human does not count.
+    #[serde(default = "defaults::timeout_ms")]
+    #[schemars(range(min = 1))]
+    pub timeout_ms: u64,
+    /// The model's temperature, 0 to 2.
+    #[serde(default = "defaults::temperature")]
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: f64,
+    /// What to do when the agent goes in circles.
+    #[serde(default)]
+    pub on_stuck: OnStuck,
+    /// Whether the result holds the reasoning trace. It is stored either way.
+    #[serde(default = "defaults::yes")]
+    pub include_reasoning_trace: bool,
+    /// The context key that the answer is kept under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_key: Option<String>,
+    /// The most tokens that one reply may have.
+    #[serde(default = "defaults::max_tokens")]
+    #[schemars(range(min = 1))]
+    pub max_tokens: u32,
+    /// How the model says what it wants.
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// Our system prompt's replacement. A template over `objective`, `tools`, `today`, `input`
+    /// and `dialect_instructions`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The JSON Schema that the answer must match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "json_schema")]
+    pub answer_schema: Option<Value>,
+    /// What happens when iterations, time, context or budget run out.
+    #[serde(default)]
+    pub on_limit: OnLimit,
+    /// What the whole run may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// What goes when the history grows too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
+    /// The deadline of one tool call in milliseconds.
+    #[serde(default = "defaults::tool_timeout_ms")]
+    #[schemars(range(min = 1))]
+    pub tool_timeout_ms: u64,
+    /// The most characters of one observation that the model reads.
+    #[serde(default = "defaults::max_observation_chars")]
+    #[schemars(range(min = 1))]
+    pub max_observation_chars: usize,
+    /// The most tool calls in one turn, in the dialects that allow several.
+    #[serde(default = "defaults::max_tool_calls_per_turn")]
+    #[schemars(range(min = 1))]
+    pub max_tool_calls_per_turn: u32,
+    /// How a failed model call is tried again.
+    #[serde(default)]
+    pub retry: Retry,
+    /// Models that are tried in this order when the retries are spent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback_models: Vec<String>,
+}
+
+/// What to do when the agent goes in circles.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OnStuck {
+    /// How often a pattern must repeat before it counts, 2 and up.
+    #[schemars(range(min = 2))]
+    pub iterations: u32,
+    /// What happens then.
+    pub action: StuckAction,
+    /// What the model is told by `retry_with_hint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Default for OnStuck {
+    fn default() -> Self {
+        Self { iterations: 3, action: StuckAction::Fail, hint: None }
+    }
+}
+
+/// What happens to an agent that goes in circles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StuckAction {
+    /// The run ends as failed.
+    #[default]
+    Fail,
+    /// The run pauses for a human.
+    Escalate,
+    /// The model is told so, at most twice; then the run fails.
+    RetryWithHint,
+}
+
+/// How the model says what it wants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// One JSON object a turn: `thought`, `action`, `action_input`.
+    #[default]
+    Json,
+    /// The provider's own tool calls, several a turn.
+    ToolCalls,
+    /// `<think>`, `<tool_call>`, `<answer>`.
+    Tags,
+    /// The provider's own tool calls, and `FINAL_ANSWER:` at the end.
+    FinalAnswer,
+}
+
+/// What happens when a limit is reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLimit {
+    /// The run fails.
+    #[default]
+    Fail,
+    /// One last model call must answer with what is known.
+    Answer,
+}
+
+/// What the whole run may use.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Tokens, those read and those written together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub tokens: Option<u64>,
+    /// US dollars, by the model's `price`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub cost_usd: Option<f64>,
+    /// The share of the budget at which a warning is given, 0 to 1.
+    #[serde(default = "defaults::warn_at")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub warn_at: f64,
+}
+
+/// What goes when the history grows too long.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// Over so many messages, all but the system prompt and the last `keep_last` go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2))]
+    pub max_messages: Option<u32>,
+    /// How many of the last messages stay.
+    #[serde(default = "defaults::keep_last")]
+    #[schemars(range(min = 1))]
+    pub keep_last: u32,
+    /// The most tokens of a request. Default: the model's window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub context_tokens: Option<u64>,
+    /// Whether the model sums up what goes.
+    #[serde(default = "defaults::yes")]
+    pub summarize: bool,
+}
+
+/// How a failed model call is tried again: 408, 409, 429, 5xx and connection faults, with full
+/// jitter; `Retry-After` is obeyed.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retry {
+    /// How many times in all, the first one too.
+    #[schemars(range(min = 1))]
+    pub attempts: u32,
+    /// The first wait in milliseconds, before jitter.
+    pub base_ms: u64,
+    /// The longest wait in milliseconds.
+    pub max_ms: u64,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts: 4, base_ms: 500, max_ms: 30_000 }
+    }
+}
+
+/// The defaults, each in one place.
+pub(crate) mod defaults {
+    pub fn max_iterations() -> u32 {
+        10
+    }
+    pub fn timeout_ms() -> u64 {
+        300_000
+    }
+    pub fn temperature() -> f64 {
+        0.7
+    }
+    pub fn yes() -> bool {
+        true
+    }
+    pub fn max_tokens() -> u32 {
+        4096
+    }
+    pub fn tool_timeout_ms() -> u64 {
+        30_000
+    }
+    pub fn max_observation_chars() -> usize {
+        12_000
+    }
+    pub fn max_tool_calls_per_turn() -> u32 {
+        32
+    }
+    pub fn warn_at() -> f64 {
+        0.8
+    }
+    pub fn keep_last() -> u32 {
+        10
+    }
+}

@@ -1,0 +1,24 @@
+//! The script: what a scripted model says, and what scripted tools answer.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A script: it takes the place of every model, and of the tools that it names.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// The JSON Schema of this document, for editors. It is never fetched.
+    #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// What the model says, one entry a call: an object with `thought` and `action` is said as
+    /// JSON text; a string is said as it stands; `{"http": 429, "headers": {}}` is a server's
+    /// refusal; `{"delay_ms": 50, "text": "..."}` waits first.
+    pub replies: Vec<Value>,
+    /// What tools answer, by name, one entry a call and the last one again and again:
+    /// `{"error": "..."}` is a failure, anything else the result. Tools without an entry really run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, Vec<Value>>,
+}

@@ -1,0 +1,100 @@
+//! Tool declarations: what stands in a loop's `tools`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One entry of `tools`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ToolDeclaration {
+    /// The typed form.
+    Typed(TypedTool),
+    /// The old form, a bare name: a built-in's is ignored, another is an action's. Accepted with
+    /// a warning.
+    Legacy(String),
+}
+
+/// The typed form of a tool declaration.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TypedTool {
+    /// A registered action.
+    Action(ActionTool),
+    /// A workflow document, offered under its name.
+    Workflow(WorkflowTool),
+    /// Another loop; its `input` schema is the tool's.
+    Loop(LoopTool),
+    /// Tools of an MCP server of the project.
+    Mcp(McpTool),
+}
+
+macro_rules! tool_declaration {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $ty:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $ty,)*
+            /// What the model is told about the tool, in place of its own description.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub description: Option<String>,
+            /// Whether a human must approve each call.
+            #[serde(default)]
+            pub requires_approval: bool,
+            /// How many times a run may call it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(range(min = 1))]
+            pub max_calls: Option<u32>,
+            /// The deadline of one call in milliseconds.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(range(min = 1))]
+            pub timeout_ms: Option<u64>,
+            /// Whether calling it again with the same input is expected: then the same call counts
+            /// as stuck only when its observation is the same too.
+            #[serde(default)]
+            pub polling: bool,
+        }
+    };
+}
+
+tool_declaration! {
+    /// A registered action as a tool.
+    ActionTool {
+        /// The action's `action_name`.
+        name: String,
+    }
+}
+
+tool_declaration! {
+    /// A workflow document as a tool: by `id` or by `name`.
+    WorkflowTool {
+        /// The workflow's id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The workflow's name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// Whether the call waits for the workflow's end.
+        #[serde(default = "super::react::defaults::yes")]
+        wait: bool,
+    }
+}
+
+tool_declaration! {
+    /// Another loop as a tool.
+    LoopTool {
+        /// The loop's name.
+        name: String,
+    }
+}
+
+tool_declaration! {
+    /// Tools of an MCP server.
+    McpTool {
+        /// The server's name in the project.
+        server: String,
+        /// Which of its tools; without it all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
+    }
+}

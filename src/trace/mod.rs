@@ -1,0 +1,1 @@
+//! WHAT HAPPENED, pure.
