@@ -2,7 +2,13 @@
 
 pub mod clock;
 pub mod egress;
+pub mod engine;
+pub mod fault;
 pub mod files;
+pub mod fold;
 pub mod model;
+mod run;
 pub mod secret;
+pub mod start;
+pub mod stop;
 pub mod tool;

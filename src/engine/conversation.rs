@@ -7,6 +7,8 @@ pub struct Conversation {
     pub generation: u32,
     /// The messages, the system prompt first.
     pub messages: Vec<Message>,
+    /// The bytes of all texts: what an estimate of tokens goes by.
+    pub bytes: usize,
 }
 
 /// A message.
@@ -32,6 +34,13 @@ pub enum Role {
 impl Conversation {
     /// Adds a message at the end.
     pub fn push(&mut self, role: Role, text: impl Into<String>) {
-        self.messages.push(Message { role, text: text.into() });
+        let text = text.into();
+        self.bytes = self.bytes.saturating_add(text.len());
+        self.messages.push(Message { role, text });
     }
+}
+
+/// Tokens of so many bytes of text, estimated: a token of English or JSON has about four bytes.
+pub fn estimated_tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX)
 }

@@ -4,12 +4,14 @@
 use super::event::CallId;
 
 /// What the driver is asked to do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Ask the model with the conversation as it is.
     CallModel,
     /// Make this call; its tool and input are in the state.
     CallTool(CallId),
+    /// Keep this key of the run's memory for its session, durable together with the event.
+    Remember(String),
 }
 
 /// What a step asks for. Nothing: the run waits for a human, or has ended; its phase says which.

@@ -194,6 +194,9 @@ pub struct ToolReturned {
     pub result: ToolResult,
     /// The time of the call in milliseconds.
     pub duration_ms: u64,
+    /// Tokens that the call used itself (`llm`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
 }
 
 /// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.

@@ -1,12 +1,21 @@
 //! THE LOOP, pure: `state + event -> state + effects`. No clock, no chance, no network, no disk;
 //! the same events give the same state, byte for byte, always.
 
+mod begin;
+mod builtin;
 pub mod conversation;
 pub mod dialect;
 pub mod effect;
 pub mod event;
+mod human;
+mod limit;
+mod memory;
 pub mod notice;
 pub mod outcome;
+pub mod prompt;
+mod reply;
 pub mod state;
 pub mod step;
 pub mod stuck;
+mod turn;
+mod validate;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::event::{CallId, Tokens};
 use super::outcome::{Status, Termination};
+use super::state::{Entry, Phase, State};
 
 /// What a listener is told. Values are as the run has them: who shows them redacts and escapes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -128,5 +129,60 @@ pub trait Listener: Send + Sync {
     /// Whether it wants the model's reply in pieces; then the model is asked to stream.
     fn wants_deltas(&self) -> bool {
         false
+    }
+}
+
+/// What is looked at before a step, so that what is new after it can be told.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    entries: usize,
+    pauses: u32,
+    ended: bool,
+}
+
+impl Mark {
+    /// The mark of a state.
+    pub fn of(state: &State) -> Self {
+        Self { entries: state.entries.len(), pauses: state.watch.pauses, ended: matches!(state.phase, Phase::Ended(_)) }
+    }
+
+    /// What came about since.
+    pub fn since(self, state: &State) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        for entry in state.entries.iter().skip(self.entries) {
+            notices.push(Notice::Observed {
+                iteration: entry.iteration,
+                action: entry.action.clone(),
+                action_input: entry.action_input.clone(),
+                observation: entry.observation.clone(),
+                success: entry.success,
+                duration_ms: entry.duration_ms,
+            });
+            if entry.success && entry.action.as_deref() == Some("__log_progress__") {
+                notices.push(progress(entry));
+            }
+        }
+        match &state.phase {
+            Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => notices.push(Notice::Paused {
+                pause: pause.number,
+                kind: pause.kind,
+                question: pause.question.clone(),
+            }),
+            Phase::Ended(ending) if !self.ended => {
+                notices.push(Notice::RunEnded { status: ending.status, termination: ending.termination });
+            }
+            _ => {}
+        }
+        notices
+    }
+}
+
+fn progress(entry: &Entry) -> Notice {
+    let text = |name: &str| entry.action_input.get(name).and_then(Value::as_str).map(str::to_owned);
+    Notice::Progress {
+        iteration: entry.iteration,
+        message: text("message").unwrap_or_default(),
+        milestone: text("milestone"),
+        percent: entry.action_input.get("percent").and_then(Value::as_f64),
     }
 }

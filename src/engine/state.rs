@@ -176,6 +176,10 @@ pub struct Tally {
     pub messages_trimmed: u32,
     /// Model calls that failed and were made again.
     pub model_retries: u32,
+    /// What the last request and its reply held by the provider's count (or the estimate), and how
+    /// many bytes the conversation had then: what a request will hold is told from it.
+    #[serde(skip)]
+    pub window: (u64, usize),
 }
 
 /// What the detection of circles and of unreadable models looks at.

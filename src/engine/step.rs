@@ -1,19 +1,125 @@
 //! The step: one flat match over phase and event.
 
-use super::effect::Effects;
-use super::event::Event;
-use super::state::State;
+use std::mem;
+
+use super::begin;
+use super::effect::{Effect, Effects};
+use super::event::{Event, What};
+use super::human;
+use super::limit;
+use super::outcome::{Limit, RunError, Status, Termination};
+use super::reply;
+use super::state::{Phase, Progress, State};
+use super::turn;
 use crate::compile::Program;
+use crate::engine::event::ToolResult;
 
 /// An event that does not fit the run's phase. The state is untouched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// Takes an event into the state and tells what to do next.
+impl Refused {
+    /// Why.
+    pub(super) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+/// Takes an event into the state and tells what to do next. No effect: the run waits for a human,
+/// waits for calls that are still under way, was interrupted, or has ended.
 ///
 /// # Errors
 /// When the event does not fit the phase; the state is untouched then.
-pub fn step(_program: &Program, _state: &mut State, _event: Event) -> Result<Effects, Refused> {
-    Err(Refused("not written yet".to_owned()))
+pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effects, Refused> {
+    fits(program, state, &event.what)?;
+    state.now = event.at;
+    let phase = mem::take(&mut state.phase);
+    let effects = match (phase, event.what) {
+        (Phase::New, What::Started(started)) => begin::begin(program, state, *started),
+
+        (Phase::Thinking { forced }, What::ModelReplied(said)) => reply::take(program, state, said, forced),
+        (Phase::Thinking { forced }, What::ModelFailed(fault)) => reply::failed(program, state, fault, forced),
+        (Phase::Thinking { forced: None }, What::DeadlinePassed) => limit::reached(program, state, Limit::Timeout),
+        (Phase::Thinking { forced: Some(limit) }, What::DeadlinePassed) => limit::ended(program, state, limit),
+        (Phase::Thinking { forced }, What::Resumed) => {
+            state.interrupted = false;
+            state.phase = Phase::Thinking { forced };
+            vec![Effect::CallModel]
+        }
+
+        (Phase::Acting { turn }, What::ToolReturned(returned)) => turn::returned(program, state, turn, returned),
+        (Phase::Acting { turn }, What::DeadlinePassed) => turn::out_of_time(program, state, turn),
+        (Phase::Acting { turn }, What::Resumed) => {
+            state.interrupted = false;
+            turn::taken_up(program, state, turn)
+        }
+
+        (Phase::Paused { pause, turn }, What::Human(decided)) => {
+            state.interrupted = false;
+            human::decided(program, state, (pause, turn), decided)
+        }
+        (paused @ Phase::Paused { .. }, What::Resumed) => {
+            state.interrupted = false;
+            state.phase = paused;
+            Vec::new()
+        }
+
+        (phase, What::Interrupted) => {
+            state.interrupted = true;
+            state.phase = phase;
+            Vec::new()
+        }
+        (_, What::Cancelled(cancelled)) => {
+            let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
+            let error = RunError { code: "cancelled".to_owned(), message, retryable: false };
+            limit::end(state, Status::Cancelled, Termination::Cancelled, |ending| ending.error = Some(error))
+        }
+
+        (phase, _) => {
+            state.phase = phase;
+            return Err(Refused::new("the event does not fit the run's phase"));
+        }
+    };
+    Ok(effects)
+}
+
+/// Whether the event fits; looked at before anything is touched.
+fn fits(program: &Program, state: &State, what: &What) -> Result<(), Refused> {
+    match (&state.phase, what) {
+        (Phase::New, What::Started(_)) => Ok(()),
+        (Phase::New, _) => Err(Refused::new("the run has not begun")),
+        (_, What::Started(_)) => Err(Refused::new("the run has begun already")),
+        (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", word(ending.status)))),
+        (Phase::Thinking { .. }, What::ModelReplied(_) | What::ModelFailed(_) | What::DeadlinePassed) => Ok(()),
+        (Phase::Acting { turn }, What::ToolReturned(returned)) => match state.call(returned.call) {
+            Some(call) if call.progress == Progress::Asked => Ok(()),
+            Some(_) => Err(Refused::new("the call has returned already")),
+            None => Err(Refused::new(format!("iteration {} has no such call", turn.iteration))),
+        },
+        (Phase::Acting { .. }, What::DeadlinePassed) => Ok(()),
+        (Phase::Paused { pause, turn }, What::Human(decided)) => human::fits(program, pause, turn.as_ref(), decided),
+        (_, What::Human(_)) => Err(Refused::new("the run waits for no human")),
+        (_, What::Resumed | What::Interrupted | What::Cancelled(_)) => Ok(()),
+        (Phase::Thinking { .. }, What::ToolReturned(_)) => Err(Refused::new("no call is under way")),
+        (Phase::Acting { .. }, What::ModelReplied(_) | What::ModelFailed(_)) => {
+            Err(Refused::new("the model was not asked"))
+        }
+        (Phase::Paused { .. }, _) => Err(Refused::new("the run waits for a human")),
+    }
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Running => "running",
+        Status::Paused => "paused",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+    }
+}
+
+/// A result that the engine itself gives.
+pub(super) fn failed(class: impl Into<String>) -> ToolResult {
+    ToolResult::Failed(super::event::ToolFault { class: class.into(), detail: String::new() })
 }

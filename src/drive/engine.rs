@@ -1,0 +1,374 @@
+//! The engine as an embedder sees it: run, resume, cancel, look.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::clock;
+use super::fault::Fault;
+use super::fold;
+use super::model::{Ask, Model, Models, Script, Wire};
+use super::run::{Driver, Seat};
+use super::secret::Vault;
+use super::start::{self, Start};
+use super::stop::Stop;
+use super::tool::{EmbeddedTool, Toolbox};
+use crate::compile::Program;
+use crate::engine::dialect;
+use crate::engine::event::{Cancelled, Decided, Event, Moment, What};
+use crate::engine::notice::Listener;
+use crate::engine::outcome::Status;
+use crate::engine::state::{Phase, State};
+use crate::engine::step::step;
+use crate::journal::memory::MemoryJournal;
+use crate::journal::{Append, Created, Journal, NewRun, RunSummary, Standing, StoreFault};
+use crate::language::Project;
+
+/// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) world: Arc<World>,
+}
+
+/// All that runs need of the world.
+pub(super) struct World {
+    pub journal: Arc<dyn Journal>,
+    pub models: Arc<Models>,
+    pub toolbox: Toolbox,
+    pub vault: Arc<Vault>,
+}
+
+/// Makes an [`Engine`].
+pub struct EngineBuilder {
+    project: Arc<Project>,
+    root: PathBuf,
+    journal: Option<Arc<dyn Journal>>,
+    script: Option<Script>,
+    tools: BTreeMap<String, Arc<dyn EmbeddedTool>>,
+}
+
+/// Who watches a run, and who may stop it.
+#[derive(Clone, Default)]
+pub struct Watch<'a> {
+    /// Is told what happens.
+    pub listener: Option<&'a dyn Listener>,
+    /// Stops the run.
+    pub stop: Option<Stop>,
+}
+
+/// A run that is not under way any more: it ended, waits for a human, or was interrupted.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// Its state.
+    pub state: State,
+}
+
+/// How to go on with a run.
+#[derive(Debug, Clone, Default)]
+pub struct Resume {
+    /// What a human decided; `None` takes up a run that was cut off.
+    pub decided: Option<Decided>,
+    /// Whether the run may go on with a document that has changed since.
+    pub new_document: bool,
+}
+
+impl EngineBuilder {
+    /// Keeps runs here. Default: in memory.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// A script takes the place of every model, and of the tools that it names.
+    #[must_use]
+    pub fn script(mut self, script: crate::language::Script) -> Self {
+        self.script = Some(Script::new(script));
+        self
+    }
+
+    /// A tool written in Rust, for loops that declare `{"type": "action", "name": NAME}`.
+    #[must_use]
+    pub fn tool(mut self, name: impl Into<String>, tool: impl EmbeddedTool + 'static) -> Self {
+        self.tools.insert(name.into(), Arc::new(tool));
+        self
+    }
+
+    /// The engine.
+    pub fn build(self) -> Engine {
+        let vault = Arc::new(Vault::new(self.project.orgconfig.clone(), &self.root));
+        let script = self.script.map(Arc::new);
+        let models = Arc::new(Models::new(&self.project, &self.root, &vault, script.clone()));
+        let mut toolbox = Toolbox::new(&self.project, &self.root, &vault, &models, self.tools);
+        if let Some(script) = script {
+            toolbox = toolbox.with_script(script);
+        }
+        let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        Engine { world: Arc::new(World { journal, models, toolbox, vault }) }
+    }
+}
+
+impl Engine {
+    /// Begins an engine for a project in its folder: relative paths start there.
+    pub fn builder(project: Arc<Project>, root: &Path) -> EngineBuilder {
+        EngineBuilder { project, root: root.to_owned(), journal: None, script: None, tools: BTreeMap::new() }
+    }
+
+    /// The store.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.world.journal
+    }
+
+    /// Runs a loop until it ends, waits for a human, or is stopped. A `run_id` that is taken by the
+    /// same document and input continues or returns that run.
+    ///
+    /// # Errors
+    /// When the run can't be started, or the store fails under way.
+    pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
+        let models = self.models(program, start.model.as_deref())?;
+        let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
+        let run_id = start.id();
+        let mut started = start.event(program, run_id.clone(), facts)?;
+        if let Some(session) = &started.session {
+            started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
+        }
+        let identity = start::identity(&started);
+        let loop_name = started.loop_name.clone();
+        let session = started.session.clone();
+        let event = Event {
+            at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 },
+            what: What::Started(Box::new(started)),
+        };
+        let new = NewRun {
+            run_id: run_id.clone(),
+            loop_name,
+            session,
+            identity,
+            at_ms: event.at.wall_ms,
+            event: written(&event)?,
+        };
+        match self.world.journal.create(new).await.map_err(Fault::Store)? {
+            Created::New(lease) => {
+                let mut state = State::default();
+                let effects = step(program, &mut state, event)?;
+                let seat = Seat { run_id, fence: lease.fence, events: 1 };
+                let driver = Driver::new(&self.world, program, models, (state, seat), watch);
+                driver.tell_start(false);
+                driver.drive(effects).await
+            }
+            Created::Same => self.join(program, &run_id, watch).await,
+            Created::Conflict => Err(Fault::Conflict(run_id)),
+        }
+    }
+
+    /// Goes on with a run: with what a human decided, or where it was cut off. A run that has ended,
+    /// or waits for a human who has not decided, is given back as it is.
+    ///
+    /// # Errors
+    /// When the decision does not fit, the document has changed, another driver has the run, or the
+    /// store fails.
+    pub async fn resume(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        let journal = &self.world.journal;
+        let lease = journal.lease(run_id).await.map_err(Fault::Store)?;
+        let taken = self.take_up(program, run_id, &resume, lease.fence).await;
+        match taken {
+            Ok(Taken::AsItIs(state)) => {
+                journal.release(run_id, lease.fence).await.map_err(Fault::Store)?;
+                Ok(Finished { state })
+            }
+            Ok(Taken::Up { state, what, events }) => {
+                let model = (!state.begun.model.name.is_empty()).then_some(state.begun.model.name.as_str());
+                let models = self.models(program, model)?;
+                let seat = Seat { run_id: run_id.to_owned(), fence: lease.fence, events };
+                let driver = Driver::new(&self.world, program, models, (state, seat), watch);
+                driver.tell_start(true);
+                driver.go_on(what).await
+            }
+            Err(fault) => {
+                // The fault is what the caller must hear; a lease that could not be given back expires.
+                drop(journal.release(run_id, lease.fence).await);
+                Err(fault)
+            }
+        }
+    }
+
+    async fn take_up(
+        &self,
+        program: &Program,
+        run_id: &str,
+        resume: &Resume,
+        _fence: u64,
+    ) -> Result<Taken, Fault> {
+        let events = self.events(run_id).await?;
+        if !resume.new_document {
+            fold::same_document(program, &events)?;
+        }
+        let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
+        let state = fold::fold(program, run_id, events)?;
+        let what = match (&state.phase, &resume.decided) {
+            (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
+            (Phase::Paused { .. }, None) => return Ok(Taken::AsItIs(state)),
+            (_, Some(decided)) => What::Human(decided.clone()),
+            (_, None) => What::Resumed,
+        };
+        Ok(Taken::Up { state, what, events: count })
+    }
+
+    /// The same start again: waits while another driver has the run, takes it up when it was cut off.
+    async fn join(&self, program: &Arc<Program>, run_id: &str, watch: Watch<'_>) -> Result<Finished, Fault> {
+        loop {
+            match self.resume(program, run_id, Resume::default(), watch.clone()).await {
+                Err(Fault::Store(StoreFault::Driven(_))) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    if watch.stop.as_ref().is_some_and(Stop::is_asked) {
+                        return Err(Fault::Store(StoreFault::Driven(run_id.to_owned())));
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Ends a run by hand: at once when nobody drives it, else its driver is asked to. Gives the status
+    /// that the run has then.
+    ///
+    /// # Errors
+    /// When there is no such run, it has ended, or the store fails.
+    pub async fn cancel(
+        &self,
+        program: &Program,
+        run_id: &str,
+        reason: Option<String>,
+    ) -> Result<Status, Fault> {
+        let journal = &self.world.journal;
+        let lease = match journal.lease(run_id).await {
+            Ok(lease) => lease,
+            Err(StoreFault::Driven(_)) => {
+                journal.request_cancel(run_id, reason).await.map_err(Fault::Store)?;
+                return Ok(Status::Running);
+            }
+            Err(fault) => return Err(Fault::Store(fault)),
+        };
+        let ended = self.end_by_hand(program, run_id, reason, lease.fence).await;
+        drop(journal.release(run_id, lease.fence).await);
+        ended
+    }
+
+    async fn end_by_hand(
+        &self,
+        program: &Program,
+        run_id: &str,
+        reason: Option<String>,
+        fence: u64,
+    ) -> Result<Status, Fault> {
+        let events = self.events(run_id).await?;
+        let seq = u64::try_from(events.len()).unwrap_or(u64::MAX);
+        let mut state = fold::fold(program, run_id, events)?;
+        let at = Moment { wall_ms: clock::wall_ms(), active_ms: state.now.active_ms };
+        let event = Event { at, what: What::Cancelled(Cancelled { reason }) };
+        let text = written(&event)?;
+        step(program, &mut state, event)?;
+        let append = Append {
+            run_id: run_id.to_owned(),
+            fence,
+            seq,
+            event: text,
+            standing: Some(standing(&state)),
+            remember: Vec::new(),
+        };
+        self.world.journal.append(append).await.map_err(Fault::Store)?;
+        Ok(state.status())
+    }
+
+    /// A run's events in their order.
+    ///
+    /// # Errors
+    /// When there is no such run, or its journal can't be read.
+    pub async fn events(&self, run_id: &str) -> Result<Vec<Event>, Fault> {
+        let texts = self.world.journal.read(run_id).await.map_err(Fault::Store)?;
+        if texts.is_empty() {
+            return Err(Fault::Store(StoreFault::NoSuchRun(run_id.to_owned())));
+        }
+        fold::events(run_id, &texts)
+    }
+
+    /// A run's state: the fold of its journal.
+    ///
+    /// # Errors
+    /// When there is no such run, or its journal can't be read.
+    pub async fn state(&self, program: &Program, run_id: &str) -> Result<State, Fault> {
+        fold::fold(program, run_id, self.events(run_id).await?)
+    }
+
+    /// A run as lists show it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find(&self, run_id: &str) -> Result<Option<RunSummary>, Fault> {
+        self.world.journal.find(run_id).await.map_err(Fault::Store)
+    }
+
+    /// The bytes of the first request that a run would send. Nothing is called.
+    ///
+    /// # Errors
+    /// When the run could not be started.
+    pub fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
+        let models = self.models(program, start.model.as_deref())?;
+        let Some(model) = models.first() else { return Ok(Bytes::new()) };
+        let started = start.event(program, start.id(), model.facts.clone())?;
+        let mut state = State::default();
+        let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
+        step(program, &mut state, Event { at, what: What::Started(Box::new(started)) })?;
+        let ask = Ask {
+            conversation: &state.conversation,
+            max_tokens: program.properties.max_tokens,
+            temperature: program.properties.temperature,
+            stop: dialect::stop_sequences(program.properties.dialect),
+            deltas: None,
+        };
+        Ok(model.request(&ask, &mut Wire::default()))
+    }
+
+    /// The run's model and its fallbacks.
+    fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
+        let first = name.or(program.properties.model.as_deref());
+        let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
+        for fallback in &program.properties.fallback_models {
+            models.push(self.world.models.get(Some(fallback)).map_err(Fault::Missing)?);
+        }
+        Ok(models)
+    }
+}
+
+enum Taken {
+    AsItIs(State),
+    Up { state: State, what: What, events: u64 },
+}
+
+/// An event as the journal keeps it.
+pub(super) fn written(event: &Event) -> Result<String, Fault> {
+    serde_json::to_string(event).map_err(|error| Fault::Refused(format!("the event can't be written: {error}")))
+}
+
+/// What lists show of a state.
+pub(super) fn standing(state: &State) -> Standing {
+    Standing {
+        status: state.status(),
+        termination: match &state.phase {
+            Phase::Ended(ending) => Some(ending.termination),
+            Phase::Paused { pause, .. } => Some(pause.kind),
+            _ => None,
+        },
+        iterations: state.tally.iterations,
+        at_ms: state.now.wall_ms,
+    }
+}

@@ -1,0 +1,69 @@
+//! What keeps a run from being driven: faults of the caller and of the machine, never of the run.
+
+use crate::diagnostic::Diagnostic;
+use crate::engine::step::Refused;
+use crate::journal::StoreFault;
+
+/// Why a run was not driven, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The input does not fit the document, or the document can't be run as it is here.
+    #[error("{}", first(.0))]
+    Diagnostics(Vec<Diagnostic>),
+    /// What a run needs is not there: a model's key, a secret, a script's file.
+    #[error("{0}")]
+    Missing(String),
+    /// The store failed before the run did anything.
+    #[error(transparent)]
+    Store(StoreFault),
+    /// The store failed while the run was under way; what was acknowledged is there.
+    #[error("the run stopped: {0}; it can be resumed")]
+    Cut(StoreFault),
+    /// What was asked does not fit where the run is.
+    #[error("{0}")]
+    Refused(String),
+    /// The document is not the one that the run began with.
+    #[error(
+        "{file} has changed since the run began; put the old text back, or go on with the new one by --new-document"
+    )]
+    Changed {
+        /// The file.
+        file: String,
+    },
+    /// Another run has this id.
+    #[error("there is a run {0} already, of another document or input; take another id")]
+    Conflict(String),
+    /// The journal's events make no run.
+    #[error("the journal of run {run} can't be read: {reason}")]
+    Journal {
+        /// The run.
+        run: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+fn first(diagnostics: &[Diagnostic]) -> String {
+    diagnostics.first().map_or_else(|| "the document can't be run".to_owned(), |first| first.message.clone())
+}
+
+impl Fault {
+    /// The stable code of the fault.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Diagnostics(diagnostics) => diagnostics.first().map_or("document", |first| first.code),
+            Self::Missing(_) => "missing",
+            Self::Store(fault) | Self::Cut(fault) => fault.code(),
+            Self::Refused(_) => "refused",
+            Self::Changed { .. } => "document_changed",
+            Self::Conflict(_) => "run_id_conflict",
+            Self::Journal { .. } => "journal_unreadable",
+        }
+    }
+}
+
+impl From<Refused> for Fault {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused.0)
+    }
+}

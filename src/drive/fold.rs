@@ -1,0 +1,76 @@
+//! The fold: a run's state from its journal, the same path that live events take.
+
+use std::sync::Arc;
+
+use crate::compile::{Program, Texts};
+use crate::diagnostic::Source;
+use crate::engine::event::{Event, What};
+use crate::engine::state::State;
+use crate::engine::step::step;
+use crate::language::Project;
+
+use super::fault::Fault;
+
+/// The events of a journal's texts.
+///
+/// # Errors
+/// When a text is no event.
+pub fn events(run_id: &str, texts: &[String]) -> Result<Vec<Event>, Fault> {
+    texts
+        .iter()
+        .enumerate()
+        .map(|(at, text)| {
+            serde_json::from_str(text)
+                .map_err(|error| Fault::Journal { run: run_id.to_owned(), reason: format!("event {at}: {error}") })
+        })
+        .collect()
+}
+
+/// The state that the events make.
+///
+/// # Errors
+/// When an event does not fit: the journal is damaged, or the document is not the run's.
+pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State, Fault> {
+    let mut state = State::default();
+    for (at, event) in events.into_iter().enumerate() {
+        step(program, &mut state, event).map_err(|refused| Fault::Journal {
+            run: run_id.to_owned(),
+            reason: format!("event {at} does not fit: {refused}"),
+        })?;
+    }
+    Ok(state)
+}
+
+/// The texts that a run began with, as its journal holds them.
+pub fn texts(events: &[Event], project: Option<Source>) -> Option<Texts> {
+    let What::Started(started) = &events.first()?.what else { return None };
+    let mut sources =
+        started.documents.iter().map(|document| Source::new(document.file.as_str(), document.text.as_str()));
+    let main = sources.next()?;
+    Some(Texts { main, project, actions: Vec::new(), extra_actions: sources.collect(), embedded: Vec::new() })
+}
+
+/// Whether the program is made of the texts that the run began with; else the file that differs.
+///
+/// # Errors
+/// The name of the first file that differs.
+pub fn same_document(program: &Program, events: &[Event]) -> Result<(), Fault> {
+    let Some(What::Started(started)) = events.first().map(|event| &event.what) else { return Ok(()) };
+    let same = |at: usize, source: &Source| {
+        started.documents.get(at).is_some_and(|document| *document.text == *source.text)
+    };
+    for (at, source) in program.sources.iter().enumerate() {
+        if !same(at, source) {
+            return Err(Fault::Changed { file: source.name.to_string() });
+        }
+    }
+    match started.documents.get(program.sources.len()) {
+        Some(gone) => Err(Fault::Changed { file: gone.file.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// The project that a program was compiled with.
+pub fn project(program: &Program) -> Arc<Project> {
+    Arc::clone(&program.project)
+}

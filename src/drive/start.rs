@@ -1,0 +1,93 @@
+//! The start of a run: everything that it will need from its surroundings, gathered before the first
+//! call, so that what is missing is told before anything happens.
+
+use serde_json::Value;
+
+use super::clock;
+use super::fault::Fault;
+use crate::compile::{Program, bind};
+use crate::diagnostic::Diagnostic;
+use crate::engine::event::{Document, ModelFacts, Started};
+use crate::engine::prompt::{self, Facts};
+
+/// How to start a run.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// The run's input. `Null` is the input that the document brings, or none.
+    pub input: Value,
+    /// The run's id; without it a new one. The same id again continues or returns that run.
+    pub run_id: Option<String>,
+    /// The session whose memory it shares.
+    pub session: Option<String>,
+    /// The model, in place of the document's.
+    pub model: Option<String>,
+    /// The active time that it may take in milliseconds, in place of the document's.
+    pub timeout_ms: Option<u64>,
+}
+
+impl Start {
+    /// The id of the run: the caller's, else a new one.
+    pub(super) fn id(&self) -> String {
+        self.run_id.clone().unwrap_or_else(|| format!("agent-{}", uuid::Uuid::now_v7()))
+    }
+
+    /// The first event, without what the session remembers.
+    pub(super) fn event(&self, program: &Program, run_id: String, model: ModelFacts) -> Result<Started, Fault> {
+        let input = match &self.input {
+            Value::Null => Value::Object(program.default_input.clone().unwrap_or_default()),
+            given => given.clone(),
+        };
+        let now = clock::rfc3339(clock::wall_ms());
+        let today = now.get(..10).unwrap_or_default();
+        let bound = bind::bind(program, &input, &now, &run_id).map_err(Fault::Diagnostics)?;
+        let facts = Facts { objective: &bound.objective, input: &input, today, now: &now, run_id: &run_id };
+        let system = prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?;
+        if program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some()) && model.price.is_none() {
+            return Err(Fault::Missing(format!(
+                "the budget is in US dollars, but model {} has no price: give it one in the project file's models",
+                model.name
+            )));
+        }
+        Ok(Started {
+            loop_name: program.name.clone(),
+            session: self.session.clone(),
+            objective: bound.objective,
+            system,
+            model,
+            memory: std::collections::BTreeMap::new(),
+            timeout_ms: self.timeout_ms,
+            documents: program
+                .sources
+                .iter()
+                .map(|source| Document { file: source.name.to_string(), text: source.text.to_string() })
+                .collect(),
+            run_id,
+            input,
+        })
+    }
+}
+
+fn unresolved(program: &Program, why: &str) -> Fault {
+    let place = program.sources.first().map(crate::diagnostic::Source::whole);
+    match place {
+        Some(place) => Fault::Diagnostics(vec![Diagnostic::error("L201", why, "/properties/system_prompt", place)]),
+        None => Fault::Missing(why.to_owned()),
+    }
+}
+
+/// What makes two starts the same: a number over the document's texts and the input (FNV-1a, 128
+/// bits: the same on every machine and in every version).
+pub(super) fn identity(started: &Started) -> String {
+    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    let mut take = |text: &str| {
+        for byte in text.bytes().chain([0]) {
+            hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    };
+    for document in &started.documents {
+        take(&document.text);
+    }
+    take(&started.input.to_string());
+    take(started.session.as_deref().unwrap_or_default());
+    format!("{hash:032x}")
+}

@@ -1,0 +1,63 @@
+//! A request to stop, made from outside the run: after the step, or now.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Stops the runs that watch it. Cheap to clone; all clones are one.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    level: Arc<watch::Sender<Level>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Go,
+    AfterStep,
+    Now,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { level: Arc::new(watch::Sender::new(Level::Go)) }
+    }
+}
+
+impl Stop {
+    /// One that nobody has asked for yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the iteration that is under way end; the run can be resumed.
+    pub fn after_step(&self) {
+        self.raise(Level::AfterStep);
+    }
+
+    /// Drops what is under way; the run can be resumed, and a call that was under way is uncertain.
+    pub fn now(&self) {
+        self.raise(Level::Now);
+    }
+
+    fn raise(&self, to: Level) {
+        self.level.send_if_modified(|level| {
+            let higher = *level < to;
+            *level = (*level).max(to);
+            higher
+        });
+    }
+
+    /// Whether it was asked for, in either way.
+    pub(super) fn is_asked(&self) -> bool {
+        *self.level.borrow() != Level::Go
+    }
+
+    /// Waits until it is asked for to stop now.
+    pub(super) async fn asked_now(&self) {
+        let mut level = self.level.subscribe();
+        // The sender lives in `self`, so waiting can't fail before it is asked for.
+        if level.wait_for(|level| *level == Level::Now).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The beginning of a run.
+
+use super::conversation::Role;
+use super::dialect;
+use super::effect::{Effect, Effects};
+use super::event::Started;
+use super::state::{Begun, Phase, State};
+use crate::compile::Program;
+
+/// Sets the state up and asks for the first thought.
+pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> Effects {
+    let dialect = program.properties.dialect;
+    state.conversation.push(Role::System, started.system);
+    state.conversation.push(Role::User, dialect::question(dialect));
+    state.memory = started.memory;
+    state.begun = Begun {
+        run_id: started.run_id,
+        session: started.session,
+        loop_name: started.loop_name,
+        objective: started.objective,
+        input: started.input,
+        model: started.model,
+        at_ms: state.now.wall_ms,
+        timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),
+    };
+    state.phase = Phase::Thinking { forced: None };
+    vec![Effect::CallModel]
+}

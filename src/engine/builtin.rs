@@ -1,0 +1,85 @@
+//! The engine's own tools: done within the step, with nothing outside.
+
+use serde_json::{Number, Value, json};
+
+use super::event::ToolResult;
+use super::memory;
+use super::outcome::Answer;
+use super::state::State;
+use super::step::failed;
+use super::validate;
+use crate::compile::{Builtin, Program};
+
+/// What came of a built-in tool.
+pub(super) enum Done {
+    /// An observation.
+    Observed(ToolResult),
+    /// An observation, and a key that the session is to keep.
+    Remembered(ToolResult, String),
+    /// The run's answer.
+    Completed(Answer),
+    /// A question to a human.
+    Asks(Question),
+}
+
+/// A question to a human.
+pub(super) struct Question {
+    /// The question.
+    pub question: String,
+    /// What the model says around it.
+    pub context: Option<String>,
+    /// The answers that it offers.
+    pub options: Vec<String>,
+}
+
+/// Runs a built-in tool with an input that its schema accepts. `alone`: it is the turn's only call.
+pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &Value, alone: bool) -> Done {
+    match which {
+        Builtin::Complete | Builtin::PauseForHuman if !alone => {
+            Done::Observed(failed("this tool ends or pauses the run: call it alone, without other calls in the turn"))
+        }
+        Builtin::Complete => complete(program, input),
+        Builtin::PauseForHuman => Done::Asks(Question {
+            question: text(input, "question").unwrap_or_default(),
+            context: text(input, "context"),
+            options: input.get("options").and_then(Value::as_array).map_or_else(Vec::new, |options| {
+                options.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }),
+        }),
+        Builtin::StoreMemory => {
+            let key = text(input, "key").unwrap_or_default();
+            let value = input.get("value").cloned().unwrap_or_default();
+            match memory::store(&mut state.memory, &key, value) {
+                Ok(()) if state.begun.session.is_some() => Done::Remembered(ToolResult::Ok(json!("Stored.")), key),
+                Ok(()) => Done::Observed(ToolResult::Ok(json!("Stored."))),
+                Err(why) => Done::Observed(failed(why)),
+            }
+        }
+        Builtin::RetrieveMemory => Done::Observed(memory::retrieve(&state.memory, text(input, "key").as_deref())),
+        Builtin::LogProgress => Done::Observed(ToolResult::Ok(json!("Noted."))),
+        // The validation refuses it before.
+        Builtin::RunWorkflow => Done::Observed(failed("no workflow is declared for this loop")),
+    }
+}
+
+fn complete(program: &Program, input: &Value) -> Done {
+    let answer = input.get("answer").cloned().unwrap_or_default();
+    if let Some(schema) = &program.answer {
+        let faults = schema.faults(&answer);
+        if !faults.is_empty() {
+            return Done::Observed(failed(format!(
+                "the answer does not match what this loop must answer, and was not taken:{}",
+                validate::list(&faults)
+            )));
+        }
+    }
+    let confidence = match input.get("confidence") {
+        Some(Value::Number(number)) => number.clone(),
+        _ => Number::from_f64(1.0).unwrap_or_else(|| Number::from(1)),
+    };
+    Done::Completed(Answer { answer, confidence, summary: text(input, "summary") })
+}
+
+fn text(input: &Value, name: &str) -> Option<String> {
+    input.get(name).and_then(Value::as_str).map(str::to_owned)
+}

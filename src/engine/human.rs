@@ -1,0 +1,139 @@
+//! What a human decided about a pause.
+
+use serde_json::Value;
+
+use super::conversation::Role;
+use super::dialect;
+use super::effect::{Effect, Effects};
+use super::event::{Decided, Decision, ToolResult};
+use super::limit;
+use super::outcome::{Pause, Termination};
+use super::state::{Call, Phase, Progress, State, Turn};
+use super::step::Refused;
+use super::turn::{self, denied};
+use super::validate;
+use crate::compile::Program;
+
+/// Whether a decision fits the pause.
+///
+/// # Errors
+/// Why it does not, and what would.
+pub(super) fn fits(
+    program: &Program,
+    pause: &Pause,
+    turn: Option<&Turn>,
+    decided: &Decided,
+) -> Result<(), Refused> {
+    if let Some(number) = decided.pause
+        && number != pause.number
+    {
+        return Err(Refused::new(format!("pause {number} is over; the run is in pause {}", pause.number)));
+    }
+    if let Some(call) = decided.call
+        && !waits(pause, turn, call)
+    {
+        return Err(Refused::new(format!("call {}.{} does not wait", call.iteration, call.index)));
+    }
+    let several = turn.is_some_and(|turn| turn.calls.iter().filter(|call| undecided(call)).count() > 1);
+    match (pause.kind, &decided.decision) {
+        (Termination::Human | Termination::Stuck, Decision::Answer(_)) => Ok(()),
+        (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
+        (Termination::Approval, Decision::Approve | Decision::Deny(_)) => Ok(()),
+        (Termination::Uncertain, Decision::Retry) => Ok(()),
+        (Termination::Approval, Decision::Edit(_)) | (Termination::Uncertain, Decision::Happened(_))
+            if several && decided.call.is_none() =>
+        {
+            Err(Refused::new("several calls wait: say which one"))
+        }
+        (Termination::Approval, Decision::Edit(input)) => edited(program, pause, (turn, decided), input),
+        (Termination::Uncertain, Decision::Happened(_)) => Ok(()),
+        (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
+        (Termination::Uncertain, _) => {
+            Err(Refused::new("the run waits to hear whether a call happened: say what it gave, or repeat it"))
+        }
+        _ => Err(Refused::new("the run waits for no human")),
+    }
+}
+
+fn waits(pause: &Pause, turn: Option<&Turn>, id: super::event::CallId) -> bool {
+    pause.calls.contains(&id)
+        && turn.is_some_and(|turn| turn.calls.iter().any(|call| call.id == id && (undecided(call) || pause.kind == Termination::Human)))
+}
+
+fn undecided(call: &Call) -> bool {
+    matches!(call.progress, Progress::AwaitsApproval | Progress::Uncertain)
+}
+
+/// An edited input must match the tool's schema like the model's own.
+fn edited(
+    program: &Program,
+    pause: &Pause,
+    (turn, decided): (Option<&Turn>, &Decided),
+    input: &Value,
+) -> Result<(), Refused> {
+    let calls = turn.map(|turn| turn.calls.as_slice()).unwrap_or_default();
+    let meant = calls.iter().filter(|call| match decided.call {
+        Some(id) => call.id == id,
+        None => undecided(call) && pause.calls.contains(&call.id),
+    });
+    for call in meant {
+        let Some(tool) = turn::tool_of(program, call) else { continue };
+        let faults = tool.parameters.faults(input);
+        if !faults.is_empty() {
+            return Err(Refused::new(format!("the edited input is not accepted:{}", validate::list(&faults))));
+        }
+    }
+    Ok(())
+}
+
+/// Takes a decision that fits.
+pub(super) fn decided(
+    program: &Program,
+    state: &mut State,
+    (pause, turn): (Pause, Option<Turn>),
+    decided: Decided,
+) -> Effects {
+    // What a human says is new to the agent: circles are counted from here.
+    state.watch.steps.clear();
+    let Decided { call: only, decision, .. } = decided;
+    let Some(mut turn) = turn else {
+        // A stuck run: the answer is guidance.
+        if let Decision::Answer(text) = decision {
+            let words = dialect::write_guidance(program.properties.dialect, &text);
+            state.conversation.push(Role::User, words);
+        }
+        return limit::next(program, state);
+    };
+    let mut effects = Vec::new();
+    for call in &mut turn.calls {
+        let meant = only.is_none_or(|id| id == call.id) && pause.calls.contains(&call.id);
+        if !meant || !(undecided(call) || pause.kind == Termination::Human) {
+            continue;
+        }
+        call.progress = match &decision {
+            Decision::Answer(text) => done(ToolResult::Ok(Value::String(text.clone()))),
+            Decision::Deny(reason) => done(denied(reason.as_deref())),
+            Decision::Happened(value) => done(ToolResult::Ok(value.clone())),
+            Decision::Approve | Decision::Retry => Progress::Asked,
+            Decision::Edit(input) => {
+                call.input = input.clone();
+                Progress::Asked
+            }
+        };
+        if call.progress == Progress::Asked {
+            state.tally.tool_calls_made += 1;
+        }
+    }
+    if turn.calls.iter().any(undecided) {
+        // The others are decided one by one; nothing is called before all are.
+        state.phase = Phase::Paused { pause, turn: Some(turn) };
+        return effects;
+    }
+    effects.extend(turn.calls.iter().filter(|call| call.progress == Progress::Asked).map(|call| Effect::CallTool(call.id)));
+    effects.extend(turn::settle(program, state, turn));
+    effects
+}
+
+fn done(result: ToolResult) -> Progress {
+    Progress::Done { result, duration_ms: 0 }
+}

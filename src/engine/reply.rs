@@ -1,0 +1,210 @@
+//! What the model said: counted, read, and made into a turn.
+
+use serde_json::Value;
+
+use super::builtin;
+use super::conversation::{Role, estimated_tokens};
+use super::dialect::{self, Reading, Wanted};
+use super::effect::{Effect, Effects};
+use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
+use super::limit;
+use super::outcome::{Limit, RunError, Status, Termination};
+use super::state::{Call, Entry, Phase, Progress, State, Turn};
+use super::step::failed as failure;
+use super::turn;
+use super::validate;
+use crate::compile::{Program, ToolKind};
+
+/// How many unreadable replies in a row end a run.
+const INVALID_IN_A_ROW: u32 = 3;
+
+/// Takes a reply in.
+pub(super) fn take(program: &Program, state: &mut State, said: Reply, forced: Option<Limit>) -> Effects {
+    let usage = count(state, &said);
+    let reading = dialect::read(program.properties.dialect, &said.text);
+    // A provider refuses a message without text.
+    let text = if said.text.trim().is_empty() { "(nothing)".to_owned() } else { said.text };
+    state.conversation.push(Role::Assistant, text);
+    let mut new = Turn {
+        iteration: state.tally.iterations,
+        thought: String::new(),
+        usage: Some(usage),
+        at_ms: state.now.wall_ms,
+        thinking_ms: said.duration_ms,
+        calls: Vec::new(),
+    };
+    match reading {
+        Reading::Calls { thought, calls } => {
+            state.watch.invalid_in_a_row = 0;
+            new.thought = thought;
+            if let Some(limit) = forced {
+                return last_word(program, state, new, calls, limit);
+            }
+            turn(program, state, new, calls)
+        }
+        Reading::Answer { thought, answer } => {
+            new.thought = thought;
+            let call = Wanted { name: "__complete__".to_owned(), input: serde_json::json!({ "answer": answer }) };
+            match forced {
+                Some(limit) => last_word(program, state, new, vec![call], limit),
+                None => turn(program, state, new, vec![call]),
+            }
+        }
+        Reading::Unreadable { thought, why } => {
+            new.thought = thought;
+            unreadable(program, state, new, why, forced)
+        }
+    }
+}
+
+/// The model could not be asked.
+pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Effects {
+    state.tally.model_retries = state.tally.model_retries.saturating_add(fault.attempts.saturating_sub(1));
+    if fault.code == ModelFaultCode::ContextExceeded && forced.is_none() {
+        return limit::ended(program, state, Limit::Context);
+    }
+    let code = match fault.code {
+        ModelFaultCode::ModelUnreachable => "model_unreachable",
+        ModelFaultCode::ModelRefused => "model_refused",
+        ModelFaultCode::ContextExceeded => "context",
+        ModelFaultCode::ModelProtocol => "model_protocol",
+        ModelFaultCode::ScriptExhausted => "script_exhausted",
+    };
+    let error = RunError { code: code.to_owned(), message: fault.message, retryable: fault.retryable };
+    limit::end(state, Status::Failed, Termination::ModelError, |ending| ending.error = Some(error))
+}
+
+/// Counts a reply: iterations, tokens, retries.
+fn count(state: &mut State, said: &Reply) -> Tokens {
+    let tally = &mut state.tally;
+    tally.iterations += 1;
+    tally.model_retries = tally.model_retries.saturating_add(said.retries);
+    if said.finish == Finish::Length {
+        tally.truncated_responses += 1;
+    }
+    let usage = said.usage.unwrap_or_else(|| {
+        tally.estimated = true;
+        Tokens { input: estimated_tokens(state.conversation.bytes), output: estimated_tokens(said.text.len()) }
+    });
+    tally.tokens.input = tally.tokens.input.saturating_add(usage.input);
+    tally.tokens.output = tally.tokens.output.saturating_add(usage.output);
+    tally.window =
+        (usage.input.saturating_add(usage.output), state.conversation.bytes.saturating_add(said.text.len()));
+    usage
+}
+
+/// Makes a readable reply into a turn: each call is validated, the engine's own are done at once,
+/// the others are asked for.
+fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>) -> Effects {
+    let alone = calls.len() == 1;
+    let mut effects = Vec::new();
+    for (index, wanted) in calls.into_iter().enumerate() {
+        let id = CallId { iteration: new.iteration, index: u32::try_from(index).unwrap_or(u32::MAX) };
+        let progress = match validate::call(program, state, &wanted) {
+            Err(why) => Progress::Done { result: failure(why), duration_ms: 0 },
+            Ok(tool) => match tool.kind {
+                ToolKind::Builtin(which) => {
+                    match builtin::run(program, state, which, &wanted.input, alone) {
+                        builtin::Done::Observed(result) => Progress::Done { result, duration_ms: 0 },
+                        builtin::Done::Remembered(result, key) => {
+                            effects.push(Effect::Remember(key));
+                            Progress::Done { result, duration_ms: 0 }
+                        }
+                        builtin::Done::Completed(answer) => {
+                            entry_of_answer(state, &new, &wanted);
+                            return limit::end(state, Status::Completed, Termination::Complete, |ending| {
+                                ending.answer = Some(answer);
+                            });
+                        }
+                        builtin::Done::Asks(question) => {
+                            new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress: Progress::Asked });
+                            return turn::ask_human(state, new, id, question);
+                        }
+                    }
+                }
+                _ => {
+                    *state.tally.calls.entry(wanted.name.clone()).or_default() += 1;
+                    if tool.requires_approval {
+                        Progress::AwaitsApproval
+                    } else {
+                        state.tally.tool_calls_made += 1;
+                        effects.push(Effect::CallTool(id));
+                        Progress::Asked
+                    }
+                }
+            },
+        };
+        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress });
+    }
+    effects.extend(turn::settle(program, state, new));
+    effects
+}
+
+/// The last call of `on_limit: answer`: only an answer counts.
+fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>, limit: Limit) -> Effects {
+    let mut calls = calls.into_iter();
+    if let (Some(wanted), None) = (calls.next(), calls.next())
+        && let Ok(tool) = validate::call(program, state, &wanted)
+        && let ToolKind::Builtin(which) = tool.kind
+        && let builtin::Done::Completed(answer) = builtin::run(program, state, which, &wanted.input, true)
+    {
+        entry_of_answer(state, &new, &wanted);
+        return limit::end(state, Status::Completed, Termination::ForcedAnswer, |ending| {
+            ending.answer = Some(answer);
+            ending.limit = Some(limit);
+        });
+    }
+    note(state, new, "the last reply gave no answer that could be taken".to_owned());
+    limit::ended(program, state, limit)
+}
+
+/// A reply that can't be read: the model is told why; three in a row end the run.
+fn unreadable(program: &Program, state: &mut State, new: Turn, why: String, forced: Option<Limit>) -> Effects {
+    state.tally.invalid_replies += 1;
+    state.watch.invalid_in_a_row += 1;
+    let told = dialect::write_observation(program.properties.dialect, None, &why);
+    note(state, new, why);
+    if let Some(limit) = forced {
+        return limit::ended(program, state, limit);
+    }
+    if state.watch.invalid_in_a_row >= INVALID_IN_A_ROW {
+        let error = RunError {
+            code: "invalid_replies".to_owned(),
+            message: format!("{INVALID_IN_A_ROW} replies in a row could not be read"),
+            retryable: false,
+        };
+        return limit::end(state, Status::Failed, Termination::InvalidReplies, |ending| ending.error = Some(error));
+    }
+    state.conversation.push(Role::User, told);
+    limit::next(program, state)
+}
+
+fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
+    state.entries.push(Entry {
+        iteration: new.iteration,
+        at_ms: new.at_ms,
+        thought: new.thought.clone(),
+        action: Some(wanted.name.clone()),
+        action_input: wanted.input.clone(),
+        observation: Value::Null,
+        success: true,
+        error: None,
+        duration_ms: new.thinking_ms,
+        usage: new.usage,
+    });
+}
+
+fn note(state: &mut State, new: Turn, why: String) {
+    state.entries.push(Entry {
+        iteration: new.iteration,
+        at_ms: new.at_ms,
+        thought: new.thought,
+        action: None,
+        action_input: Value::Null,
+        observation: Value::String(why.clone()),
+        success: false,
+        error: Some(ToolFault { class: "unreadable reply".to_owned(), detail: why }),
+        duration_ms: new.thinking_ms,
+        usage: new.usage,
+    });
+}

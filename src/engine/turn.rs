@@ -1,0 +1,251 @@
+//! A turn: its calls return, its observations are told, and the agent is looked at for circles.
+
+use serde_json::Value;
+
+use super::builtin::Question;
+use super::conversation::Role;
+use super::dialect;
+use super::effect::{Effect, Effects};
+use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
+use super::limit;
+use super::outcome::{Limit, Pause, RunError, Status, Termination};
+use super::state::{Call, Entry, Phase, Progress, State, Turn};
+use super::step::failed;
+use super::stuck::{self, Step, Stuck};
+use crate::compile::{Program, Tool, ToolKind};
+use crate::language::action::OnUncertain;
+use crate::language::react::StuckAction;
+
+/// How often a model is given a hint before its run fails as stuck.
+const HINTS: u32 = 2;
+
+/// A call returned.
+pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Effects {
+    if let Some(tokens) = returned.tokens {
+        state.tally.tokens.input = state.tally.tokens.input.saturating_add(tokens.input);
+        state.tally.tokens.output = state.tally.tokens.output.saturating_add(tokens.output);
+    }
+    if let Some(call) = turn.calls.iter_mut().find(|call| call.id == returned.call) {
+        call.progress = Progress::Done { result: returned.result, duration_ms: returned.duration_ms };
+    }
+    settle(program, state, turn)
+}
+
+/// The run's time is over while calls are under way.
+pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
+    for call in &mut turn.calls {
+        if call.progress == Progress::Asked {
+            let result = failed("cut off: the run's time is over");
+            call.progress = Progress::Done { result, duration_ms: 0 };
+        }
+    }
+    let effects = settle(program, state, turn);
+    match state.phase {
+        // The clock may have stood a little before the limit when the turn was settled.
+        Phase::Thinking { forced: None } => limit::reached(program, state, Limit::Timeout),
+        _ => effects,
+    }
+}
+
+/// A driver takes the turn up after a crash or a stop: what was asked for may have happened.
+pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
+    let mut effects = Vec::new();
+    for call in &mut turn.calls {
+        if call.progress != Progress::Asked {
+            continue;
+        }
+        let tool = program.tool(&call.tool);
+        let rule = tool.map_or(OnUncertain::Pause, |tool| tool.on_uncertain);
+        if tool.is_some_and(|tool| tool.idempotent) || rule == OnUncertain::Retry {
+            effects.push(Effect::CallTool(call.id));
+        } else if rule == OnUncertain::Fail {
+            let result = failed("the outcome is not known: the process stopped during the call");
+            call.progress = Progress::Done { result, duration_ms: 0 };
+        } else {
+            call.progress = Progress::Uncertain;
+        }
+    }
+    effects.extend(settle(program, state, turn));
+    effects
+}
+
+/// Looks at a turn: calls under way are waited for, then what needs a human, then all is observed.
+pub(super) fn settle(program: &Program, state: &mut State, turn: Turn) -> Effects {
+    let waiting = |progress: &Progress| -> Vec<CallId> {
+        turn.calls.iter().filter(|call| call.progress == *progress).map(|call| call.id).collect()
+    };
+    if !waiting(&Progress::Asked).is_empty() {
+        state.phase = Phase::Acting { turn };
+        return Vec::new();
+    }
+    let approvals = waiting(&Progress::AwaitsApproval);
+    if !approvals.is_empty() {
+        let names = names(&turn, &approvals);
+        let question = format!("May the agent call {names}?");
+        return pause(state, Termination::Approval, question, (Some(turn), approvals));
+    }
+    let uncertain = waiting(&Progress::Uncertain);
+    if !uncertain.is_empty() {
+        let names = names(&turn, &uncertain);
+        let question = format!("The process stopped while it called {names}. Did it happen?");
+        return pause(state, Termination::Uncertain, question, (Some(turn), uncertain));
+    }
+    observe(program, state, turn)
+}
+
+/// The run waits for a human's answer to the model's question.
+pub(super) fn ask_human(state: &mut State, turn: Turn, id: CallId, question: Question) -> Effects {
+    let Question { question, context, options } = question;
+    pause(state, Termination::Human, question, (Some(turn), vec![id]));
+    if let Phase::Paused { pause, .. } = &mut state.phase {
+        pause.context = context;
+        pause.options = options;
+    }
+    Vec::new()
+}
+
+fn pause(
+    state: &mut State,
+    kind: Termination,
+    question: String,
+    (turn, calls): (Option<Turn>, Vec<CallId>),
+) -> Effects {
+    state.watch.pauses += 1;
+    let number = state.watch.pauses;
+    let pause = Pause { number, kind, question, context: None, options: Vec::new(), calls, stuck: None };
+    state.phase = Phase::Paused { pause, turn };
+    Vec::new()
+}
+
+fn names(turn: &Turn, ids: &[CallId]) -> String {
+    let names: Vec<&str> =
+        turn.calls.iter().filter(|call| ids.contains(&call.id)).map(|call| call.tool.as_str()).collect();
+    names.join(", ")
+}
+
+/// All calls of the turn are done: their observations go to the trace and to the model, then circles
+/// and limits are looked at.
+fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
+    let properties = &program.properties;
+    let first = state.entries.len();
+    let mut told = String::new();
+    let mut usage = turn.usage;
+    let mut thought = turn.thought;
+    for call in turn.calls {
+        let Call { tool, input, progress, .. } = call;
+        let Progress::Done { result, duration_ms } = progress else { continue };
+        let (value, error) = match result {
+            ToolResult::Ok(value) => (value, None),
+            ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
+        };
+        let (observation, text) = cut(state, value, properties.max_observation_chars);
+        if !told.is_empty() {
+            told.push_str("\n\n");
+        }
+        told.push_str(&dialect::write_observation(properties.dialect, Some(&tool), &text));
+        state.entries.push(Entry {
+            iteration: turn.iteration,
+            at_ms: turn.at_ms,
+            thought: std::mem::take(&mut thought),
+            action: Some(tool),
+            action_input: input,
+            observation,
+            success: error.is_none(),
+            error,
+            duration_ms,
+            usage: usage.take(),
+        });
+    }
+    let stuck = look_for_circles(program, state, first);
+    match stuck {
+        None => {
+            state.conversation.push(Role::User, told);
+            limit::next(program, state)
+        }
+        Some(stuck) => went_in_circles(program, state, stuck, told),
+    }
+}
+
+fn look_for_circles(program: &Program, state: &mut State, first: usize) -> Option<Stuck> {
+    let entries = state.entries.get(first..)?;
+    let head = entries.first()?;
+    let calls = entries.iter().map(|entry| {
+        let name = entry.action.as_deref().unwrap_or_default();
+        let polling = program.tool(name).is_some_and(|tool| tool.polling);
+        (name, &entry.action_input, &entry.observation, !entry.success, polling)
+    });
+    let step = Step::new(head.iteration, &head.thought, calls);
+    state.watch.steps.push(step);
+    stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
+}
+
+fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, mut told: String) -> Effects {
+    let rule = &program.properties.on_stuck;
+    match rule.action {
+        StuckAction::RetryWithHint if state.watch.hints < HINTS => {
+            state.watch.hints += 1;
+            state.watch.steps.clear();
+            told.push_str("\n\nHint: ");
+            match &rule.hint {
+                Some(hint) => told.push_str(hint),
+                None => {
+                    told.push_str(&stuck.detail);
+                    told.push_str(" That brought nothing new. Try another way, or complete with what is known.");
+                }
+            }
+            state.conversation.push(Role::User, told);
+            limit::next(program, state)
+        }
+        StuckAction::Fail | StuckAction::RetryWithHint => {
+            state.conversation.push(Role::User, told);
+            let message = format!("the agent was stuck: {}", stuck.detail);
+            let error = RunError { code: "stuck".to_owned(), message, retryable: false };
+            limit::end(state, Status::Failed, Termination::Stuck, |ending| {
+                ending.error = Some(error);
+                ending.stuck = Some(stuck);
+            })
+        }
+        StuckAction::Escalate => {
+            state.conversation.push(Role::User, told);
+            let question = format!("The agent is stuck: {} What should it do?", stuck.detail);
+            pause(state, Termination::Stuck, question, (None, Vec::new()));
+            if let Phase::Paused { pause, .. } = &mut state.phase {
+                pause.stuck = Some(stuck);
+            }
+            Vec::new()
+        }
+    }
+}
+
+/// An observation as the trace keeps it and as the model reads it, cut to `max` characters.
+fn cut(state: &mut State, value: Value, max: usize) -> (Value, String) {
+    let (text, plain) = match &value {
+        Value::String(text) => (text.clone(), true),
+        other => (other.to_string(), false),
+    };
+    // So many bytes have at most so many characters: the common case is not counted.
+    if text.len() <= max {
+        return (value, text);
+    }
+    let Some((at, _)) = text.char_indices().nth(max) else { return (value, text) };
+    state.tally.truncated_observations += 1;
+    let all = text.chars().count();
+    let head = text.get(..at).unwrap_or_default();
+    let kind = if plain { "" } else { " of JSON" };
+    let short = format!("{head}\n[cut: {} of {all} characters{kind} are not shown]", all - max);
+    (Value::String(short.clone()), short)
+}
+
+/// The tool of a call, when the program has it.
+pub(super) fn tool_of<'a>(program: &'a Program, call: &Call) -> Option<&'a Tool> {
+    program.tool(&call.tool).filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)))
+}
+
+/// A failure that the operator reads more of than the model.
+pub(super) fn denied(reason: Option<&str>) -> ToolResult {
+    let class = match reason {
+        Some(reason) => format!("a human did not allow this call: {reason}"),
+        None => "a human did not allow this call".to_owned(),
+    };
+    ToolResult::Failed(ToolFault { class, detail: String::new() })
+}

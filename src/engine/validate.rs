@@ -1,0 +1,52 @@
+//! Whether a call may be made: the tool is declared, the input matches, the limit is not spent.
+
+use super::dialect::Wanted;
+use super::state::State;
+use crate::compile::{Builtin, Program, SchemaFault, Tool, ToolKind};
+use crate::diagnostic::nearest;
+
+/// The tool of a call that may be made.
+///
+/// # Errors
+/// What is wrong, all of it, in words for the model.
+pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> Result<&'a Tool, String> {
+    let tool = program.tool(&wanted.name).ok_or_else(|| unknown(program, &wanted.name))?;
+    if matches!(tool.kind, ToolKind::Builtin(Builtin::RunWorkflow)) {
+        return Err("no workflow is declared for this loop; call only the tools that are listed".to_owned());
+    }
+    let faults = tool.parameters.faults(&wanted.input);
+    if !faults.is_empty() {
+        return Err(format!("the input of {} was not accepted, and the tool was not called:{}", tool.name, list(&faults)));
+    }
+    if let Some(max) = tool.max_calls
+        && state.tally.calls.get(&wanted.name).copied().unwrap_or(0) >= max
+    {
+        return Err(format!("{} may be called {max} times in a run, and was", tool.name));
+    }
+    Ok(tool)
+}
+
+/// All faults of a value, a line each, with their paths.
+pub(super) fn list(faults: &[SchemaFault]) -> String {
+    faults
+        .iter()
+        .map(|fault| match fault.path.as_str() {
+            "" => format!("\n- {}", fault.message),
+            path => format!("\n- at {path}: {}", fault.message),
+        })
+        .collect()
+}
+
+fn unknown(program: &Program, name: &str) -> String {
+    let names = || {
+        program
+            .tools
+            .iter()
+            .filter(|tool| !matches!(tool.kind, ToolKind::Builtin(Builtin::RunWorkflow)))
+            .map(|tool| tool.name.as_str())
+    };
+    let shown: String = name.chars().take(64).collect();
+    let near = nearest(name, names()).map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
+    let all = names().collect::<Vec<_>>().join(", ");
+    format!("there is no tool named {shown:?}, and nothing was called.{near} The tools are: {all}")
+}

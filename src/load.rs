@@ -1,0 +1,77 @@
+//! The only way from a file to a [`Program`]: what is gathered, compiled, and found sound.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::compile::{Compiled, Program, Texts, compile};
+use crate::diagnostic::{Diagnostic, Source};
+use crate::drive::files;
+
+/// A document that can be run.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What it means.
+    pub program: Arc<Program>,
+    /// The folder that relative paths start in: the project file's, else the document's.
+    pub root: PathBuf,
+    /// What is likely not as it was meant.
+    pub warnings: Vec<Diagnostic>,
+    /// The texts that the warnings stand in.
+    pub sources: Vec<Source>,
+}
+
+/// A document that can't be run.
+#[derive(Debug, thiserror::Error)]
+#[error("the document is not sound")]
+pub struct Unsound {
+    /// All that is wrong, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The texts that it stands in.
+    pub sources: Vec<Source>,
+}
+
+/// Loads the document at `path` (`-` is standard input), with more files of registered actions.
+///
+/// # Errors
+/// Every fault that was found, with its place.
+pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
+    load_with(path, actions, Vec::new())
+}
+
+/// A tool of the embedder's as the compiler knows it: name, description, parameters, idempotent.
+pub type EmbeddedSignature = (String, String, serde_json::Value, bool);
+
+/// The same, with tools that the embedder registers by name.
+///
+/// # Errors
+/// Every fault that was found, with its place.
+pub fn load_with(path: &Path, actions: &[PathBuf], embedded: Vec<EmbeddedSignature>) -> Result<Loaded, Unsound> {
+    let mut gathered =
+        files::gather(path, actions).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+    gathered.texts.embedded = embedded;
+    load_texts(&gathered.texts, gathered.root)
+}
+
+/// Loads texts that are at hand already.
+///
+/// # Errors
+/// Every fault that was found, with its place.
+pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
+    let Compiled { program, diagnostics, .. } = compile(texts);
+    let sources = sources(texts);
+    match program {
+        Some(program) if !diagnostics.iter().any(Diagnostic::is_error) => {
+            Ok(Loaded { program: Arc::new(program), root, warnings: diagnostics, sources })
+        }
+        _ => Err(Unsound { diagnostics, sources }),
+    }
+}
+
+fn sources(texts: &Texts) -> Vec<Source> {
+    std::iter::once(&texts.main)
+        .chain(&texts.project)
+        .chain(&texts.actions)
+        .chain(&texts.extra_actions)
+        .cloned()
+        .collect()
+}

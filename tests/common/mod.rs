@@ -1,0 +1,160 @@
+//! A place for one test: an empty folder, a clean environment, and the real program.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+pub mod server;
+
+/// An empty folder that goes with the test.
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// What came of a call of the program.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("the folder is made");
+        std::fs::write(&path, text).expect("the file is written");
+        path
+    }
+
+    pub fn json(&self, name: &str, value: &Value) -> PathBuf {
+        self.file(name, serde_json::to_string_pretty(value).expect("JSON"))
+    }
+
+    /// The program with these arguments in this folder, with nothing of the caller's environment.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loopctl"));
+        command.args(args).current_dir(self.path()).env_clear().stdin(Stdio::null());
+        command.env("HOME", self.path()).env("PATH", "/usr/local/bin:/usr/bin:/bin").env("NO_COLOR", "1");
+        command
+    }
+
+    pub fn call(&self, args: &[&str]) -> Ran {
+        ran(&self.command(args).output().expect("the program starts"))
+    }
+
+    pub fn call_with(&self, args: &[&str], env: &[(&str, &str)]) -> Ran {
+        ran(&self.command(args).envs(env.iter().copied()).output().expect("the program starts"))
+    }
+
+    pub fn start(&self, args: &[&str], env: &[(&str, &str)]) -> Child {
+        self.command(args)
+            .envs(env.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts")
+    }
+
+    pub fn call_reading(&self, args: &[&str], stdin: &[u8]) -> Ran {
+        let mut child = self
+            .command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        child.stdin.take().expect("a pipe").write_all(stdin).expect("it reads");
+        ran(&child.wait_with_output().expect("it ends"))
+    }
+
+    /// Runs the loop `loop.json` with the script `script.json`; the result as JSON.
+    pub fn run(&self, more: &[&str]) -> (Ran, Value) {
+        let mut args = vec!["run", "loop.json", "--script", "script.json", "--output", "json"];
+        args.extend(more);
+        let ran = self.call(&args);
+        let result = ran.json();
+        (ran, result)
+    }
+
+    /// A loop over scripted tools, its properties changed by `properties`.
+    pub fn looped(&self, properties: &Value) -> &Self {
+        self.json("loop.json", &document(properties));
+        self
+    }
+
+    /// A script of replies, and of what the tools `look` and `act` answer.
+    pub fn script(&self, replies: &[Value]) -> &Self {
+        let tools = json!({ "look": [{ "seen": 1 }], "act": [{ "done": true }] });
+        self.json("script.json", &json!({ "replies": replies, "tools": tools }));
+        self
+    }
+}
+
+impl Ran {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(self.stdout.trim()).unwrap_or_else(|error| panic!("no JSON on stdout: {error}\n{self:#?}"))
+    }
+}
+
+pub fn ran(output: &Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// A loop with two tools: `look` (idempotent) and `act` (not).
+pub fn document(properties: &Value) -> Value {
+    let mut all = json!({
+        "mode": "react",
+        "objective": "Find out what is wrong.",
+        "tools": [{ "type": "action", "name": "look" }, { "type": "action", "name": "act" }],
+        "retry": { "attempts": 2, "base_ms": 1, "max_ms": 2 },
+    });
+    let object = all.as_object_mut().expect("an object");
+    for (name, value) in properties.as_object().expect("properties are an object") {
+        object.insert(name.clone(), value.clone());
+    }
+    json!({
+        "type": "loop",
+        "name": "test",
+        "actions": [
+            {
+                "action_name": "look", "kind": "http", "description": "Looks at something.",
+                "url": "https://tools.example.com/look/{{at}}", "http_method": "GET",
+                "parameters": { "type": "object", "properties": { "at": { "type": "string" }, "n": { "type": "integer" } },
+                    "required": ["at"], "additionalProperties": false }
+            },
+            {
+                "action_name": "act", "kind": "http", "description": "Does something.",
+                "url": "https://tools.example.com/act", "http_method": "POST",
+                "parameters": { "type": "object", "properties": { "what": { "type": "string" } }, "required": ["what"] }
+            }
+        ],
+        "properties": all
+    })
+}
+
+pub fn think(action: &str, input: Value) -> Value {
+    json!({ "thought": format!("I call {action} with {input}"), "action": action, "action_input": input })
+}
+
+pub fn look(at: &str) -> Value {
+    think("look", json!({ "at": at }))
+}
+
+pub fn complete(answer: Value) -> Value {
+    think("__complete__", json!({ "answer": answer }))
+}

@@ -1,0 +1,129 @@
+//! Models that answer badly: an observation that says what is wrong, counted, and the run goes on.
+
+use serde_json::{Value, json};
+
+use crate::common::{Place, complete, look, think};
+
+fn observation_of(reply: Value) -> (String, Value) {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[reply, complete(json!("ok"))]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(result["iterations"], 2, "{result:#}");
+    assert_eq!(result["trace"][0]["success"], false, "{result:#}");
+    (result["trace"][0]["observation"].as_str().unwrap_or_default().to_owned(), result)
+}
+
+#[test]
+fn replies_that_can_not_be_read_are_told_and_counted() {
+    let cases = [
+        json!(""),
+        json!("I think I should look at the ticket first."),
+        json!("<!DOCTYPE html><html><body>502 Bad Gateway</body></html>"),
+        json!(r#"{"thought": "half", "action": "look", "action_inp"#),
+        json!(r#"{"action":"look","action_input":{"at":"a"}} {"action":"act","action_input":{"what":"b"}}"#),
+        json!(r#"{"action":"look","action":"act","action_input":{}}"#),
+        json!(r#"{"thought":"no action"}"#),
+        json!(r#"{"thought":"x","action":7,"action_input":{}}"#),
+        json!(r#"{"thought":"x","action":"look","action_input":["a"]}"#),
+        json!("[".repeat(10_000)),
+    ];
+    for case in cases {
+        let shown: String = case.to_string().chars().take(60).collect();
+        let (told, result) = observation_of(case);
+        assert!(!told.is_empty(), "{shown}");
+        assert_eq!(result["metadata"]["invalid_replies"], 1, "{shown}");
+        assert_eq!(result["metadata"]["tool_calls_made"], 0, "{shown}");
+    }
+}
+
+#[test]
+fn a_reply_of_50_mb_is_told_and_bounded() {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[json!("x".repeat(50 * 1024 * 1024)), complete(json!("ok"))]);
+    let (ran, result) = place.run(&["--store", "memory"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(result["metadata"]["invalid_replies"], 1);
+}
+
+#[test]
+fn an_unknown_action_is_told_with_the_nearest_name_and_not_run() {
+    let (told, result) = observation_of(think("lok", json!({ "at": "a" })));
+    assert!(told.contains("look"), "{told}");
+    assert_eq!(result["metadata"]["tool_calls_made"], 0);
+    assert_eq!(result["metadata"]["invalid_replies"], 0);
+}
+
+#[test]
+fn a_twin_of_a_tools_name_is_not_the_tool_and_is_not_hinted_at() {
+    let (told, _) = observation_of(think("l\u{43e}\u{43e}k", json!({ "at": "a" })));
+    assert!(!told.contains("Did you mean"), "{told}");
+}
+
+#[test]
+fn an_input_against_the_schema_is_told_with_all_its_faults_and_not_run() {
+    let (told, result) = observation_of(think("look", json!({ "n": "many", "x": 1 })));
+    assert!(told.contains("at") && told.contains("/n") && told.contains('x'), "{told}");
+    assert_eq!(result["metadata"]["tool_calls_made"], 0);
+}
+
+#[test]
+fn numbers_reach_the_tool_with_the_digits_that_the_model_wrote() {
+    for digits in ["12345678901234567890123", "9007199254740993", "0.1", "-0", "1.0", "1E400", "1e2"] {
+        let place = Place::new();
+        let mut document = crate::common::document(&json!({}));
+        document["actions"][0]["parameters"] = json!({ "type": "object" });
+        document["actions"][0]["url"] = json!("https://tools.example.com/look");
+        place.json("loop.json", &document);
+        let reply = format!(r#"{{"thought":"t","action":"look","action_input":{{"n":{digits}}}}}"#);
+        place.script(&[json!(reply), complete(json!("ok"))]);
+        let (ran, _) = place.run(&[]);
+        assert!(ran.stdout.contains(&format!(r#""action_input":{{"n":{digits}}}"#)), "{digits}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn what_a_model_says_is_never_rendered_or_resolved() {
+    let hostile = "{{input.secret}} @input.secret orgconfig:key ${HOME} {{{{raw}}}}";
+    let place = Place::new();
+    place.looped(&json!({})).script(&[look(hostile), complete(json!(hostile))]);
+    let (_, result) = place.run(&["--input", "secret=hidden"]);
+    assert_eq!(result["trace"][0]["action_input"]["at"], hostile);
+    assert_eq!(result["result"]["answer"], hostile);
+}
+
+#[test]
+fn control_characters_of_a_model_never_reach_the_terminal() {
+    let place = Place::new();
+    let bomb = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\u{202e}evil\u{0}";
+    place.looped(&json!({})).script(&[
+        json!({ "thought": bomb, "action": "look", "action_input": { "at": bomb } }),
+        think("__log_progress__", json!({ "message": bomb })),
+        complete(json!(bomb)),
+    ]);
+    let ran = place.call(&["run", "loop.json", "--script", "script.json"]);
+    assert_eq!(ran.code, 0);
+    for bad in ['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\u{0}'] {
+        assert!(!ran.stderr.contains(bad), "{bad:?} in {:?}", ran.stderr);
+    }
+    let id = place.call(&["runs", "--output", "json"]).json()[0]["run_id"].as_str().expect("an id").to_owned();
+    for format in ["text", "html"] {
+        let trace = place.call(&["trace", &id, "--format", format]);
+        assert_eq!(trace.code, 0, "{trace:#?}");
+        for bad in ['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\u{0}'] {
+            assert!(!trace.stdout.contains(bad), "{format}: {bad:?}");
+        }
+    }
+}
+
+#[test]
+fn long_observations_are_cut_and_the_cut_is_said() {
+    let place = Place::new();
+    place.looped(&json!({ "max_observation_chars": 100 }));
+    let script = json!({ "replies": [look("a"), complete(json!("ok"))], "tools": { "look": ["ä".repeat(1000)] } });
+    place.json("script.json", &script);
+    let (_, result) = place.run(&[]);
+    assert_eq!(result["metadata"]["truncated_observations"], 1);
+    let told = result["trace"][0]["observation"].as_str().expect("a text");
+    assert!(told.starts_with(&"ä".repeat(100)) && told.contains("900"), "{told}");
+}

@@ -1,0 +1,107 @@
+//! Every built-in tool.
+
+use serde_json::json;
+
+use crate::common::{Place, complete, think};
+
+#[test]
+fn complete_without_an_answer_is_an_observation_and_the_run_goes_on() {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[think("__complete__", json!({})), complete(json!("ok"))]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!(ran.code, 0);
+    assert_eq!(result["trace"][0]["success"], false);
+    assert!(result["trace"][0]["observation"].as_str().is_some_and(|text| text.contains("answer")), "{result:#}");
+}
+
+#[test]
+fn confidence_is_1_when_none_is_given() {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[complete(json!("ok"))]);
+    assert_eq!(place.run(&[]).1["result"]["confidence"].as_f64(), Some(1.0));
+}
+
+#[test]
+fn confidence_over_1_is_told_and_not_taken() {
+    let place = Place::new();
+    place
+        .looped(&json!({}))
+        .script(&[think("__complete__", json!({ "answer": 1, "confidence": 1.5 })), complete(json!("ok"))]);
+    let (_, result) = place.run(&[]);
+    assert_eq!(result["iterations"], 2);
+}
+
+#[test]
+fn an_answer_that_does_not_match_its_schema_is_told_and_not_taken() {
+    let place = Place::new();
+    place
+        .looped(&json!({ "answer_schema": { "type": "object", "required": ["decision"] } }))
+        .script(&[complete(json!("yes")), complete(json!({ "decision": "yes" }))]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!((ran.code, &result["iterations"]), (0, &json!(2)));
+    assert_eq!(result["result"]["answer"], json!({ "decision": "yes" }));
+}
+
+#[test]
+fn memory_keeps_values_and_tells_the_nearest_key() {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[
+        think("__store_memory__", json!({ "key": "customer", "value": { "id": 7 } })),
+        think("__retrieve_memory__", json!({ "key": "customer" })),
+        think("__retrieve_memory__", json!({ "key": "custmer" })),
+        think("__retrieve_memory__", json!({})),
+        complete(json!("ok")),
+    ]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(result["trace"][1]["observation"], json!({ "id": 7 }));
+    assert!(result["trace"][2]["observation"].as_str().is_some_and(|text| text.contains("customer")));
+    assert_eq!(result["trace"][3]["observation"], json!({ "keys": ["customer"] }));
+}
+
+#[test]
+fn a_session_remembers_from_run_to_run_and_another_session_does_not() {
+    let place = Place::new();
+    place
+        .looped(&json!({}))
+        .script(&[think("__store_memory__", json!({ "key": "k", "value": "kept" })), complete(json!("ok"))]);
+    place.run(&["--session", "one"]);
+    place.script(&[think("__retrieve_memory__", json!({ "key": "k" })), complete(json!("ok"))]);
+    let (_, same) = place.run(&["--session", "one"]);
+    let (_, other) = place.run(&["--session", "two"]);
+    let (_, none) = place.run(&[]);
+    assert_eq!(same["trace"][0]["observation"], "kept");
+    assert_eq!(other["trace"][0]["success"], false);
+    assert_eq!(none["trace"][0]["success"], false);
+}
+
+#[test]
+fn progress_is_shown_while_the_run_goes_on() {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[
+        think("__log_progress__", json!({ "message": "half way", "milestone": "middle", "percent": 50 })),
+        complete(json!("ok")),
+    ]);
+    let ran = place.call(&["run", "loop.json", "--script", "script.json"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.stderr.contains("half way") && ran.stderr.contains("50"), "{}", ran.stderr);
+    assert_eq!(ran.stdout.trim(), "ok");
+}
+
+#[test]
+fn the_old_workflow_tool_is_refused_when_no_workflow_is_declared() {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[think("__run_workflow__", json!({ "workflow_name": "w" })), complete(json!("ok"))]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!(ran.code, 0);
+    assert_eq!(result["trace"][0]["success"], false);
+}
+
+#[test]
+fn a_built_in_tool_by_another_case_is_no_tool() {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[think("__Complete__", json!({ "answer": 1 })), complete(json!("ok"))]);
+    let (_, result) = place.run(&[]);
+    assert_eq!(result["result"]["answer"], "ok");
+    assert!(result["trace"][0]["observation"].as_str().is_some_and(|text| text.contains("__complete__")));
+}

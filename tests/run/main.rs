@@ -1,0 +1,14 @@
+//! Black-box tests: the real program against documents, scripts and local servers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::needless_pass_by_value, clippy::as_conversions, dead_code, missing_docs)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_documents;
+mod bad_replies;
+mod builtins;
+mod pauses;
+mod signals;
+mod stuck;
+mod termination;

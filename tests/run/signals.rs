@@ -1,0 +1,119 @@
+//! Signals: once stops after the step, twice stops now; the run can be resumed; no process is left.
+
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, complete, look, ran, think};
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(child.id()).expect("a pid")), signal).expect("it is there");
+}
+
+/// Waits until the program has said so on stderr; gives back the rest of the pipe.
+fn wait_for_line(child: &mut Child, words: &str) -> std::thread::JoinHandle<String> {
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut seen = String::new();
+    while !seen.contains(words) {
+        assert_ne!(lines.read_line(&mut seen).expect("it reads"), 0, "{words:?} never came: {seen}");
+    }
+    std::thread::spawn(move || {
+        std::io::copy(&mut lines, &mut std::io::sink()).expect("it reads");
+        seen
+    })
+}
+
+#[test]
+fn a_signal_while_a_tool_is_called_lets_the_step_end_and_the_run_resumes() {
+    for which in [Signal::SIGINT, Signal::SIGTERM] {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let server = Server::with(move |_, _| Answer::json(json!({ "did": 1 })).behind(&held));
+        let place = Place::new();
+        let mut document = crate::common::document(&json!({}));
+        document["actions"][1]["url"] = json!(format!("{}/act", server.url()));
+        place.json("loop.json", &document);
+        place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+        let replies = [think("act", json!({ "what": "x" })), complete(json!("ok"))];
+        place.json("script.json", &json!({ "replies": replies }));
+        let child =
+            place.start(&["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r"], &[]);
+        server.wait_for(1);
+        signal(&child, which);
+        let mut child = child;
+        let rest = wait_for_line(&mut child, "after this step");
+        gate.open();
+        let output = child.wait_with_output().expect("it ends");
+        rest.join().expect("it ends");
+        let stopped = ran(&output);
+        assert_eq!(stopped.code, 130, "{stopped:#?}");
+        assert_eq!(stopped.json()["status"], "cancelled");
+        let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
+        assert_eq!(resumed.code, 0, "{resumed:#?}");
+        assert_eq!(resumed.json()["result"]["answer"], "ok");
+        assert_eq!(server.requests().len(), 1, "the finished call is not made again");
+    }
+}
+
+#[test]
+fn a_second_signal_stops_at_once_and_leaves_no_process() {
+    let place = Place::new();
+    let mark = place.path().join("pid");
+    let program = format!("echo $$ > {}; sleep 1000 & echo $! >> {}; wait", mark.display(), mark.display());
+    place.file("slow.sh", format!("#!/bin/sh\n{program}\n"));
+    let script = place.path().join("slow.sh");
+    std::process::Command::new("chmod").arg("+x").arg(&script).status().expect("chmod");
+    let script = script.display().to_string();
+    place.json("loopctl.json", &json!({ "allow": { "commands": [script] } }));
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "actions": [{ "action_name": "slow", "kind": "command", "description": "Is slow.",
+            "program": script, "timeout_ms": 600_000 }],
+            "properties": { "mode": "react", "objective": "x", "tools": [{ "type": "action", "name": "slow" }] } }),
+    );
+    place.json("script.json", &json!({ "replies": [think("slow", json!({})), complete(json!("ok"))] }));
+    let mut child =
+        place.start(&["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r"], &[]);
+    while std::fs::read_to_string(&mark).unwrap_or_default().lines().count() < 2 {
+        assert!(child.try_wait().expect("it is there").is_none(), "it ended early");
+        std::thread::yield_now();
+    }
+    signal(&child, Signal::SIGINT);
+    let rest = wait_for_line(&mut child, "after this step");
+    signal(&child, Signal::SIGINT);
+    let output = child.wait_with_output().expect("it ends");
+    rest.join().expect("it ends");
+    assert_eq!(ran(&output).code, 130);
+    for pid in std::fs::read_to_string(&mark).expect("pids").lines() {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let gone = state.is_empty() || state.contains(") Z ");
+        assert!(gone, "process {pid} is left: {state}");
+    }
+    let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
+    assert_eq!((resumed.code, &resumed.json()["termination"]), (3, &json!("uncertain")), "{resumed:#?}");
+}
+
+#[test]
+fn a_signal_while_the_model_thinks_twice_is_resumed_as_if_nothing_was() {
+    let place = Place::new();
+    let slow = json!({ "delay_ms": 600_000, "text": look("a") });
+    place.looped(&json!({ "timeout_ms": 3_600_000 })).script(&[look("b"), slow, complete(json!("ok"))]);
+    let mut child = place.start(&["run", "loop.json", "--script", "script.json", "--run-id", "r"], &[]);
+    let rest = wait_for_line(&mut child, "seen");
+    signal(&child, Signal::SIGTERM);
+    signal(&child, Signal::SIGTERM);
+    // The two may arrive as one: a third makes sure.
+    while child.try_wait().expect("it is there").is_none() {
+        drop(kill(Pid::from_raw(i32::try_from(child.id()).expect("a pid")), Signal::SIGTERM));
+        std::thread::yield_now();
+    }
+    assert_eq!(child.wait().expect("it ended").code(), Some(130));
+    rest.join().expect("it ends");
+    place.script(&[look("b"), complete(json!("ok"))]);
+    let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
+    assert_eq!(resumed.code, 0, "{resumed:#?}");
+}
