@@ -29,7 +29,7 @@ forget:
 
 # The JSON Schemas for editors, from src/language
 schemas:
-    LOOPCTL_WRITE_SCHEMAS=1 cargo test --locked --test schemas
+    UPDATE_SCHEMAS=1 cargo test --locked --test schemas
 
 # The figures of benches/README.md
 figures *ARGUMENTS:
