@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Plays floor and loopctl in turns against one mock server and prints the table of figures.
+
+Needs Python 3.9 and nothing else. It builds in release mode first; `--no-build` leaves that out.
+The two peers take turns inside one run of this script, so that what else the machine does falls
+on both, and each figure is the median over the turns. The mock server counts the body bytes of
+each peer: the share is printed beside each ratio, and a floor that sends less is no floor.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def build():
+    """Builds both peers and the server; returns the paths of their programs."""
+    programs = {}
+    for what in (["build", "--release", "--bin", "loopctl", "--example", "load"], ["bench", "--no-run", "--bench", "floor", "--bench", "mock"]):
+        out = subprocess.run(
+            ["cargo", *what, "--locked", "--message-format", "json-render-diagnostics"],
+            cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True,
+        ).stdout
+        for line in out.splitlines():
+            message = json.loads(line)
+            if message.get("executable"):
+                programs[message["target"]["name"]] = message["executable"]
+    return programs
+
+
+class Bench:
+    def __init__(self, programs):
+        self.programs = programs
+        self.server = subprocess.Popen([programs["mock"], "--port", "0"], stdout=subprocess.PIPE, text=True)
+        self.base = f"http://127.0.0.1:{int(self.server.stdout.readline())}"
+        self.shape = []
+
+    def stats(self):
+        with urllib.request.urlopen(f"{self.base}/stats") as answer:
+            return json.load(answer)
+
+    def play(self, peer, steps, runs, concurrency=1, latency=0, durable=False):
+        """One turn of one peer: its JSON line, with the requests and bytes that the server saw."""
+        self.stats()
+        command = [self.programs[peer], "--base-url", self.base, "--steps", steps, "--runs", runs,
+                   "--concurrency", concurrency, "--latency", latency]
+        command += ["--durable"] if durable else []
+        command += self.shape if peer == "floor" else []
+        # Peak memory as Linux counts it begins with that of the process that forked: a small shell, not Python.
+        shell = ["sh", "-c", '"$@"; exit $?', "sh"]
+        out = subprocess.run(shell + [str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True).stdout
+        figures = json.loads(out)
+        if figures["ok_runs"] != runs:
+            sys.exit(f"{peer}: {figures['ok_runs']} of {runs} runs were right: {figures['errors']}")
+        figures.update(self.stats())
+        return figures
+
+    def calibrate(self):
+        """Makes the floor send what loopctl sends: the bytes of its first request, and of each step."""
+        def sizes(peer):
+            first = self.play(peer, 0, 1)["bytes"]
+            steps = 40
+            grown = self.play(peer, steps, 1)["bytes"] - (steps + 1) * first
+            return first, grown / (steps * (steps + 1) / 2)
+        system, observation = 1500, 60
+        for _ in range(3):
+            self.shape = ["--system-bytes", system, "--observation-bytes", observation]
+            ours, floors = sizes("load"), sizes("floor")
+            system = max(0, round(system + ours[0] - floors[0]))
+            observation = max(0, round(observation + ours[1] - floors[1]))
+        self.shape = ["--system-bytes", system, "--observation-bytes", observation]
+        return system, observation
+
+    def turns(self, count, **work):
+        """Turn about, so that what the machine does else falls on both."""
+        results = {"floor": [], "load": []}
+        for turn in range(count):
+            for peer in (("floor", "load") if turn % 2 == 0 else ("load", "floor")):
+                results[peer].append(self.play(peer, **work))
+        return results
+
+    def close(self):
+        self.server.terminate()
+        self.server.wait()
+
+
+def median(results, peer, key):
+    return statistics.median(line[key] for line in results[peer])
+
+
+def cpu_ratio(bench, turns, steps, runs, durable=False):
+    """CPU of a step: that of the whole process less that of a process with one run of no step."""
+    results = bench.turns(turns, steps=steps, runs=runs, durable=durable)
+    start = bench.turns(turns, steps=0, runs=1, durable=durable)
+    cost = {}
+    for peer in ("floor", "load"):
+        cost[peer] = (median(results, peer, "cpu_s") - median(start, peer, "cpu_s")) / (runs * (steps + 1)) * 1e6
+    share = median(results, "floor", "bytes") / median(results, "load", "bytes")
+    ratio = cost["load"] / cost["floor"]
+    return ratio, f"{cost['load']:.1f} us a step over {cost['floor']:.1f} us; the floor sent {share:.1%} of the bytes"
+
+
+def throughput(bench, turns, steps, runs, concurrency, latency, durable):
+    results = bench.turns(turns, steps=steps, runs=runs, concurrency=concurrency, latency=latency, durable=durable)
+    ideal = concurrency / ((steps + 1) * latency / 1000)
+    rate = {peer: runs / median(results, peer, "wall_s") for peer in results}
+    share = rate["load"] / ideal
+    return share, f"{rate['load']:.0f} runs/s of {ideal:.0f}; the floor {rate['floor']:.0f}"
+
+
+def memory(bench, turns, concurrency, steps, latency):
+    idle = bench.turns(turns, steps=0, runs=1)
+    busy = bench.turns(turns, steps=steps, runs=concurrency, concurrency=concurrency, latency=latency)
+    per_run = {peer: (median(busy, peer, "peak_rss_mb") - median(idle, peer, "peak_rss_mb")) * 1024 / concurrency for peer in busy}
+    return per_run["load"], f"the floor {per_run['floor']:.1f} KB; idle {median(idle, 'load', 'peak_rss_mb'):.1f} MB"
+
+
+def cold_start(program, starts):
+    """From fork to exit of a run of one step, scripted, with the journal in SQLite and in memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        document = {"type": "loop", "properties": {"mode": "react", "objective": "Complete.", "tools": []}}
+        script = {"replies": [{"thought": "done", "action": "__complete__", "action_input": {"answer": "ok"}}]}
+        for name, content in (("loop.json", document), ("script.json", script)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                json.dump(content, file)
+        found = {}
+        for store in ("memory", f"sqlite:{folder}/runs.db"):
+            times = []
+            for _ in range(starts):
+                begun = time.perf_counter()
+                subprocess.run([program, "run", "loop.json", "--script", "script.json", "--store", store, "--output", "json"],
+                               cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                times.append((time.perf_counter() - begun) * 1000)
+            found[store.split(":")[0]] = statistics.median(times)
+    return found["sqlite"], f"in memory {found['memory']:.1f} ms; median of {starts} starts"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=5, help="how often each peer plays (5)")
+    parser.add_argument("--no-build", action="store_true", help="the programs are given by --programs")
+    parser.add_argument("--programs", help="JSON object: loopctl, load, floor, mock")
+    arguments = parser.parse_args()
+    programs = json.loads(arguments.programs) if arguments.no_build else build()
+    bench = Bench(programs)
+    turns = arguments.turns
+    try:
+        system, observation = bench.calibrate()
+        print(f"{os.cpu_count()} cores, {turns} turns; the floor's first messages {system} bytes, an observation {observation} bytes more\n")
+        print(f"{'what':58} {'bar':>8} {'reached':>9}   how")
+        rows = [
+            ("CPU a step over the floor, 10 steps, one at a time", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 10, 200)),
+            ("the same, 80 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 80, 25)),
+            ("the same, 200 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 200, 10)),
+            ("durable, over the durable floor, 10 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 10, 100, True)),
+            ("64 at a time, 20 ms a reply: share of the ideal", "85 %", "{:.1%}", lambda: throughput(bench, turns, 10, 1280, 64, 20, False)),
+            ("the same, durable", "80 %", "{:.1%}", lambda: throughput(bench, turns, 10, 1280, 64, 20, True)),
+            ("1,000 runs at once: KB a run over idle", "60 KB", "{:.1f}", lambda: memory(bench, min(turns, 3), 1000, 10, 200)),
+            ("cold start to exit, one step, scripted: ms", "20 ms", "{:.1f}", lambda: cold_start(programs["loopctl"], 50)),
+        ]
+        for what, bar, shape, figure in rows:
+            reached, how = figure()
+            print(f"{what:58} {bar:>8} {shape.format(reached):>9}   {how}", flush=True)
+    finally:
+        bench.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+//! A server of OpenAI's chat-completions protocol for benchmarks: it knows one plot, told by the
+//! model's name `mock-k<K>-l<MS>`: call `echo` K times with changing text, then complete; each
+//! reply comes after MS milliseconds.
+//!
+//! Its replies depend on the request alone, it holds no run's state, and it does as little as it
+//! can: it reads no JSON, it looks for two byte strings. Its own cost is nobody's figure. `GET
+//! /stats` tells how many requests and body bytes came since the last time it was asked, so that
+//! two peers can be shown to have sent the same.
+#![expect(clippy::print_stdout, reason = "the port is what the caller reads")]
+
+use std::cell::Cell;
+use std::error::Error;
+use std::io::Write;
+use std::rc::Rc;
+use std::time::Duration;
+
+use clap::Parser;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::LocalSet;
+
+/// An OpenAI-protocol server that plays one plot.
+#[derive(Parser)]
+struct Arguments {
+    /// The port; 0 takes a free one. It is printed on stdout.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// What `cargo bench` adds to every program.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// A request whole in the buffer.
+struct Request {
+    head: usize,
+    end: usize,
+}
+
+#[derive(Default)]
+struct Stats {
+    requests: Cell<u64>,
+    bytes: Cell<u64>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, serve(arguments.port))
+}
+
+async fn serve(port: u16) -> Result<(), Box<dyn Error>> {
+    let listener = TcpListener::from_std({
+        let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
+        listener.set_nonblocking(true)?;
+        listener
+    })?;
+    println!("{}", listener.local_addr()?.port());
+    std::io::stdout().flush()?;
+    let stats = Rc::new(Stats::default());
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let stats = Rc::clone(&stats);
+        // A connection that breaks is its client's matter.
+        tokio::task::spawn_local(async move { drop(converse(stream, &stats).await) });
+    }
+}
+
+/// One connection: request, answer, and again.
+async fn converse(mut stream: TcpStream, stats: &Stats) -> std::io::Result<()> {
+    let mut buffer: Vec<u8> = Vec::with_capacity(16 * 1024);
+    loop {
+        let request = loop {
+            if let Some(request) = whole(&buffer) {
+                break request;
+            }
+            if stream.read_buf(&mut buffer).await? == 0 {
+                return Ok(());
+            }
+        };
+        let head = buffer.get(..request.head).unwrap_or_default();
+        let body = buffer.get(request.head..request.end).unwrap_or_default();
+        let (wait, answer) = if head.starts_with(b"POST") {
+            stats.requests.set(stats.requests.get() + 1);
+            stats.bytes.set(stats.bytes.get() + u64::try_from(body.len()).unwrap_or(0));
+            completion(body)
+        } else {
+            let told = format!("{{\"requests\":{},\"bytes\":{}}}", stats.requests.take(), stats.bytes.take());
+            (0, told)
+        };
+        if wait > 0 {
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+        }
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{answer}",
+            answer.len()
+        );
+        stream.write_all(answer.as_bytes()).await?;
+        buffer.drain(..request.end);
+    }
+}
+
+/// The first request of the buffer, when all of it is there.
+fn whole(buffer: &[u8]) -> Option<Request> {
+    let head = find(buffer, b"\r\n\r\n")? + 4;
+    let length = std::str::from_utf8(buffer.get(..head)?)
+        .ok()?
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .and_then(|(_, value)| value.trim().parse::<usize>().ok())
+        .unwrap_or(0);
+    (buffer.len() >= head + length).then_some(Request { head, end: head + length })
+}
+
+/// The milliseconds to wait, and the answer.
+fn completion(body: &[u8]) -> (u64, String) {
+    let (steps, wait) = plot(body).unwrap_or((1, 0));
+    let done = count(body, b"\"role\":\"assistant\"");
+    // What the model says is JSON in a JSON string.
+    let content = if done < steps {
+        let step = done + 1;
+        format!(
+            concat!(
+                r#"{{\"thought\":\"Step {} of {}: I call echo with the next text and read what comes back.\","#,
+                r#"\"action\":\"echo\",\"action_input\":{{\"text\":\"step {} says {}\"}}}}"#
+            ),
+            step,
+            steps,
+            step,
+            step * 7919 % 100_003
+        )
+    } else {
+        format!(
+            concat!(
+                r#"{{\"thought\":\"All steps are made.\",\"action\":\"__complete__\","#,
+                r#"\"action_input\":{{\"answer\":\"Done after {} steps.\",\"confidence\":1.0}}}}"#
+            ),
+            steps
+        )
+    };
+    let answer = format!(
+        concat!(
+            r#"{{"id":"mock","object":"chat.completion","created":0,"model":"mock","choices":[{{"index":0,"#,
+            r#""message":{{"role":"assistant","content":"{}"}},"finish_reason":"stop"}}],"#,
+            r#""usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}}}}"#
+        ),
+        content,
+        body.len() / 4,
+        content.len() / 4,
+        body.len() / 4 + content.len() / 4
+    );
+    (wait, answer)
+}
+
+/// K and MS of the model's name.
+fn plot(body: &[u8]) -> Option<(usize, u64)> {
+    let marker = b"\"model\":\"mock-k";
+    let begin = find(body, marker)? + marker.len();
+    let rest = body.get(begin..body.len().min(begin + 40))?;
+    let name = std::str::from_utf8(rest.split(|byte| *byte == b'"').next()?).ok()?;
+    let (steps, wait) = name.split_once("-l")?;
+    Some((steps.parse().ok()?, wait.parse().ok()?))
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    let first = what.first()?;
+    let mut from = 0;
+    loop {
+        from += text.get(from..)?.iter().position(|byte| byte == first)?;
+        if text.get(from..)?.starts_with(what) {
+            return Some(from);
+        }
+        from += 1;
+    }
+}
+
+fn count(text: &[u8], what: &[u8]) -> usize {
+    let mut found = 0;
+    let mut rest = text;
+    while let Some(at) = find(rest, what) {
+        found += 1;
+        rest = rest.get(at + what.len()..).unwrap_or_default();
+    }
+    found
+}

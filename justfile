@@ -1,0 +1,44 @@
+# The daily commands. `just` alone lists them.
+
+default:
+    @just --list
+
+# All that a change must pass
+ci:
+    .ci/run
+
+# Format everything
+fmt:
+    cargo fmt
+
+# Lints, as strict as the gate
+lint:
+    cargo clippy --all-targets --locked -- -D warnings
+
+# Tests, all or those whose name has FILTER in it
+test *FILTER:
+    cargo test --locked {{FILTER}}
+
+# The main example, without a key or a network
+demo:
+    cargo run --release -- run examples/support-triage/loop.json --input ticket_id=TK-1042
+
+# Forget the runs and the databases of the examples
+forget:
+    rm -rf examples/*/.loopctl
+
+# The JSON Schemas for editors, from src/language
+schemas:
+    UPDATE_SCHEMAS=1 cargo test --locked --test schemas
+
+# The figures of benches/README.md
+figures *ARGUMENTS:
+    python3 benches/figures.py {{ARGUMENTS}}
+
+# Licences, advisories and sources of the dependencies (needs cargo-deny)
+deny:
+    cargo deny --locked check
+
+# The documentation of the library
+doc:
+    cargo doc --no-deps --open

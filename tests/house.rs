@@ -1,0 +1,163 @@
+//! The house rules that a compiler does not hold: which room imports which, what is pure, and how
+//! long things are. A failure names the file, the line and the cure.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
+
+#[path = "house/finders.rs"]
+mod finders;
+#[path = "house/measure.rs"]
+mod measure;
+#[path = "house/source.rs"]
+mod source;
+
+use measure::functions;
+use source::{File, all_files, names_after, occurrences, root, sources};
+
+/// The rooms, from the ground up, with those that they may import.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("diagnostic", &[]),
+    ("language", &["diagnostic"]),
+    ("compile", &["diagnostic", "language"]),
+    ("check", &["diagnostic", "language", "compile"]),
+    ("engine", &["diagnostic", "language", "compile"]),
+    ("trace", &["diagnostic", "engine"]),
+    ("journal", &["diagnostic", "engine"]),
+    ("drive", &["diagnostic", "language", "compile", "engine", "journal"]),
+    ("serve", EVERY),
+    ("cli", EVERY),
+];
+const EVERY: &[&str] =
+    &["diagnostic", "language", "compile", "check", "engine", "trace", "journal", "drive", "serve", "cli"];
+
+/// The rooms without a clock, a disk, a network, chance or `async`.
+const PURE: &[&str] = &["diagnostic", "language", "compile", "check", "engine", "trace"];
+
+/// What no pure room says.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "reqwest",
+    "rusqlite",
+    "fastrand",
+    "async",
+    "SystemTime",
+    "Instant",
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "Timestamp::now",
+    "Zoned::now",
+];
+
+/// Names that say nothing of what a file holds.
+const EMPTY_NAMES: &[&str] = &["core", "util", "utils", "common", "types", "helpers", "misc"];
+
+const FILE_LINES: usize = 400;
+const FUNCTION_LINES: usize = 80;
+const ARGUMENTS: usize = 5;
+
+fn must_be_empty(faults: &[String], cure: &str) {
+    assert!(faults.is_empty(), "\n{}\ncure: {cure}\n", faults.join("\n"));
+}
+
+#[test]
+fn every_file_says_first_what_it_holds() {
+    let faults: Vec<String> = all_files()
+        .iter()
+        .filter(|file| !file.text.starts_with("//! "))
+        .map(|file| format!("{}:1", file.name()))
+        .collect();
+    must_be_empty(&faults, "begin the file with a `//!` sentence that says what it holds");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let faults: Vec<String> = all_files()
+        .iter()
+        .map(|file| (file.name(), file.text.lines().count()))
+        .filter(|(_, lines)| *lines > FILE_LINES)
+        .map(|(name, lines)| format!("{name}: {lines} lines, {FILE_LINES} at most"))
+        .collect();
+    must_be_empty(&faults, "split the file where its subject changes");
+}
+
+#[test]
+fn no_file_has_an_empty_name() {
+    let faults: Vec<String> = sources()
+        .iter()
+        .filter(|file| {
+            let inside = file.path.strip_prefix(root().join("src")).unwrap().with_extension("");
+            inside.components().any(|part| part.as_os_str().to_str().is_some_and(|part| EMPTY_NAMES.contains(&part)))
+        })
+        .map(File::name)
+        .collect();
+    must_be_empty(&faults, "name the file after what it holds");
+}
+
+#[test]
+fn rooms_import_only_what_lies_below_them() {
+    let mut faults = Vec::new();
+    for file in sources() {
+        let Some(room) = file.room() else { continue };
+        let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+            faults.push(format!("{}: the room `{room}` is not in the table", file.name()));
+            continue;
+        };
+        let mut names = names_after(&file.code, "crate::");
+        names.extend(names_after(&file.code, "super::super::"));
+        names.extend(names_after(&file.code, "super::super::super::"));
+        for (at, name) in names {
+            if name != room && EVERY.contains(&name.as_str()) && !allowed.contains(&name.as_str()) {
+                faults.push(format!("{}:{}: `{room}` imports `{name}`", file.name(), file.line_of(at)));
+            }
+        }
+    }
+    must_be_empty(
+        &faults,
+        "move the thing to a room below both, or hand it in as an argument (ARCHITECTURE.md, Rooms)",
+    );
+}
+
+#[test]
+fn pure_rooms_touch_nothing_outside() {
+    let mut faults = Vec::new();
+    for file in sources().iter().filter(|file| !file.is_test()) {
+        if !file.room().is_some_and(|room| PURE.contains(&room.as_str())) {
+            continue;
+        }
+        for word in IMPURE {
+            for at in occurrences(&file.code, word) {
+                faults.push(format!("{}:{}: `{word}`", file.name(), file.line_of(at)));
+            }
+        }
+        for (at, name) in names_after(&file.code, "std::") {
+            if ["fs", "env", "net", "process", "thread"].contains(&name.as_str()) {
+                faults.push(format!("{}:{}: `std::{name}`", file.name(), file.line_of(at)));
+            }
+        }
+    }
+    must_be_empty(&faults, "let the driver do it, and give the engine what came of it as an event");
+}
+
+#[test]
+fn no_function_is_too_long_or_takes_too_much() {
+    let mut faults = Vec::new();
+    let mut seen = 0;
+    for file in sources() {
+        for function in functions(&file) {
+            seen += 1;
+            let place = format!("{}:{}: `{}`", file.name(), function.line, function.name);
+            if function.lines > FUNCTION_LINES && !function.flat {
+                faults.push(format!("{place} has {} lines, {FUNCTION_LINES} at most", function.lines));
+            }
+            if function.arguments > ARGUMENTS {
+                faults.push(format!("{place} takes {} arguments, {ARGUMENTS} at most", function.arguments));
+            }
+        }
+    }
+    assert!(seen > 50, "the search found {seen} functions only");
+    must_be_empty(
+        &faults,
+        "split the function, or group its arguments; one flat match says so with `// house: flat match`",
+    );
+}

@@ -1,0 +1,39 @@
+//! The finders themselves: what each must see, and what it must leave alone.
+
+use std::path::PathBuf;
+
+use super::measure::functions;
+use super::source::{File, blanked, names_after, occurrences};
+
+#[test]
+fn comments_strings_and_characters_are_no_code() {
+    let text = "let a = \"tokio\"; // tokio\n/* tokio */ let b = 'a'; let c = r#\"tokio\"#; fn f<'a>(x: &'a str) {}";
+    let code = blanked(text);
+    assert_eq!(code.len(), text.len());
+    assert_eq!(code.lines().count(), text.lines().count());
+    assert!(!code.contains("tokio"));
+    assert!(code.contains("fn f<'a>(x: &'a str) {}"));
+    assert!(blanked("let quote = '\"'; tokio();").contains("tokio"));
+    assert!(blanked("let quote = '\\''; tokio();").contains("tokio"));
+}
+
+#[test]
+fn words_are_found_whole() {
+    assert_eq!(occurrences("tokio::spawn; mytokio; tokio_util", "tokio"), vec![0]);
+}
+
+#[test]
+fn grouped_imports_are_seen() {
+    let names = |code: &str| -> Vec<String> { names_after(code, "crate::").into_iter().map(|(_, n)| n).collect() };
+    assert_eq!(names("use crate::{engine::{a, b}, journal};"), vec!["engine", "journal"]);
+    assert_eq!(names("pub(crate) fn f() -> crate::drive::X {}"), vec!["drive"]);
+}
+
+#[test]
+fn functions_are_measured() {
+    let text = "fn f(a: &str, b: Vec<(u8, u8)>, c: impl Fn(u8) -> u8,) -> [u8; 2] {\n\n    // why\n    [1, 2]\n}\ntrait T { fn g(&self); }\n// house: flat match\nfn h() {\n}\n";
+    let file = File { path: PathBuf::from("x.rs"), text: text.to_owned(), code: blanked(text) };
+    let found = functions(&file);
+    let told: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.line, f.arguments, f.lines, f.flat)).collect();
+    assert_eq!(told, vec![("f", 1, 3, 3, false), ("h", 8, 0, 2, true)]);
+}

@@ -1,0 +1,174 @@
+//! The source files, and what is found in them: words of code, imports.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A source file: as it stands, and with its comments, strings and characters blanked out.
+pub struct File {
+    pub path: PathBuf,
+    pub text: String,
+    pub code: String,
+}
+
+impl File {
+    pub fn name(&self) -> String {
+        self.path.strip_prefix(root()).unwrap_or(&self.path).display().to_string()
+    }
+
+    /// The folder below `src` that it stands in; none for `main.rs` and `lib.rs`.
+    pub fn room(&self) -> Option<String> {
+        let mut parts = self.path.strip_prefix(root().join("src")).ok()?.components();
+        let first = parts.next()?.as_os_str().to_str()?.to_owned();
+        parts.next().map(|_| first)
+    }
+
+    pub fn is_test(&self) -> bool {
+        let stem = self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        stem == "tests"
+            || stem.starts_with("tests_")
+            || self.path.components().any(|part| part.as_os_str().to_str() == Some("tests"))
+    }
+
+    pub fn line_of(&self, byte: usize) -> usize {
+        self.code.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
+    }
+}
+
+/// The repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All of `src`.
+pub fn sources() -> Vec<File> {
+    let mut files = Vec::new();
+    gather(&root().join("src"), &mut files);
+    assert!(files.len() > 20, "the walk over src found {} files only", files.len());
+    files
+}
+
+/// The same with tests, benches and examples.
+pub fn all_files() -> Vec<File> {
+    let mut files = sources();
+    for folder in ["tests", "benches", "examples"] {
+        gather(&root().join(folder), &mut files);
+    }
+    files
+}
+
+fn gather(folder: &Path, files: &mut Vec<File>) {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            gather(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = blanked(&text);
+            files.push(File { path, text, code });
+        }
+    }
+}
+
+/// The same text, as long in bytes and lines, with blanks for comments, strings and characters.
+pub fn blanked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = not_code(rest, out.chars().next_back());
+        if length == 0 {
+            out.push(first);
+            rest = rest.split_at(first.len_utf8()).1;
+        } else {
+            let (gone, next) = rest.split_at(length);
+            out.extend(gone.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+            rest = next;
+        }
+    }
+    out
+}
+
+/// How many bytes at the beginning are a comment, a string or a character; 0 when it is code.
+fn not_code(rest: &str, before: Option<char>) -> usize {
+    let in_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    if rest.starts_with("//") {
+        return rest.find('\n').unwrap_or(rest.len());
+    }
+    if rest.starts_with("/*") {
+        return rest.find("*/").map_or(rest.len(), |end| end + 2);
+    }
+    if rest.starts_with('"') {
+        return quoted(rest, '"');
+    }
+    let raw = rest.strip_prefix('r').map(|after| after.len() - after.trim_start_matches('#').len());
+    if let Some(hashes) = raw
+        && !in_word
+        && rest.chars().nth(1 + hashes) == Some('"')
+    {
+        let close = format!("\"{}", "#".repeat(hashes));
+        let begin = hashes + 2;
+        return rest.get(begin..).and_then(|body| body.find(&close)).map_or(rest.len(), |at| begin + at + close.len());
+    }
+    // A lifetime has no closing quote after one character.
+    if rest.starts_with('\'') {
+        let mut after = rest.chars().skip(1);
+        let is_character = after.next() == Some('\\') || after.next() == Some('\'');
+        return if is_character { quoted(rest, '\'') } else { 0 };
+    }
+    0
+}
+
+fn quoted(rest: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == quote => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// Where a word stands in code, as a whole word.
+pub fn occurrences(code: &str, word: &str) -> Vec<usize> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(|at| {
+            let (before, after) = code.split_at(*at);
+            let after = after.split_at(word.len()).1;
+            !before.chars().next_back().is_some_and(is_word) && !after.chars().next().is_some_and(is_word)
+        })
+        .collect()
+}
+
+/// The first names of what stands after `prefix`: one name, or those at the top of a `{...}`.
+pub fn names_after(code: &str, prefix: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for at in occurrences(code, prefix.trim_end_matches("::")) {
+        let Some(rest) = code.split_at(at).1.strip_prefix(prefix) else { continue };
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 0_usize;
+            let mut name = String::new();
+            for c in group.chars() {
+                match c {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => found.push((at, std::mem::take(&mut name))),
+                    _ if depth == 0 => name.push(c),
+                    _ => {}
+                }
+            }
+            found.push((at, name));
+        } else {
+            found.push((at, rest.to_owned()));
+        }
+    }
+    for (_, name) in &mut found {
+        *name = name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    }
+    found
+}
