@@ -1,6 +1,7 @@
 //! MEANING: documents become a [`Program`], best effort, with all faults gathered. Texts are
 //! handed in; nothing here opens a file, knows a check rule, or knows the loop.
 
+pub mod parse;
 pub mod program;
 pub mod reference;
 pub mod schema;
