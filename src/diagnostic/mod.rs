@@ -1,6 +1,7 @@
 //! GROUND: what a fault is. One shape for the faults of authors and those of a run: a code, what
 //! happened, where, and what to do about it. Every room may import this one; it imports none.
 
+pub mod codes;
 mod nearest;
 mod source;
 
@@ -97,6 +98,20 @@ impl Diagnostic {
     pub fn suggest(mut self, replacement: impl Into<String>) -> Self {
         self.suggestion =
             Some(Suggestion { replacement: replacement.into(), start: self.place.start, end: self.place.end });
+        self
+    }
+
+    /// The same with a replacement for another part of the text than its place.
+    #[must_use]
+    pub fn suggest_at(mut self, replacement: impl Into<String>, start: usize, end: usize) -> Self {
+        self.suggestion = Some(Suggestion { replacement: replacement.into(), start, end });
+        self
+    }
+
+    /// The same with another place that has to do with it.
+    #[must_use]
+    pub fn related(mut self, place: &Place, message: impl Into<String>) -> Self {
+        self.related.push(Related { file: place.file.to_string(), line: place.line, message: message.into() });
         self
     }
 

@@ -1,18 +1,29 @@
 //! The nearest name: what the author, or the model, most likely meant.
 
 /// The candidate nearest to `name`, when it is near enough to be no wild guess: at most a third of
-/// the name's letters differ (one letter for short names), and no twin in other letters (a name that
-/// is not ASCII is never matched to one that is).
+/// the name's letters differ (one letter for short names), or one of the two has all the words of
+/// the other (`timeout` and `timeout_ms`). No twin in other letters: a name that is not ASCII is
+/// never matched to one that is.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// Longer texts are no names, and measuring them costs their square.
+    const LONGEST: usize = 200;
+    if name.len() > LONGEST {
+        return None;
+    }
     let name_ascii = name.is_ascii();
     let length = name.chars().count();
     let bound = (length / 3).max(1);
     candidates
         .into_iter()
-        .filter(|candidate| candidate.is_ascii() == name_ascii)
-        .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= bound && *distance < candidate.chars().count())
-        .min_by_key(|(distance, _)| *distance)
+        .filter(|candidate| candidate.is_ascii() == name_ascii && candidate.len() <= LONGEST)
+        .filter_map(|candidate| {
+            let distance = distance(name, candidate);
+            let near = distance <= bound && distance < candidate.chars().count();
+            // Words in common weigh less than a slip of the finger.
+            let weight = if near { distance } else { 100 + words_apart(name, candidate)? };
+            Some((weight, candidate))
+        })
+        .min_by_key(|(weight, _)| *weight)
         .map(|(_, candidate)| candidate)
 }
 
@@ -23,4 +34,16 @@ fn distance(name: &str, candidate: &str) -> usize {
     let plain = strsim::damerau_levenshtein(name, candidate);
     // Another case or other word marks is the smallest slip of all.
     if folded(name) == folded(candidate) { plain.min(1) } else { plain }
+}
+
+/// How many words one name has more than the other, when it has all of the other's.
+fn words_apart(name: &str, candidate: &str) -> Option<usize> {
+    let words = |text: &str| -> Vec<String> {
+        text.split(['_', '-', '.', '/', ' ']).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    };
+    let (one, other) = (words(name), words(candidate));
+    let (few, many) = if one.len() < other.len() { (&one, &other) } else { (&other, &one) };
+    let letters: usize = few.iter().map(String::len).sum();
+    let contained = letters >= 4 && few.iter().all(|word| many.contains(word));
+    contained.then(|| many.len() - few.len())
 }

@@ -12,7 +12,7 @@ pub struct Source {
     /// Its text.
     pub text: Arc<str>,
     /// The byte at which each line begins.
-    lines: Arc<[usize]>,
+    lines: Arc<[u32]>,
 }
 
 /// A place in a text.
@@ -41,7 +41,7 @@ impl Source {
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let lines = std::iter::once(0)
-            .chain(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1))
+            .chain(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| width(at + 1)))
             .collect();
         Self { name: name.into(), text, lines }
     }
@@ -61,8 +61,9 @@ impl Source {
     }
 
     fn line_and_column(&self, byte: usize) -> (u32, u32) {
-        let line = self.lines.partition_point(|begin| *begin <= byte).saturating_sub(1);
-        let begin = self.lines.get(line).copied().unwrap_or(0);
+        let byte = (0..=byte).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
+        let line = self.lines.partition_point(|begin| *begin <= width(byte)).saturating_sub(1);
+        let begin = self.lines.get(line).and_then(|begin| usize::try_from(*begin).ok()).unwrap_or(0);
         let column = self.text.get(begin..byte).map_or(0, |text| text.chars().count());
         (count(line), count(column))
     }
@@ -70,5 +71,10 @@ impl Source {
 
 /// From 0 to from 1, in the width of a diagnostic; a text of more lines stays at the last.
 fn count(from_zero: usize) -> u32 {
-    u32::try_from(from_zero).unwrap_or(u32::MAX).saturating_add(1)
+    width(from_zero).saturating_add(1)
+}
+
+/// A position in the width that positions are kept in; files over 16 MiB are refused long before.
+fn width(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
 }

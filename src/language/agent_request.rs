@@ -1,10 +1,10 @@
 //! The agent request: what Hyphen's `POST /agents/execute` takes.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Action, ToolDeclaration};
+use super::{Action, ReactProperties, ToolDeclaration};
 
 /// An agent request: an objective and its tools, and under `config` any other loop property.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +20,7 @@ pub struct AgentRequest {
     pub tools: Vec<ToolDeclaration>,
     /// Any other property of a loop of mode `react`: `model`, `max_iterations`, `on_stuck`, ...
     #[serde(default)]
+    #[schemars(schema_with = "config_schema")]
     pub config: Map<String, Value>,
     /// The input of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,4 +31,19 @@ pub struct AgentRequest {
     /// A run whose outcome the new one is told of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_run_id: Option<String>,
+}
+
+/// The schema of `config`: a react loop's properties without those that stand at the top. `mode`
+/// may be written, and can only be `react`.
+fn config_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = ReactProperties::json_schema(generator);
+    schema.remove("required");
+    schema.insert("description".to_owned(), Value::from("Any other property of a loop of mode `react`."));
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.shift_remove("objective");
+        properties.shift_remove("tools");
+        let mode = serde_json::json!({ "type": "string", "const": "react", "description": "Always `react`." });
+        properties.insert("mode".to_owned(), mode);
+    }
+    schema
 }

@@ -8,6 +8,7 @@ pub mod foreach;
 pub mod loop_document;
 pub mod project;
 pub mod react;
+pub mod schema;
 pub mod script;
 pub mod tool;
 pub mod workflow;

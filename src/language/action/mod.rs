@@ -38,6 +38,16 @@ pub enum Action {
     CustomTable(serde_json::Map<String, Value>),
 }
 
+/// An actions document: one registered action, or an array of them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ActionsDocument {
+    /// Several.
+    Many(Vec<Action>),
+    /// One.
+    One(Box<Action>),
+}
+
 /// What to do with a call that may or may not have happened before a crash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,0 +1,172 @@
+//! Documents: which kind one is, and whether it has that kind's shape.
+
+use serde_json::Value;
+
+use super::parse::{self, Node, Tree};
+use super::shape;
+use crate::diagnostic::{Diagnostic, Source, codes, nearest};
+
+/// What a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DocumentKind {
+    /// One loop.
+    Loop,
+    /// Hyphen's workflow.
+    Workflow,
+    /// An objective and its tools.
+    AgentRequest,
+    /// Registered actions.
+    Actions,
+    /// The settings of a folder.
+    Project,
+    /// Offline tests of a loop.
+    Scenario,
+    /// What a scripted model says.
+    Script,
+}
+
+impl DocumentKind {
+    /// Its name, as `loopctl schema NAME` knows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Workflow => "workflow",
+            Self::AgentRequest => "agent-request",
+            Self::Actions => "actions",
+            Self::Project => "project",
+            Self::Scenario => "scenario",
+            Self::Script => "script",
+        }
+    }
+
+    /// What it is called in a sentence.
+    pub fn called(self) -> &'static str {
+        match self {
+            Self::Loop => "a loop",
+            Self::Workflow => "a workflow",
+            Self::AgentRequest => "an agent request",
+            Self::Actions => "an actions document",
+            Self::Project => "a project file",
+            Self::Scenario => "a scenario",
+            Self::Script => "a script",
+        }
+    }
+}
+
+/// A document that was read: its tree, its kind, and what is wrong with its text and shape.
+#[derive(Debug)]
+pub struct Document {
+    /// Its text, with the place of every key and value.
+    pub tree: Tree,
+    /// What it is; nothing when that can't be told.
+    pub kind: Option<DocumentKind>,
+    /// Its value: as well as it could be read, and null when its kind can't be told.
+    pub value: Value,
+    /// The faults of its text and its shape.
+    pub faults: Vec<Diagnostic>,
+}
+
+impl Document {
+    /// Whether it has a fault that keeps it from being used.
+    pub fn is_broken(&self) -> bool {
+        self.faults.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Reads a document of any kind.
+pub fn read(source: &Source) -> Document {
+    read_as(source, None)
+}
+
+/// Reads a document that is known to be of a kind, as `loopctl.json` is a project file.
+pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
+    let (tree, mut faults) = parse::parse(source);
+    let whole = faults.is_empty();
+    faults.extend(parse::repeated_keys(&tree));
+    let mut document = Document { tree, kind, value: Value::Null, faults };
+    if document.tree.root.is_fault() {
+        return document;
+    }
+    let kind = match kind.map_or_else(|| recognise(&document.tree), Ok) {
+        Ok(kind) => kind,
+        Err(fault) => {
+            document.faults.push(*fault);
+            return document;
+        }
+    };
+    document.kind = Some(kind);
+    match shape::known(kind.name()) {
+        Some(known) => {
+            let shaped = shape::shape(&document.tree, known, whole);
+            document.value = shaped.value;
+            document.faults.extend(shaped.faults);
+        }
+        None => document.value = document.tree.value(),
+    }
+    document.faults.sort_by_key(|fault| fault.place.start);
+    document
+}
+
+/// Tells the kind of a document by the fields at its top.
+///
+/// # Errors
+/// One fault that says what was looked for.
+fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
+    let root = &tree.root;
+    if root.items().is_some() {
+        return Ok(DocumentKind::Actions);
+    }
+    if root.members().is_none() {
+        return Err(Box::new(unknown(tree, "a document is a JSON object, or an array of actions")));
+    }
+    if root.get("type").and_then(Node::as_str) == Some("loop") {
+        return Ok(DocumentKind::Loop);
+    }
+    let marks = [
+        ("definition", DocumentKind::Workflow),
+        ("objective", DocumentKind::AgentRequest),
+        ("action_name", DocumentKind::Actions),
+        ("scenarios", DocumentKind::Scenario),
+        ("replies", DocumentKind::Script),
+        ("properties", DocumentKind::Loop),
+        ("orgconfig", DocumentKind::Project),
+        ("models", DocumentKind::Project),
+        ("datasources", DocumentKind::Project),
+    ];
+    let has = |name: &str| root.get(name).is_some();
+    // A loop whose `type` is wrong or missing is a loop all the same: its shape says so.
+    let step = has("type") && has("properties");
+    if let Some((_, kind)) = marks.iter().find(|(mark, _)| has(mark)) {
+        return match (kind, root.get("type").and_then(Node::as_str)) {
+            (DocumentKind::Loop, Some(word)) if step && nearest(word, ["loop"]).is_none() => {
+                Err(Box::new(step_fault(tree, word)))
+            }
+            _ => Ok(*kind),
+        };
+    }
+    let names = root.members().into_iter().flatten().map(|member| &*member.key);
+    let near = names
+        .filter_map(|name| {
+            let known = marks.iter().map(|(mark, _)| *mark);
+            nearest(name, known).map(|mark| format!("`{name}` looks like `{mark}`"))
+        })
+        .next();
+    Err(Box::new(unknown(tree, near.as_deref().unwrap_or("it may be another tool's file"))))
+}
+
+fn unknown(tree: &Tree, more: &str) -> Diagnostic {
+    let span = tree.root.span;
+    let place = tree.source.place(span.start, (span.start + 1).min(span.end));
+    let message = "this is no document that is known: looked for `\"type\": \"loop\"` (a loop), `definition` (a workflow), \
+                   `objective` (an agent request), `action_name` or an array (actions), `replies` (a script), \
+                   `scenarios` (a scenario)";
+    Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "", place).help(more)
+}
+
+/// A step of another type than `loop`: known to Hyphen perhaps, and no document of its own.
+fn step_fault(tree: &Tree, word: &str) -> Diagnostic {
+    let shown: String = word.chars().filter(|c| !c.is_control()).take(64).collect();
+    let message = format!("a step of type `{shown}` is no document of its own: `type` must be `loop` here");
+    Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "/type", tree.place("/type"))
+        .help("steps of other types run in a workflow on Hyphen's platform")
+}

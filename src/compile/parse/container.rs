@@ -1,0 +1,252 @@
+//! Arrays and objects, and how reading goes on where a comma, a key or a bracket is wrong.
+
+use super::reader::{Open, Reader};
+use super::{Kind, Member, Node, Span, text};
+use crate::diagnostic::codes;
+
+/// What stands between two items.
+#[derive(Default)]
+struct Between {
+    /// A comma that waits for its item.
+    comma: Option<usize>,
+    /// Where the last item ended; none before the first one.
+    end: Option<usize>,
+    /// Whether the last item could not be read, so that nothing around it can be judged.
+    broken: bool,
+}
+
+impl Reader<'_> {
+    /// The array that begins here.
+    pub(super) fn array(&mut self) -> Node {
+        let start = self.enter(']');
+        let mut items = Vec::new();
+        let mut between = Between::default();
+        while self.goes_on(&mut between) {
+            if self.peek() == Some(':') {
+                let fault = self.fault(codes::SYNTAX, Span::new(self.at, self.at + 1), "an array has no keys");
+                self.tell(fault.help("`{` and `}` make an object"));
+                self.advance();
+                between.broken = true;
+                continue;
+            }
+            let at = self.at;
+            let item = self.value();
+            self.comma_before(&between, at, item.is_fault());
+            between = Between { comma: None, end: Some(self.at), broken: item.is_fault() };
+            items.push(item);
+            self.take_comma(&mut between);
+        }
+        self.open.pop();
+        items.shrink_to_fit();
+        Node { span: Span::new(start, self.at), kind: Kind::Array(items) }
+    }
+
+    /// The object that begins here.
+    pub(super) fn object(&mut self) -> Node {
+        let start = self.enter('}');
+        let mut members = Vec::new();
+        let mut between = Between::default();
+        while self.goes_on(&mut between) {
+            let at = self.at;
+            let member = self.member();
+            let broken = member.as_ref().is_none_or(|member| member.value.is_fault());
+            self.comma_before(&between, at, member.is_none());
+            between = Between { comma: None, end: Some(self.at), broken };
+            members.extend(member);
+            self.take_comma(&mut between);
+        }
+        self.open.pop();
+        members.shrink_to_fit();
+        Node { span: Span::new(start, self.at), kind: Kind::Object(members) }
+    }
+
+    fn enter(&mut self, closer: char) -> usize {
+        let start = self.at;
+        self.open.push(Open { closer, start });
+        self.advance();
+        start
+    }
+
+    /// Whether another item comes. Takes the closing bracket, and commas that separate nothing.
+    fn goes_on(&mut self, between: &mut Between) -> bool {
+        loop {
+            self.trivia();
+            let Some(c) = self.peek() else {
+                self.unclosed();
+                return false;
+            };
+            let closer = self.open.last().map_or('}', |open| open.closer);
+            match c {
+                ',' => {
+                    let span = Span::new(self.at, self.at + 1);
+                    let fault = self.fault(codes::COMMA, span, "a comma separates two values, and one is missing here");
+                    self.tell(fault.suggest(""));
+                    self.advance();
+                }
+                c if c == closer => {
+                    if let Some(comma) = between.comma {
+                        let span = Span::new(comma, comma + 1);
+                        let fault = self.fault(codes::COMMA, span, format!("a comma before `{closer}`"));
+                        self.tell(fault.help("JSON has no comma after the last one: take it out").suggest(""));
+                    }
+                    self.advance();
+                    return false;
+                }
+                ']' | '}' => {
+                    if self.wrong_closer(c, closer) {
+                        return false;
+                    }
+                    between.broken = true;
+                }
+                _ => return true,
+            }
+        }
+    }
+
+    /// A bracket of the other kind. Whether it ends the container.
+    fn wrong_closer(&mut self, found: char, closer: char) -> bool {
+        let span = Span::new(self.at, self.at + 1);
+        let quiet = std::mem::replace(&mut self.brackets_wrong, true);
+        let begun = self.open.last().map(|open| self.source.place(open.start, open.start + 1));
+        let after = self.rest().get(1..).unwrap_or_default().trim_start_matches([' ', '\t', '\r', '\n']);
+        let (message, ends, taken) = if after.starts_with(closer) {
+            (format!("this `{found}` closes nothing"), false, true)
+        } else if self.open.iter().rev().skip(1).any(|open| open.closer == found) {
+            (format!("`{closer}` is missing before this `{found}`"), true, false)
+        } else {
+            (format!("`{closer}` was expected; `{found}` was found"), true, true)
+        };
+        if taken {
+            self.advance();
+        }
+        if !quiet {
+            let fault = self.fault(codes::SYNTAX, span, message);
+            let fault = match begun {
+                Some(begun) => fault.related(&begun, "what it would close begins here"),
+                None => fault,
+            };
+            self.tell(fault);
+        }
+        ends
+    }
+
+    fn unclosed(&mut self) {
+        if std::mem::replace(&mut self.brackets_wrong, true) {
+            return;
+        }
+        let missing: String = self.open.iter().rev().map(|open| open.closer).collect();
+        let end = self.text.trim_end().len();
+        let fault =
+            self.fault(codes::SYNTAX, Span::new(end, end), format!("the text ends where `{missing}` is missing"));
+        let fault = match self.open.last() {
+            Some(open) => {
+                fault.related(&self.source.place(open.start, open.start + 1), "what is not closed begins here")
+            }
+            None => fault,
+        };
+        self.tell(fault);
+    }
+
+    fn take_comma(&mut self, between: &mut Between) {
+        self.trivia();
+        if self.peek() == Some(',') {
+            between.comma = Some(self.at);
+            self.advance();
+        } else if self.peek() == Some(';') {
+            let fault = self.fault(codes::COMMA, Span::new(self.at, self.at + 1), "values are separated by `,`");
+            self.tell(fault.suggest(","));
+            self.advance();
+            between.comma = Some(self.at);
+            between.broken = true;
+        }
+    }
+
+    fn comma_before(&mut self, between: &Between, at: usize, broken: bool) {
+        if let (Some(end), None, false, false) = (between.end, between.comma, between.broken, broken) {
+            // Where the last item ends, and not where the next one begins: there the comma belongs.
+            let fault = self.fault(codes::COMMA, Span::new(end, end), "a comma is missing here");
+            let next = self.source.place(at, at);
+            self.tell(fault.suggest(",").related(&next, "the next one begins here"));
+        }
+    }
+
+    /// The member that begins here; nothing when there is no key.
+    fn member(&mut self) -> Option<Member> {
+        let (key, key_span) = self.key()?;
+        let end = self.at;
+        self.trivia();
+        match self.peek() {
+            Some(':') => {
+                self.advance();
+            }
+            Some('=') => {
+                let start = self.at;
+                self.advance();
+                if self.peek() == Some('>') {
+                    self.advance();
+                }
+                let fault = self.fault(codes::SYNTAX, Span::new(start, self.at), "a `:` stands between key and value");
+                self.tell(fault.suggest(":"));
+            }
+            Some(',' | '}' | ']') => {
+                let fault = self.fault(codes::SYNTAX, key_span, format!("the key `{key}` has no value"));
+                self.tell(fault);
+                return Some(Member { key, key_span, value: self.nothing() });
+            }
+            None => return Some(Member { key, key_span, value: self.nothing() }),
+            Some(_) => {
+                let fault =
+                    self.fault(codes::SYNTAX, Span::new(end, end), format!("a `:` is missing after the key `{key}`"));
+                self.tell(fault.suggest(":"));
+            }
+        }
+        self.trivia();
+        let value = match self.peek() {
+            None => self.nothing(),
+            Some(',' | '}' | ']') => {
+                let fault = self.fault(codes::SYNTAX, key_span, format!("the key `{key}` has no value"));
+                self.tell(fault);
+                self.nothing()
+            }
+            Some(':') => {
+                let fault = self.fault(codes::SYNTAX, Span::new(self.at, self.at + 1), "one `:` is enough");
+                self.tell(fault.suggest(""));
+                self.advance();
+                self.trivia();
+                if matches!(self.peek(), None | Some(',' | '}' | ']')) { self.nothing() } else { self.value() }
+            }
+            Some(_) => self.value(),
+        };
+        Some(Member { key, key_span, value })
+    }
+
+    fn key(&mut self) -> Option<(Box<str>, Span)> {
+        match self.peek() {
+            Some(quote @ ('"' | '\'')) => {
+                let node = self.string(quote);
+                match node.kind {
+                    Kind::String(key) => Some((key, node.span)),
+                    _ => None,
+                }
+            }
+            Some('{' | '[') => {
+                let span = Span::new(self.at, self.at + 1);
+                let fault = self.fault(codes::SYNTAX, span, "an object has keys, and this value has none");
+                self.tell(fault);
+                self.value();
+                None
+            }
+            Some(c) if c.is_alphanumeric() || matches!(c, '_' | '$' | '-') => {
+                let span = self.word_span();
+                let word = self.raw(span);
+                let fault = self.fault(codes::SYNTAX, span, format!("the key `{word}` has no quotes"));
+                self.tell(fault.help("a key stands in double quotes").suggest(text::quoted(word)));
+                Some((word.into(), span))
+            }
+            _ => {
+                self.junk();
+                None
+            }
+        }
+    }
+}

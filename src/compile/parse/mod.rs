@@ -1,0 +1,227 @@
+//! A strict JSON reader (RFC 8259) that keeps the place of every key and value, and that goes on
+//! after a fault, so that all faults of a text are told in one go, each of them once.
+
+mod container;
+mod number;
+mod reader;
+mod string;
+mod text;
+mod value;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_faults;
+
+use std::ops::Range;
+
+use crate::diagnostic::{Diagnostic, Place, Source};
+
+pub(crate) use text::quoted;
+pub use value::repeated_keys;
+
+/// The deepest nesting of arrays and objects that is read.
+pub const MAX_DEPTH: usize = 128;
+/// The longest text that is read, in bytes: 16 MiB.
+pub const MAX_BYTES: usize = 16 << 20;
+/// The most values that one text may hold; more would be no document but an attack on memory.
+pub const MAX_VALUES: usize = 500_000;
+/// The most faults that are told of one text.
+pub const MAX_FAULTS: usize = 50;
+
+/// A text with the tree that was read from it.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// The text.
+    pub source: Source,
+    /// Its value. What could not be read is [`Kind::Fault`].
+    pub root: Node,
+}
+
+/// The bytes of a text from `start` to before `end`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last one.
+    pub end: usize,
+}
+
+/// A value with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Where it stands; a string's quotes belong to it.
+    pub span: Span,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, as written.
+    Number(Box<str>),
+    /// A string, with its escapes resolved.
+    String(Box<str>),
+    /// An array.
+    Array(Vec<Node>),
+    /// An object: every member as it stands, those of the same key too.
+    Object(Vec<Member>),
+    /// Something that could not be read; its fault is told already.
+    Fault,
+}
+
+/// A member of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// The key, with its escapes resolved.
+    pub key: Box<str>,
+    /// Where the key stands, with its quotes.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+/// Reads a text. The faults come in the order of the text, at most [`MAX_FAULTS`] of them; keys
+/// that stand twice are not among them: see [`repeated_keys`].
+pub fn parse(source: &Source) -> (Tree, Vec<Diagnostic>) {
+    let (root, faults) = reader::Reader::read(source);
+    (Tree { source: source.clone(), root }, faults)
+}
+
+impl Span {
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        Self { start, end }
+    }
+}
+
+impl Node {
+    /// Its text, when it is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Its items, when it is an array.
+    pub fn items(&self) -> Option<&[Node]> {
+        match &self.kind {
+            Kind::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Its members, when it is an object.
+    pub fn members(&self) -> Option<&[Member]> {
+        match &self.kind {
+            Kind::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// The member of this key; of several the last, which is the one that counts.
+    pub fn member(&self, key: &str) -> Option<&Member> {
+        self.members()?.iter().rev().find(|member| &*member.key == key)
+    }
+
+    /// The value of this key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.member(key).map(|member| &member.value)
+    }
+
+    /// Whether it could not be read.
+    pub fn is_fault(&self) -> bool {
+        self.kind == Kind::Fault
+    }
+}
+
+impl Tree {
+    /// The value at a JSON pointer (RFC 6901).
+    pub fn at(&self, pointer: &str) -> Option<&Node> {
+        self.find(pointer).map(|found| found.node)
+    }
+
+    /// Where the value at a JSON pointer stands; when there is none, where the nearest value around
+    /// it stands.
+    pub fn place(&self, pointer: &str) -> Place {
+        let span = self.around(pointer).node.span;
+        self.source.place(span.start, span.end)
+    }
+
+    /// Where the key at a JSON pointer stands; the value, when it has none.
+    pub fn key_place(&self, pointer: &str) -> Place {
+        let found = self.around(pointer);
+        let span = found.key.unwrap_or(found.node.span);
+        self.source.place(span.start, span.end)
+    }
+
+    /// Where a part of a string stands: `inside` counts bytes of the string with its escapes
+    /// resolved. For a value that is no string: the value.
+    pub fn place_inside(&self, pointer: &str, inside: &Range<usize>) -> Place {
+        match self.at(pointer) {
+            Some(Node { span, kind: Kind::String(_) }) => {
+                let raw = self.source.text.get(span.start..span.end).unwrap_or_default();
+                let start = span.start + text::raw_offset(raw, inside.start);
+                let end = span.start + text::raw_offset(raw, inside.end);
+                self.source.place(start, end.max(start))
+            }
+            _ => self.place(pointer),
+        }
+    }
+
+    /// The text of a span, as written.
+    pub fn raw(&self, span: Span) -> &str {
+        self.source.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    fn find(&self, pointer: &str) -> Option<Found<'_>> {
+        let mut found = Found { node: &self.root, key: None };
+        for token in tokens(pointer) {
+            found = found.step(&token)?;
+        }
+        Some(found)
+    }
+
+    fn around(&self, pointer: &str) -> Found<'_> {
+        let mut found = Found { node: &self.root, key: None };
+        for token in tokens(pointer) {
+            match found.step(&token) {
+                Some(next) => found = next,
+                None => break,
+            }
+        }
+        found
+    }
+}
+
+struct Found<'a> {
+    node: &'a Node,
+    key: Option<Span>,
+}
+
+impl<'a> Found<'a> {
+    fn step(&self, token: &str) -> Option<Found<'a>> {
+        match &self.node.kind {
+            Kind::Array(items) => Some(Found { node: items.get(token.parse::<usize>().ok()?)?, key: None }),
+            Kind::Object(_) => {
+                let member = self.node.member(token)?;
+                Some(Found { node: &member.value, key: Some(member.key_span) })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn tokens(pointer: &str) -> impl Iterator<Item = String> {
+    pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~"))
+}
+
+/// A key as a part of a JSON pointer.
+pub fn token(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}

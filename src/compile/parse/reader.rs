@@ -1,0 +1,300 @@
+//! The reader: where it is in the text, what lies between values, and which value comes next.
+
+use super::{Kind, MAX_BYTES, MAX_DEPTH, MAX_FAULTS, MAX_VALUES, Node, Span, text};
+use crate::diagnostic::{Diagnostic, Source, codes};
+
+/// An array or object that is being read.
+pub(super) struct Open {
+    /// The byte that ends it.
+    pub closer: char,
+    /// Where it begins.
+    pub start: usize,
+}
+
+pub(super) struct Reader<'a> {
+    pub source: &'a Source,
+    pub text: &'a str,
+    pub at: usize,
+    pub open: Vec<Open>,
+    /// A bracket was found wrong: what its neighbours seem to lack is only its echo.
+    pub brackets_wrong: bool,
+    faults: Vec<Diagnostic>,
+    values: usize,
+    stopped: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn read(source: &'a Source) -> (Node, Vec<Diagnostic>) {
+        let mut reader = Self {
+            source,
+            text: &source.text,
+            at: 0,
+            open: Vec::new(),
+            brackets_wrong: false,
+            faults: Vec::new(),
+            values: 0,
+            stopped: false,
+        };
+        let root = reader.document();
+        let mut faults = reader.faults;
+        faults.sort_by_key(|fault| fault.place.start);
+        (root, faults)
+    }
+
+    fn document(&mut self) -> Node {
+        if self.text.len() > MAX_BYTES {
+            let message = format!("the text has {} bytes; at most {MAX_BYTES} (16 MiB) are read", self.text.len());
+            self.tell(Diagnostic::error(codes::TOO_MUCH, message, "", self.source.whole()));
+            return self.nothing();
+        }
+        if self.text.starts_with('\u{feff}') {
+            let fault = self.fault(codes::ENCODING, Span::new(0, 3), "the file begins with a byte-order mark");
+            self.tell(fault.help("save it as UTF-8 without a byte-order mark").suggest(""));
+            self.at = 3;
+        }
+        self.trivia();
+        if self.peek().is_none() {
+            if self.faults.iter().all(|fault| fault.code != codes::SYNTAX) {
+                let place = self.source.whole();
+                let fault = Diagnostic::error(codes::EMPTY, "the file has no JSON in it", "", place);
+                self.tell(
+                    fault.help("a loop document is a JSON object: `{\"type\": \"loop\", \"properties\": {...}}`"),
+                );
+            }
+            return self.nothing();
+        }
+        let root = match self.peek() {
+            Some(closer @ ('}' | ']' | ',' | ':')) => {
+                let span = Span::new(self.at, self.at + 1);
+                let fault = self.fault(codes::SYNTAX, span, format!("a value was expected; `{closer}` was found"));
+                self.tell(fault);
+                return self.nothing();
+            }
+            _ => self.value(),
+        };
+        self.trivia();
+        if self.peek().is_some() && !self.brackets_wrong && !root.is_fault() {
+            let span = Span::new(self.at, self.line_end());
+            let fault = self.fault(codes::SYNTAX, span, "the document ends before this; there is more after it");
+            self.tell(fault.help("a file holds one JSON value: take the rest out, or put the values into an array"));
+        }
+        root
+    }
+
+    /// The value that begins here. Always takes at least one character.
+    pub(super) fn value(&mut self) -> Node {
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            let span = Span::new(self.at, self.at);
+            let message = format!("the document has more than {MAX_VALUES} values; the rest is not read");
+            let fault = self.fault(codes::TOO_MUCH, span, message);
+            self.tell(fault);
+            self.stop();
+            return self.nothing();
+        }
+        match self.peek() {
+            Some('{' | '[') if self.open.len() >= MAX_DEPTH => self.too_deep(),
+            Some('{') => self.object(),
+            Some('[') => self.array(),
+            Some(quote @ ('"' | '\'')) => self.string(quote),
+            Some('0'..='9' | '-' | '+' | '.') => self.number(),
+            Some(c) if is_word(c) => self.word(),
+            _ => self.junk(),
+        }
+    }
+
+    fn too_deep(&mut self) -> Node {
+        let start = self.at;
+        let message =
+            format!("the nesting is deeper than {MAX_DEPTH} arrays and objects; what lies deeper is not read");
+        let fault = self.fault(codes::TOO_MUCH, Span::new(start, start + 1), message);
+        self.tell(fault);
+        let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+        let rest = self.text.get(start..).unwrap_or_default();
+        for (offset, byte) in rest.bytes().enumerate() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth += 1,
+                b'}' | b']' if !in_string => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                self.at = start + offset + 1;
+                return Node { span: Span::new(start, self.at), kind: Kind::Fault };
+            }
+        }
+        self.stop();
+        self.nothing()
+    }
+
+    /// A word without quotes.
+    fn word(&mut self) -> Node {
+        let span = self.word_span();
+        let word = self.raw(span);
+        let kind = match word {
+            "null" => Kind::Null,
+            "true" => Kind::Bool(true),
+            "false" => Kind::Bool(false),
+            _ => return self.wrong_word(span, word),
+        };
+        Node { span, kind }
+    }
+
+    fn wrong_word(&mut self, span: Span, word: &str) -> Node {
+        let (meant, kind) = match word.to_ascii_lowercase().as_str() {
+            "true" => ("true", Kind::Bool(true)),
+            "false" => ("false", Kind::Bool(false)),
+            "null" | "none" | "nil" => ("null", Kind::Null),
+            "nan" | "infinity" | "inf" | "undefined" => {
+                let fault = self.fault(codes::NUMBER, span, format!("`{word}` is no JSON value"));
+                self.tell(fault.help("JSON has no such value: write a number or null, or leave the field out"));
+                return Node { span, kind: Kind::Fault };
+            }
+            _ => {
+                let fault = self.fault(codes::SYNTAX, span, format!("the text `{word}` has no quotes"));
+                self.tell(fault.help("a text stands in double quotes").suggest(text::quoted(word)));
+                return Node { span, kind: Kind::String(word.into()) };
+            }
+        };
+        let fault = self.fault(codes::SYNTAX, span, format!("`{word}` is written `{meant}` in JSON"));
+        self.tell(fault.suggest(meant));
+        Node { span, kind }
+    }
+
+    /// The word that begins here.
+    pub(super) fn word_span(&mut self) -> Span {
+        let start = self.at;
+        while self.peek().is_some_and(|c| is_word(c) || matches!(c, '.' | '+' | '-')) {
+            self.advance();
+        }
+        Span::new(start, self.at)
+    }
+
+    /// Characters that begin no value: one fault for all that hang together.
+    pub(super) fn junk(&mut self) -> Node {
+        let start = self.at;
+        let first = self.advance();
+        let curly = matches!(first, Some('\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2018}' | '\u{2019}'));
+        while let Some(c) = self.peek() {
+            let ends = if curly {
+                matches!(c, '\n' | '"')
+            } else {
+                c.is_ascii_whitespace() || matches!(c, ',' | ':' | '"' | '[' | ']' | '{' | '}')
+            };
+            if ends {
+                break;
+            }
+            self.advance();
+            if curly && matches!(c, '\u{201c}' | '\u{201d}' | '\u{2019}') {
+                break;
+            }
+        }
+        let span = Span::new(start, self.at);
+        let shown = first.map_or_else(String::new, |c| {
+            if c.is_control() || c.is_whitespace() { format!("U+{:04X}", u32::from(c)) } else { format!("`{c}`") }
+        });
+        let fault = self.fault(codes::SYNTAX, span, format!("a value was expected; {shown} was found"));
+        self.tell(if curly { fault.help("a text stands in straight double quotes: \"...\"") } else { fault });
+        Node { span, kind: Kind::Fault }
+    }
+
+    /// Goes over what may stand between values: white space, and what some take for it.
+    pub(super) fn trivia(&mut self) {
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
+            self.at += blank;
+            match self.peek() {
+                Some('#') => self.comment(None),
+                Some('/') if self.rest().starts_with("//") => self.comment(None),
+                Some('/') if self.rest().starts_with("/*") => self.comment(Some("*/")),
+                Some(c) if c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}' | '\u{2060}') => self.odd_space(c),
+                _ => return,
+            }
+        }
+    }
+
+    fn comment(&mut self, end: Option<&str>) {
+        let start = self.at;
+        let rest = self.rest();
+        self.at = match end {
+            None => self.line_end(),
+            Some(end) => rest.find(end).map_or(self.text.len(), |at| start + at + end.len()),
+        };
+        let closed = end.is_none_or(|_| self.at < self.text.len() || rest.ends_with("*/"));
+        let span = Span::new(start, self.at);
+        if closed {
+            let fault = self.fault(codes::COMMENT, span, "JSON has no comments");
+            self.tell(fault.help("take it out; a `description` field can hold what it says").suggest(""));
+        } else {
+            let fault =
+                self.fault(codes::COMMENT, Span::new(start, start + 2), "this comment does not end, and JSON has none");
+            self.tell(fault);
+            self.brackets_wrong = true;
+        }
+    }
+
+    fn odd_space(&mut self, c: char) {
+        let start = self.at;
+        while self.peek() == Some(c) {
+            self.advance();
+        }
+        let message = format!("U+{:04X} is no white space in JSON", u32::from(c));
+        let fault = self.fault(codes::SYNTAX, Span::new(start, self.at), message);
+        self.tell(fault.suggest(" "));
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn advance(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    pub(super) fn line_end(&self) -> usize {
+        let line = self.rest().split('\n').next().unwrap_or_default();
+        self.at + line.trim_end_matches('\r').len()
+    }
+
+    pub(super) fn raw(&self, span: Span) -> &'a str {
+        self.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// What stands for a value that could not be read.
+    pub(super) fn nothing(&self) -> Node {
+        Node { span: Span::new(self.at, self.at), kind: Kind::Fault }
+    }
+
+    pub(super) fn fault(&self, code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(code, message, "", self.source.place(span.start, span.end))
+    }
+
+    pub(super) fn tell(&mut self, fault: Diagnostic) {
+        if self.stopped {
+            return;
+        }
+        self.faults.push(fault);
+        if self.faults.len() >= MAX_FAULTS {
+            self.stop();
+        }
+    }
+
+    /// Reads no further, and tells nothing more.
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+        self.at = self.text.len();
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$' | '@')
+}

@@ -1,0 +1,182 @@
+//! Strings: strict escapes, no control characters, double quotes.
+
+use super::reader::Reader;
+use super::{Kind, Node, Span, text};
+use crate::diagnostic::codes;
+
+/// What was found wrong in a string beside its escapes.
+#[derive(Default)]
+struct Found {
+    control: Option<(usize, char)>,
+    lines: bool,
+}
+
+impl Reader<'_> {
+    /// The string that begins here with `quote`.
+    pub(super) fn string(&mut self, quote: char) -> Node {
+        let start = self.at;
+        self.advance();
+        let mut found = Found::default();
+        let mut closed = false;
+        loop {
+            let rest = self.rest();
+            let plain = rest.find(|c: char| c == quote || c == '\\' || c < ' ').unwrap_or(rest.len());
+            self.at += plain;
+            match self.peek() {
+                None => break,
+                Some('\\') => self.escape(quote),
+                Some(c) if c == quote => {
+                    self.advance();
+                    closed = true;
+                    break;
+                }
+                Some(c) => {
+                    let line_break = matches!(c, '\n' | '\r');
+                    if line_break && !found.lines && !self.closes_later(quote) {
+                        break;
+                    }
+                    found.lines |= line_break;
+                    found.control.get_or_insert((self.at, c));
+                    self.advance();
+                }
+            }
+        }
+        if !closed {
+            return self.unclosed_string(start);
+        }
+        let span = Span::new(start, self.at);
+        self.string_faults(span, quote, &found);
+        Node { span, kind: Kind::String(text::decode(self.raw(span)).into()) }
+    }
+
+    fn string_faults(&mut self, span: Span, quote: char, found: &Found) {
+        let mended = || mend(self.raw(span));
+        if let Some((at, c)) = found.control {
+            let (what, escape) = match c {
+                '\n' | '\r' => ("a line break".to_owned(), "`\\n`".to_owned()),
+                '\t' => ("a tab".to_owned(), "`\\t`".to_owned()),
+                c => (format!("U+{:04X}", u32::from(c)), format!("`\\u{:04x}`", u32::from(c))),
+            };
+            let message = format!("{what} can't stand in a JSON string as it is");
+            let fault = self.fault(codes::STRING, Span::new(at, at + 1), message);
+            let fault = fault.help(format!("write {escape}")).suggest_at(mended(), span.start, span.end);
+            self.tell(fault);
+        } else if quote == '\'' {
+            let fault = self.fault(codes::STRING, span, "a JSON string stands in double quotes");
+            let fault = fault.suggest(mended());
+            self.tell(fault);
+        }
+    }
+
+    /// A string that its line does not close: what comes after is read on from the line's end.
+    fn unclosed_string(&mut self, start: usize) -> Node {
+        let line = self.raw(Span::new(start, self.at)).trim_end();
+        // What closes the value's surroundings was most likely not meant as a part of the text.
+        let meant = line.trim_end_matches([',', '}', ']']).trim_end();
+        let end = start + if meant.len() > 1 { meant.len() } else { line.len().max(1) };
+        if self.at >= self.text.len() {
+            self.brackets_wrong = true;
+        }
+        self.at = end;
+        let fault =
+            self.fault(codes::STRING, Span::new(start, end), "this string does not end: its closing quote is missing");
+        self.tell(fault);
+        Node { span: Span::new(start, end), kind: Kind::Fault }
+    }
+
+    /// Whether the next quote looks like this string's end, so that the string has several lines.
+    fn closes_later(&self, quote: char) -> bool {
+        let mut rest = self.rest().chars();
+        while let Some(c) = rest.next() {
+            if c == '\\' {
+                rest.next();
+            } else if c == quote {
+                let after = rest.as_str().trim_start();
+                return after.is_empty() || after.starts_with([',', '}', ']', ':']);
+            }
+        }
+        false
+    }
+
+    fn escape(&mut self, quote: char) {
+        let start = self.at;
+        self.advance();
+        match self.peek() {
+            Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => {
+                self.advance();
+            }
+            Some('u') => {
+                self.advance();
+                self.unicode_escape(start);
+            }
+            Some('\'') if quote == '\'' => {
+                self.advance();
+            }
+            None => {}
+            Some(c) if c < ' ' => {
+                let fault = self.fault(codes::STRING, Span::new(start, self.at), "a backslash must begin an escape");
+                self.tell(fault.help("a backslash itself is written `\\\\`, a line break `\\n`"));
+            }
+            Some(c) => {
+                self.advance();
+                let span = Span::new(start, self.at);
+                let fault = self.fault(codes::STRING, span, format!("`\\{c}` is no escape of JSON"));
+                self.tell(if c == '\'' {
+                    fault.suggest("'")
+                } else {
+                    fault.help("a backslash itself is written `\\\\`")
+                });
+            }
+        }
+    }
+
+    fn unicode_escape(&mut self, start: usize) {
+        let Some(first) = self.four_digits() else {
+            let fault = self.fault(codes::STRING, Span::new(start, self.at), "`\\u` needs four hexadecimal digits");
+            return self.tell(fault);
+        };
+        if !(0xD800..0xE000).contains(&first) {
+            return;
+        }
+        let first_end = self.at;
+        if first < 0xDC00 && self.rest().starts_with("\\u") {
+            self.at += 2;
+            if self.four_digits().is_some_and(|second| (0xDC00..0xE000).contains(&second)) {
+                return;
+            }
+            self.at = first_end;
+        }
+        let fault = self.fault(codes::STRING, Span::new(start, first_end), "half of a surrogate pair stands alone");
+        self.tell(fault.help("a character beyond U+FFFF is two such escapes, or stands as it is"));
+    }
+
+    fn four_digits(&mut self) -> Option<u32> {
+        let digits = self.rest().get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        self.at += 4;
+        u32::from_str_radix(digits, 16).ok()
+    }
+}
+
+/// The same string in double quotes, its control characters escaped. Escapes stay as they are.
+fn mend(raw: &str) -> String {
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    let mut mended = String::from("\"");
+    let mut chars = inner.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('\'') => mended.push('\''),
+                Some(next) => mended.extend(['\\', next]),
+                None => {}
+            },
+            '"' => mended.push_str("\\\""),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\n' => mended.push_str("\\n"),
+            '\t' => mended.push_str("\\t"),
+            c if c < ' ' => mended.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => mended.push(c),
+        }
+    }
+    mended.push('"');
+    mended
+}

@@ -1,0 +1,122 @@
+//! One fault is told once, at its exact place, with what to do about it.
+use super::*;
+
+/// Every fault as `line:column code message`, and the text mended by its suggestions.
+fn faults(text: &str) -> (Vec<String>, String) {
+    let source = Source::new("case.json", text);
+    let (_, faults) = parse(&source);
+    let shown = faults
+        .iter()
+        .map(|fault| format!("{}:{} {} {}", fault.place.line, fault.place.column, fault.code, fault.message))
+        .collect();
+    let mut mended = text.to_owned();
+    let mut suggestions: Vec<_> = faults.iter().filter_map(|fault| fault.suggestion.as_ref()).collect();
+    suggestions.sort_by_key(|suggestion| std::cmp::Reverse(suggestion.start));
+    for suggestion in suggestions {
+        mended.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
+    }
+    (shown, mended)
+}
+
+fn one(text: &str, fault: &str, mended: Option<&str>) {
+    let (shown, text_mended) = faults(text);
+    assert_eq!(shown, [fault], "in {text}");
+    if let Some(mended) = mended {
+        assert_eq!(text_mended, mended);
+        assert!(serde_json::from_str::<serde_json::Value>(mended).is_ok(), "{mended}");
+    } else {
+        assert_eq!(text_mended, text, "no suggestion was meant");
+    }
+}
+
+#[test]
+fn a_trailing_comma_is_told_at_the_comma() {
+    one("{\"a\": 1,\n}", "1:8 L006 a comma before `}`", Some("{\"a\": 1\n}"));
+    one("[1, 2 , ]", "1:7 L006 a comma before `]`", Some("[1, 2  ]"));
+}
+
+#[test]
+fn a_missing_comma_is_told_after_the_value_before_it() {
+    one("{\"a\": 1\n \"b\": 2}", "1:8 L006 a comma is missing here", Some("{\"a\": 1,\n \"b\": 2}"));
+    one("[\"a\" \"b\"]", "1:5 L006 a comma is missing here", Some("[\"a\", \"b\"]"));
+}
+
+#[test]
+fn a_comment_is_told_whole() {
+    one("{\n  // why\n  \"a\": 1}", "2:3 L007 JSON has no comments", Some("{\n  \n  \"a\": 1}"));
+    one("{\"a\": /* x\n */ 1}", "1:7 L007 JSON has no comments", Some("{\"a\":  1}"));
+    one("# x\n{}", "1:1 L007 JSON has no comments", Some("\n{}"));
+}
+
+#[test]
+fn other_quotes_and_none_are_told_and_read() {
+    one("{'a': 1}", "1:2 L004 a JSON string stands in double quotes", Some("{\"a\": 1}"));
+    one("['it\\'s \"x\"']", "1:2 L004 a JSON string stands in double quotes", Some("[\"it's \\\"x\\\"\"]"));
+    one("{a: 1}", "1:2 L001 the key `a` has no quotes", Some("{\"a\": 1}"));
+    one("{\"mode\": react}", "1:10 L001 the text `react` has no quotes", Some("{\"mode\": \"react\"}"));
+    one("[True, 1]", "1:2 L001 `True` is written `true` in JSON", Some("[true, 1]"));
+}
+
+#[test]
+fn what_is_not_closed_at_the_end_is_one_fault() {
+    one("{\"a\": [1, {\"b\": 2", "1:18 L001 the text ends where `}]}` is missing", None);
+    one("{\"a\": 1,\n", "1:9 L001 the text ends where `}` is missing", None);
+    one("{\"a\": \"x\n}", "1:7 L004 this string does not end: its closing quote is missing", None);
+    one("{\"a\": \"x", "1:7 L004 this string does not end: its closing quote is missing", None);
+}
+
+#[test]
+fn a_missing_closing_quote_does_not_swallow_the_next_member() {
+    one(
+        "{\"a\": \"x,\n \"b\": 1,\n \"c\": \"y\"}",
+        "1:7 L004 this string does not end: its closing quote is missing",
+        None,
+    );
+}
+
+#[test]
+fn a_line_break_in_a_string_is_told_and_mended() {
+    one(
+        "{\"a\": \"x\n y\", \"b\": 1}",
+        "1:9 L004 a line break can't stand in a JSON string as it is",
+        Some("{\"a\": \"x\\n y\", \"b\": 1}"),
+    );
+}
+
+#[test]
+fn wrong_brackets_are_one_fault() {
+    one("{\"a\": [1}", "1:9 L001 `]` is missing before this `}`", None);
+    one("{\"a\": [1}]}", "1:9 L001 this `}` closes nothing", None);
+    one("{\"a\": 1]", "1:8 L001 `}` was expected; `]` was found", None);
+    one("{\"a\": 1}}", "1:9 L001 the document ends before this; there is more after it", None);
+}
+
+#[test]
+fn numbers_of_other_languages_are_told_and_mended_where_there_is_one_reading() {
+    one("[+1]", "1:2 L005 `+1` is no number of JSON: it begins with a plus", Some("[1]"));
+    one("[.5]", "1:2 L005 `.5` is no number of JSON: a digit is missing beside the point", Some("[0.5]"));
+    one("[5.]", "1:2 L005 `5.` is no number of JSON: a digit is missing beside the point", Some("[5.0]"));
+    one("[010]", "1:2 L005 `010` is no number of JSON: it begins with a zero", None);
+    one("[NaN]", "1:2 L005 `NaN` is no JSON value", None);
+}
+
+#[test]
+fn escapes_are_told_at_the_escape() {
+    one("[\"a\\d\"]", "1:4 L004 `\\d` is no escape of JSON", None);
+    one("[\"a\\ud800b\"]", "1:4 L004 half of a surrogate pair stands alone", None);
+    one("[\"a\\u12\"]", "1:4 L004 `\\u` needs four hexadecimal digits", None);
+}
+
+#[test]
+fn a_mark_of_byte_order_and_an_empty_file_are_told() {
+    one("\u{feff}{}", "1:1 L002 the file begins with a byte-order mark", Some("{}"));
+    one("", "1:1 L003 the file has no JSON in it", None);
+    one(" \n ", "1:1 L003 the file has no JSON in it", None);
+}
+
+#[test]
+fn several_faults_are_all_told() {
+    let (shown, _) = faults("{\n  'a': 1,\n  b: +2\n  \"c\": [1,], // x\n}");
+    let shown: Vec<_> = shown.iter().map(|fault| fault.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(shown, ["2:3 L004", "3:3 L001", "3:6 L005", "3:8 L006", "4:10 L006", "4:12 L006", "4:14 L007"]);
+}

@@ -1,0 +1,102 @@
+//! Strings between their written and their meant form.
+
+use std::borrow::Cow;
+use std::str::Chars;
+
+/// What a written string means. `raw` begins with its quote, and ends with it when it is closed; a
+/// word without quotes means itself.
+pub(super) fn decode(raw: &str) -> Cow<'_, str> {
+    let inner = inner(raw);
+    if inner.contains('\\') {
+        Cow::Owned(Decoder::new(inner).map(|(_, meant)| meant).collect())
+    } else {
+        Cow::Borrowed(inner)
+    }
+}
+
+/// The byte of `raw` at which the byte `offset` of the meant string is written.
+pub(super) fn raw_offset(raw: &str, offset: usize) -> usize {
+    let inner = inner(raw);
+    let begin = usize::from(raw.starts_with(['"', '\'']));
+    if !inner.contains('\\') {
+        return begin + offset.min(inner.len());
+    }
+    let mut meant_so_far = 0;
+    for (at, meant) in Decoder::new(inner) {
+        if meant_so_far >= offset {
+            return begin + at;
+        }
+        meant_so_far += meant.len_utf8();
+    }
+    begin + inner.len()
+}
+
+fn inner(raw: &str) -> &str {
+    let Some(quote) = raw.chars().next().filter(|c| matches!(c, '"' | '\'')) else { return raw };
+    let rest = raw.get(1..).unwrap_or_default();
+    rest.strip_suffix(quote).unwrap_or(rest)
+}
+
+/// A text as a JSON string, quotes and all.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The meant characters of a written string, each with the byte at which it is written. A broken
+/// escape means the character after the backslash; half of a surrogate pair means U+FFFD.
+struct Decoder<'a> {
+    length: usize,
+    rest: Chars<'a>,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(inner: &'a str) -> Self {
+        Self { length: inner.len(), rest: inner.chars() }
+    }
+
+    fn unit(&mut self) -> Option<u32> {
+        let digits =
+            self.rest.as_str().get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        let unit = u32::from_str_radix(digits, 16).ok()?;
+        self.rest = self.rest.as_str().get(4..).unwrap_or_default().chars();
+        Some(unit)
+    }
+
+    fn code_point(&mut self) -> Option<char> {
+        let first = self.unit()?;
+        if (0xD800..0xDC00).contains(&first) {
+            let before = self.rest.clone();
+            if let Some(after) = self.rest.as_str().strip_prefix("\\u") {
+                self.rest = after.chars();
+                if let Some(second) = self.unit().filter(|second| (0xDC00..0xE000).contains(second)) {
+                    return char::from_u32(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00));
+                }
+            }
+            self.rest = before;
+        }
+        Some(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+}
+
+impl Iterator for Decoder<'_> {
+    type Item = (usize, char);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.length - self.rest.as_str().len();
+        let written = self.rest.next()?;
+        if written != '\\' {
+            return Some((at, written));
+        }
+        let meant = match self.rest.next() {
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some('r') => '\r',
+            Some('b') => '\u{8}',
+            Some('f') => '\u{c}',
+            Some('u') => self.code_point().unwrap_or('u'),
+            Some(other) => other,
+            None => '\\',
+        };
+        Some((at, meant))
+    }
+}

@@ -1,0 +1,78 @@
+//! The tree as a `serde_json` value, and keys that stand twice.
+
+use serde_json::{Map, Number, Value};
+
+use super::{Kind, MAX_FAULTS, Node, Tree, token};
+use crate::diagnostic::{Diagnostic, codes};
+
+impl Tree {
+    /// The whole text as a value: of a key that stands twice the last one counts, and what could
+    /// not be read is null.
+    pub fn value(&self) -> Value {
+        self.root.value()
+    }
+}
+
+impl Node {
+    /// The value without its places; numbers keep their digits.
+    pub fn value(&self) -> Value {
+        // The tree is never deeper than MAX_DEPTH: the recursion ends.
+        match &self.kind {
+            Kind::Null | Kind::Fault => Value::Null,
+            Kind::Bool(truth) => Value::Bool(*truth),
+            Kind::Number(digits) => digits.parse::<Number>().map_or(Value::Null, Value::Number),
+            Kind::String(text) => Value::String(text.to_string()),
+            Kind::Array(items) => Value::Array(items.iter().map(Node::value).collect()),
+            Kind::Object(members) => {
+                let members = members.iter().map(|member| (member.key.to_string(), member.value.value()));
+                Value::Object(members.collect::<Map<_, _>>())
+            }
+        }
+    }
+}
+
+/// An error for each key that stands twice in an object, and for keys that our JSON library keeps
+/// for itself; at most [`MAX_FAULTS`].
+pub fn repeated_keys(tree: &Tree) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    visit(tree, &tree.root, &mut String::new(), &mut faults);
+    faults
+}
+
+fn visit(tree: &Tree, node: &Node, pointer: &mut String, faults: &mut Vec<Diagnostic>) {
+    let length = pointer.len();
+    match &node.kind {
+        Kind::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                pointer.push_str(&format!("/{index}"));
+                visit(tree, item, pointer, faults);
+                pointer.truncate(length);
+            }
+        }
+        Kind::Object(members) => {
+            let mut seen = std::collections::HashMap::with_capacity(members.len());
+            for member in members {
+                if faults.len() >= MAX_FAULTS {
+                    return;
+                }
+                pointer.push('/');
+                pointer.push_str(&token(&member.key));
+                let place = || tree.source.place(member.key_span.start, member.key_span.end);
+                if let Some(first) = seen.insert(&*member.key, member.key_span) {
+                    let first = tree.source.place(first.start, first.end);
+                    let message = format!("the key `{}` stands twice in this object", member.key);
+                    let fault = Diagnostic::error(codes::DUPLICATE_KEY, message, pointer.as_str(), place())
+                        .help("keep one of the two: readers of JSON do not agree on which one counts")
+                        .related(&first, "it stands here already");
+                    faults.push(fault);
+                } else if member.key.starts_with("$serde_json::private::") {
+                    let message = format!("the key `{}` can't be used", member.key);
+                    faults.push(Diagnostic::error(codes::SYNTAX, message, pointer.as_str(), place()));
+                }
+                visit(tree, &member.value, pointer, faults);
+                pointer.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}

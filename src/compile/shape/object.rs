@@ -1,0 +1,108 @@
+//! Objects: fields that are not known, in the wrong place, or missing.
+
+use serde_json::{Map, Value};
+
+use super::{Walker, insert};
+use crate::compile::parse::{Member, Node, Span, quoted};
+use crate::diagnostic::{Diagnostic, codes, nearest};
+
+impl<'a> Walker<'a> {
+    pub(super) fn object(&mut self, schema: &'a Value, node: &Node, members: &[Member], key: Option<Span>) -> Value {
+        let fields = schema.get("properties").and_then(Value::as_object);
+        let others = schema.get("additionalProperties");
+        let field = |name: &str| fields.and_then(|fields| fields.get(name));
+        let mut explained: Vec<String> = self.told.take().into_iter().collect();
+        if others == Some(&Value::Bool(false)) {
+            for member in members.iter().filter(|member| field(&member.key).is_none()) {
+                if !self.full() {
+                    explained.extend(self.unknown(schema, node, member));
+                }
+            }
+        }
+        let mut map = Map::with_capacity(members.len());
+        for member in members {
+            let value = match field(&member.key).or(others.filter(|others| others.is_object())) {
+                Some(of) => self.inside(&member.key, |walker| walker.walk(of, &member.value, Some(member.key_span))),
+                None => member.value.value(),
+            };
+            insert(&mut map, &member.key, value);
+        }
+        self.missing(schema, node, key, &explained);
+        Value::Object(map)
+    }
+
+    /// Tells of a field that is not known. Gives the name of the field that it explains the lack of.
+    fn unknown(&mut self, schema: &Value, node: &Node, member: &Member) -> Option<String> {
+        let place = self.place(member.key_span);
+        let name = &*member.key;
+        let (fields, required) = (field_names(schema), required(schema));
+        let absent = fields.iter().copied().filter(|field| node.get(field).is_none());
+        let near = nearest(name, absent).map(str::to_owned);
+        let home = self.known.home(name, &self.pointer);
+        let pointer = format!("{}/{}", self.pointer, crate::compile::parse::token(name));
+        let message = format!("the field `{name}` is not known in {}", self.label());
+        let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
+        let needed = near.as_deref().is_some_and(|near| required.contains(&near));
+        let (fault, explains) = match (near, home) {
+            // A name that is known elsewhere is no slip of the finger, unless what it is near to is missing.
+            (near, Some(home)) if !needed || near.is_none() => {
+                self.misplaced.push(name.to_owned());
+                (fault.help(format!("`{name}` belongs {home}")), None)
+            }
+            (Some(near), _) => {
+                let help = format!("the nearest name is `{near}`");
+                (fault.help(help).suggest(quoted(&near)), Some(near))
+            }
+            (None, _) => {
+                let names: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+                (fault.help(format!("known here: {}", names.join(", "))), None)
+            }
+        };
+        self.tell(fault);
+        explains
+    }
+
+    fn missing(&mut self, schema: &Value, node: &Node, key: Option<Span>, explained: &[String]) {
+        if !self.whole {
+            return;
+        }
+        for name in required(schema) {
+            let told = explained.iter().chain(&self.misplaced).any(|known| known == name);
+            if node.get(name).is_some() || told || self.holds_misplaced(schema, name) {
+                continue;
+            }
+            let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
+            let message = format!("`{name}` is missing in {}", self.label());
+            let about = schema
+                .get("properties")
+                .and_then(|fields| fields.get(name))
+                .and_then(|field| field.get("description").and_then(Value::as_str));
+            let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
+            self.tell(match about {
+                Some(about) => fault.help(format!("`{name}`: {about}")),
+                None => fault,
+            });
+        }
+    }
+
+    /// Whether the missing object is missing because what belongs into it stands around it.
+    fn holds_misplaced(&self, schema: &Value, name: &str) -> bool {
+        let Some(field) = schema.get("properties").and_then(|fields| fields.get(name)) else { return false };
+        let field = self.known.resolve(field);
+        let branches = field.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+        branches
+            .chain(std::iter::once(field))
+            .flat_map(|branch| field_names(branch))
+            .any(|inner| self.misplaced.iter().any(|misplaced| misplaced == inner))
+    }
+}
+
+fn field_names(schema: &Value) -> Vec<&str> {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    fields.map(|fields| fields.keys().map(String::as_str).collect()).unwrap_or_default()
+}
+
+fn required(schema: &Value) -> Vec<&str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.map(|names| names.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
+}

@@ -1,0 +1,200 @@
+//! Single values: types, words, bounds, lengths.
+
+use serde_json::{Number, Value};
+
+use super::{Walker, listed};
+use crate::compile::parse::{Kind, Node, quoted};
+use crate::diagnostic::{Diagnostic, codes, nearest};
+
+/// The longest value that is repeated in a message or a suggestion, in bytes.
+const SHOWN: usize = 200;
+
+impl Walker<'_> {
+    pub(super) fn wrong_type(&mut self, schema: &Value, node: &Node) {
+        let types = self.known.types(schema);
+        self.wrong_types(&types, node);
+    }
+
+    pub(super) fn wrong_types(&mut self, types: &[String], node: &Node) {
+        if self.full() {
+            return;
+        }
+        let mut expected: Vec<String> = Vec::new();
+        for name in types.iter().filter(|name| *name != "null").map(|name| called(name).to_owned()) {
+            if !expected.contains(&name) {
+                expected.push(name);
+            }
+        }
+        if expected.is_empty() {
+            expected.push("null".to_owned());
+        }
+        let message = format!("{} must be {}; {} was given", self.label(), listed(&expected), self.given(node));
+        let fault = Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span));
+        let raw = self.tree.raw(node.span);
+        let takes = |name: &str| types.iter().any(|expected| expected == name);
+        let fault = match &node.kind {
+            Kind::String(text) if self.meant_without_quotes(types, text) => {
+                fault.help("take the quotes away").suggest(&**text)
+            }
+            Kind::Number(_) | Kind::Bool(_) if takes("string") => fault.help("put it into quotes").suggest(quoted(raw)),
+            Kind::Null => fault.help("leave the field out, or give it a value"),
+            _ if takes("array") && raw.len() <= SHOWN => {
+                fault.help("an array of one entry stands in `[` and `]`").suggest(format!("[{raw}]"))
+            }
+            _ => fault,
+        };
+        self.tell(fault);
+    }
+
+    fn meant_without_quotes(&self, types: &[String], text: &str) -> bool {
+        let takes = |name: &str| types.iter().any(|expected| expected == name);
+        let number = text.parse::<Number>().is_ok() && text.trim() == text;
+        (takes("boolean") && matches!(text, "true" | "false"))
+            || (takes("number") && number)
+            || (takes("integer") && number && is_whole(text))
+    }
+
+    /// One of some words.
+    pub(super) fn word(&mut self, words: &[&str], node: &Node) -> Value {
+        let fault = match &node.kind {
+            Kind::Fault => None,
+            Kind::String(text) if words.contains(&&**text) => None,
+            Kind::String(text) => {
+                let quoted_words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                let message =
+                    format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
+                let place = self.place(node.span);
+                let fault = Diagnostic::error(codes::WRONG_WORD, message, self.pointer.as_str(), place);
+                Some(match nearest(text, words.iter().copied()) {
+                    Some(near) => fault.help(format!("the nearest is `{near}`")).suggest(quoted(near)),
+                    None => fault,
+                })
+            }
+            _ => {
+                let quoted_words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                let message =
+                    format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
+                Some(Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span)))
+            }
+        };
+        if let Some(fault) = fault {
+            self.tell(fault);
+        }
+        node.value()
+    }
+
+    pub(super) fn length(&mut self, schema: &Value, node: &Node, text: &str) {
+        let bound = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
+        let (least, most) = (bound("minLength"), bound("maxLength"));
+        if least.is_none() && most.is_none() {
+            return;
+        }
+        let length = text.chars().count();
+        let message = match (least, most) {
+            (Some(least), _) if length < least && length == 0 => format!("{} must not be empty", self.label()),
+            (Some(least), _) if length < least => {
+                format!("{} must have at least {least} characters; it has {length}", self.label())
+            }
+            (_, Some(most)) if length > most => {
+                format!("{} may have at most {most} characters; it has {length}", self.label())
+            }
+            _ => return,
+        };
+        let fault = Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), self.place(node.span));
+        self.tell(fault);
+    }
+
+    /// A number. Where one is meant, the value gets a spelling that serde reads.
+    pub(super) fn number(&mut self, schema: &Value, node: &Node, digits: &str) -> Value {
+        let types = self.known.types(schema);
+        if types.is_empty() {
+            return node.value();
+        }
+        let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
+        let low = schema.get("minimum").filter(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
+        let high = schema.get("maximum").filter(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
+        if low.is_some() || high.is_some() || number.is_none() {
+            let bounds = match (schema.get("minimum"), schema.get("maximum")) {
+                (Some(low), Some(high)) => format!("from {} to {}", plain(low), plain(high)),
+                (Some(low), None) => format!("at least {}", plain(low)),
+                (None, Some(high)) => format!("at most {}", plain(high)),
+                (None, None) => "a number that a computer can hold".to_owned(),
+            };
+            let message = format!("{} must be {bounds}; {} was given", self.label(), self.given(node));
+            let place = self.place(node.span);
+            self.tell(Diagnostic::error(codes::OUT_OF_BOUNDS, message, self.pointer.as_str(), place));
+            return node.value();
+        }
+        match number {
+            Some(number) if types.iter().any(|name| name == "integer") => whole(digits, number),
+            Some(number) if digits.parse::<i64>().is_err() => {
+                Number::from_f64(number).map_or(node.value(), Value::Number)
+            }
+            _ => node.value(),
+        }
+    }
+
+    /// What was given, for a message.
+    fn given(&self, node: &Node) -> String {
+        let raw = self.tree.raw(node.span);
+        match &node.kind {
+            Kind::Null => "null".to_owned(),
+            Kind::Bool(_) => raw.to_owned(),
+            Kind::Number(_) if raw.len() <= SHOWN => raw.to_owned(),
+            Kind::Number(_) => "a very long number".to_owned(),
+            Kind::String(text) if text.is_empty() => "an empty text".to_owned(),
+            Kind::String(_) if raw.len() <= 60 => format!("the text {raw}"),
+            Kind::String(_) => "a text".to_owned(),
+            Kind::Array(_) => "an array".to_owned(),
+            Kind::Object(_) => "an object".to_owned(),
+            Kind::Fault => "something unreadable".to_owned(),
+        }
+    }
+}
+
+/// A type of JSON Schema in our words.
+fn called(name: &str) -> &str {
+    match name {
+        "string" => "a text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "an array",
+        "object" => "an object",
+        other => other,
+    }
+}
+
+/// A bound without a fraction of zero.
+fn plain(bound: &Value) -> String {
+    let text = bound.to_string();
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// How a number compares with a bound; exact where both are whole and written so.
+fn compare(digits: &str, bound: &Value) -> Option<std::cmp::Ordering> {
+    let bound = plain(bound);
+    match (digits.parse::<i128>(), bound.parse::<i128>()) {
+        (Ok(number), Ok(bound)) => Some(number.cmp(&bound)),
+        _ => digits.parse::<f64>().ok()?.partial_cmp(&bound.parse::<f64>().ok()?),
+    }
+}
+
+/// Whether a number has no fraction: `10`, `10.0` and `1e1` have none.
+pub(super) fn is_whole(digits: &str) -> bool {
+    let written_so = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    // Beyond 2^53 a spelling with a point or an exponent is no exact number any more.
+    written_so
+        || digits.parse::<f64>().is_ok_and(|number| number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0)
+}
+
+/// A whole number in digits alone.
+fn whole(digits: &str, number: f64) -> Value {
+    let text = if digits.parse::<i128>().is_ok() && digits != "-0" {
+        digits.to_owned()
+    } else {
+        format!("{:.0}", number.abs() * number.signum())
+    };
+    let text = if text == "-0" { "0".to_owned() } else { text };
+    text.parse::<Number>().map_or(Value::Null, Value::Number)
+}

@@ -1,0 +1,57 @@
+//! The codes of all diagnostics, each with a short title. A code is stable once released, and a
+//! number is never used again for something else.
+//!
+//! L00x file and syntax, L01x to L02x shape, L03x to L04x names, L05x to L06x templates, L07x to
+//! L08x tools, L09x sense, L10x safety, L20x the run's input.
+
+macro_rules! codes {
+    ($($name:ident = $code:literal $title:literal,)*) => {
+        $(#[doc = $title] pub const $name: &str = $code;)*
+
+        /// Every code of this list with its title, in the order of the codes.
+        pub const TABLE: &[(&str, &str)] = &[$(($code, $title)),*];
+    };
+}
+
+codes! {
+    FILE = "L000" "A file that can't be read",
+    SYNTAX = "L001" "Text that is not JSON",
+    ENCODING = "L002" "A text that is not plain UTF-8",
+    EMPTY = "L003" "A file with nothing in it",
+    STRING = "L004" "A string that is not well formed",
+    NUMBER = "L005" "A number that is not well formed",
+    COMMA = "L006" "A comma too many or too few",
+    COMMENT = "L007" "A comment",
+    DUPLICATE_KEY = "L008" "A key that stands twice in an object",
+    TOO_MUCH = "L009" "A document that is too deep or too large",
+    UNKNOWN_FIELD = "L010" "A field that is not known",
+    MISSING_FIELD = "L011" "A field that is missing",
+    WRONG_WORD = "L012" "A word that is none of those that are known",
+    WRONG_TYPE = "L013" "A value of another type than is meant",
+    OUT_OF_BOUNDS = "L014" "A number out of its bounds",
+    WRONG_LENGTH = "L015" "A text or an array that is too short or too long",
+    UNKNOWN_DOCUMENT = "L016" "A document of no known kind",
+    UNREADABLE = "L017" "A document that matches its schema and can't be read all the same",
+    NOT_YET = "L018" "Something that is known and can't be run here",
+    NO_LOOP = "L019" "A document of another kind than is meant",
+    UNKNOWN_ACTION = "L030" "An action that is not found",
+    TWO_OF_A_NAME = "L031" "Two actions of one name",
+    BAD_NAME = "L032" "A name that is not allowed",
+    DUPLICATE_TOOL = "L033" "A tool that is declared twice",
+    SHADOWED_BUILTIN = "L034" "An action that is named like a built-in tool",
+    LEGACY_TOOL = "L035" "A tool in the old form",
+    DECLARED_BUILTIN = "L036" "A built-in tool that is declared",
+    NO_TOOLS = "L037" "A loop without tools of its own",
+    TEMPLATE = "L050" "A template that is not well formed",
+    UNKNOWN_VARIABLE = "L051" "A variable that nothing supplies",
+    SECRET_IN_PROMPT = "L052" "A secret in a text that a model reads",
+    BAD_SCHEMA = "L070" "A JSON Schema that is not valid",
+    SECRET = "L100" "A secret written out",
+    BAD_INPUT = "L200" "An input that the loop does not take",
+    MISSING_INPUT = "L201" "An input that is missing",
+}
+
+/// The title of a code; nothing for a code that is not in the list.
+pub fn title(code: &str) -> Option<&'static str> {
+    TABLE.iter().find(|(known, _)| *known == code).map(|(_, title)| *title)
+}

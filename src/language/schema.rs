@@ -1,0 +1,55 @@
+//! The JSON Schemas of all documents, made from the types of this room: what `schemas/` holds,
+//! what `loopctl schema` prints, and what the shape of a document is judged by.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+
+use super::action::ActionsDocument;
+use super::{AgentRequest, LoopDocument, Project, Script, WorkflowDocument};
+
+/// The names of all documents that have a schema, as `loopctl schema NAME` and `schemas/NAME.json`
+/// know them.
+pub const KINDS: [&str; 6] = ["loop", "workflow", "agent-request", "actions", "project", "script"];
+
+/// The JSON Schema of a kind of document; nothing for a name that is not in [`KINDS`].
+pub fn schema(kind: &str) -> Option<Value> {
+    match kind {
+        "loop" => Some(generate::<LoopDocument>("A loop of loopctl")),
+        "workflow" => Some(generate::<WorkflowDocument>("A workflow of loopctl")),
+        "agent-request" => Some(generate::<AgentRequest>("An agent request of loopctl")),
+        "actions" => Some(generate::<ActionsDocument>("Registered actions of loopctl")),
+        "project" => Some(generate::<Project>("A project file of loopctl")),
+        "script" => Some(generate::<Script>("A script of loopctl")),
+        _ => None,
+    }
+}
+
+fn generate<T: JsonSchema>(title: &str) -> Value {
+    let mut schema = SchemaSettings::draft2020_12()
+        .with_transform(RecursiveTransform(bound_integers))
+        .into_generator()
+        .into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), Value::from(title));
+    schema.to_value()
+}
+
+/// An integer's width is a bound: without it the schema would accept numbers that no document can
+/// hold.
+fn bound_integers(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        // A doc comment's line breaks are those of our source, and mean nothing to an editor.
+        *text = text.replace('\n', " ");
+    }
+    let maximum = match schema.get("format").and_then(Value::as_str) {
+        Some("uint8") => u64::from(u8::MAX),
+        Some("uint16") => u64::from(u16::MAX),
+        Some("uint32") => u64::from(u32::MAX),
+        Some("uint64" | "uint") => u64::MAX,
+        _ => return,
+    };
+    if schema.get("maximum").is_none() {
+        schema.insert("maximum".to_owned(), Value::from(maximum));
+    }
+}
