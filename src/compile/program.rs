@@ -74,6 +74,7 @@ pub struct Tool {
 
 /// What a call does.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a program has a few tools, and is shared whole")]
 pub enum ToolKind {
     /// One of the engine's own.
     Builtin(Builtin),

@@ -1,0 +1,386 @@
+//! From the parsed template to what it means: every name is settled here, once; anything that is
+//! not offered is a fault.
+
+use std::ops::Range;
+
+use handlebars::template::{BlockParam, HelperTemplate, Parameter, TemplateElement};
+use serde_json::Value;
+
+use super::node::{Base, Expr, Node, Route};
+use super::tag::{Kind, Tag};
+use super::{NAME, SYNTAX, TemplateFault, UNKNOWN, Variable, secret};
+use crate::diagnostic::nearest;
+
+const BLOCKS: [&str; 4] = ["if", "unless", "each", "with"];
+const HELPERS: [&str; 5] = ["if", "unless", "each", "with", "lookup"];
+/// Names that Handlebars keeps for its helpers: a bare `{{log}}` would call one there.
+const KEPT: [&str; 7] = ["if", "unless", "each", "with", "lookup", "log", "raw"];
+
+/// Settles a parsed template. Walks it in the order of the text, beside the list of its tags.
+pub(super) struct Lower<'t> {
+    text: &'t str,
+    tags: std::slice::Iter<'t, Tag>,
+    tag: Option<&'t Tag>,
+    word: usize,
+    blocks: Vec<Block>,
+    /// The paths that conditions around have asked for.
+    asked: Vec<Vec<String>>,
+    /// What the template takes from its scope.
+    pub variables: Vec<Variable>,
+    /// The secrets that it names.
+    pub secrets: Vec<String>,
+}
+
+/// The names that a block gives: `as |item key|`.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    item: Option<String>,
+    key: Option<String>,
+}
+
+struct Block {
+    names: Names,
+    each: bool,
+}
+
+impl<'t> Lower<'t> {
+    pub fn new(text: &'t str, tags: &'t [Tag]) -> Self {
+        Self {
+            text,
+            tags: tags.iter(),
+            tag: None,
+            word: 0,
+            blocks: Vec::new(),
+            asked: Vec::new(),
+            variables: Vec::new(),
+            secrets: Vec::new(),
+        }
+    }
+
+    pub fn nodes(&mut self, elements: &[TemplateElement]) -> Result<Vec<Node>, TemplateFault> {
+        let mut nodes = Vec::with_capacity(elements.len());
+        let mut open_key = false;
+        for element in elements {
+            match element {
+                TemplateElement::RawString(text) => {
+                    open_key = secret::split(text, &mut nodes, &mut self.secrets);
+                    continue;
+                }
+                TemplateElement::Comment(_) => self.next_tag(),
+                TemplateElement::Expression(print) | TemplateElement::HtmlExpression(print) => {
+                    self.next_tag();
+                    self.no_open_key(open_key)?;
+                    nodes.push(Node::Print(self.print(print)?));
+                }
+                TemplateElement::HelperBlock(block) => {
+                    let node = self.block(block)?;
+                    self.no_open_key(open_key)?;
+                    nodes.push(node);
+                }
+                // Partials and decorators.
+                _ => {
+                    self.next_tag();
+                    return Err(self.fault(UNKNOWN, "partials and decorators are not offered"));
+                }
+            }
+            open_key = false;
+        }
+        Ok(nodes)
+    }
+
+    fn no_open_key(&self, open_key: bool) -> Result<(), TemplateFault> {
+        if !open_key {
+            return Ok(());
+        }
+        Err(self
+            .fault(NAME, "the key of a secret can't be made by a template")
+            .help("write the whole key after `orgconfig:`, and a space or another mark between it and the tag"))
+    }
+
+    fn next_tag(&mut self) {
+        self.tag = self.tags.next();
+        self.word = 0;
+    }
+
+    /// The next tag that is no comment: the parser leaves no trace of some.
+    fn next_of(&mut self, kind: Kind) {
+        loop {
+            self.next_tag();
+            if self.tag.is_none_or(|tag| tag.kind == kind) {
+                return;
+            }
+        }
+    }
+
+    /// The place of a word of the tag; the tag's own when it has no such word left.
+    fn place(&mut self, raw: &str) -> Range<usize> {
+        let Some(tag) = self.tag else { return 0..self.text.len() };
+        let words = tag.words.iter().enumerate().skip(self.word);
+        for (at, word) in words {
+            if self.text.get(word.clone()) == Some(raw) {
+                self.word = at + 1;
+                return word.clone();
+            }
+        }
+        tag.range.clone()
+    }
+
+    fn fault(&self, code: &'static str, message: impl Into<String>) -> TemplateFault {
+        let range = self.tag.map_or(0..self.text.len(), |tag| tag.range.clone());
+        TemplateFault::new(code, message, range)
+    }
+
+    fn print(&mut self, print: &HelperTemplate) -> Result<Expr, TemplateFault> {
+        if !print.params.is_empty() || !print.hash.is_empty() {
+            return self.helper(print);
+        }
+        if let Some(name) = print.name.as_name().filter(|name| KEPT.contains(name)) {
+            let message = format!("`{name}` is a helper's name, and it stands alone here");
+            return Err(self
+                .fault(UNKNOWN, message)
+                .help(format!("for a value of this name write {{{{this.{name}}}}}")));
+        }
+        self.expr(&print.name)
+    }
+
+    /// `lookup`, the only helper that gives a value.
+    fn helper(&mut self, call: &HelperTemplate) -> Result<Expr, TemplateFault> {
+        let name = call.name.as_name().unwrap_or_default();
+        let place = self.place(name);
+        if name != "lookup" {
+            let fault = TemplateFault::new(UNKNOWN, format!("there is no helper `{name}`"), place);
+            return Err(fault.help(match nearest(name, HELPERS) {
+                Some("lookup") => "did you mean `lookup`?".to_owned(),
+                Some(block) => format!("did you mean the block {{{{#{block} ...}}}}?"),
+                None => "a value can be named or looked up, and nothing else: {{lookup object name}}".to_owned(),
+            }));
+        }
+        if !call.hash.is_empty() {
+            return Err(self.fault(SYNTAX, "`lookup` takes no options"));
+        }
+        let [object, key] = call.params.as_slice() else {
+            return Err(self
+                .fault(SYNTAX, "`lookup` takes two values")
+                .help("the object, then the name in it: {{lookup object name}}"));
+        };
+        Ok(Expr::Lookup(Box::new(self.expr(object)?), Box::new(self.expr(key)?)))
+    }
+
+    fn expr(&mut self, parameter: &Parameter) -> Result<Expr, TemplateFault> {
+        match parameter {
+            Parameter::Literal(value) => Ok(Expr::Literal(value.clone())),
+            Parameter::Subexpression(inner) => match inner.as_element() {
+                TemplateElement::Expression(call) => self.print(call),
+                _ => Err(self.fault(SYNTAX, "what stands in parentheses gives no value")),
+            },
+            Parameter::Name(raw) => self.route(raw),
+            _ => self.route(parameter.as_name().unwrap_or_default()),
+        }
+    }
+
+    fn block(&mut self, block: &HelperTemplate) -> Result<Node, TemplateFault> {
+        self.next_of(if block.is_chained() { Kind::Else } else { Kind::Open });
+        let name = block.name.as_name().unwrap_or_default();
+        let place = self.place(name);
+        if !BLOCKS.contains(&name) {
+            let fault = TemplateFault::new(UNKNOWN, format!("there is no block `{name}`"), place);
+            return Err(fault.help(match nearest(name, BLOCKS) {
+                Some(block) => format!("did you mean {{{{#{block} ...}}}}?"),
+                None => "blocks are if, unless, each and with".to_owned(),
+            }));
+        }
+        let ([parameter], true) = (block.params.as_slice(), block.hash.is_empty()) else {
+            let message = format!("`{name}` takes one value, and no options");
+            return Err(self.fault(SYNTAX, message).help(format!("write {{{{#{name} input.x}}}}")));
+        };
+        let before = self.variables.len();
+        let value = self.expr(parameter)?;
+        let names = self.names(block)?;
+        let repeats = matches!(name, "each" | "with");
+        let asked = self.asked.len();
+        for variable in self.variables.iter_mut().skip(before) {
+            variable.optional |= !repeats || block.inverse.is_some();
+            self.asked.push(variable.path.clone());
+        }
+        if repeats {
+            self.blocks.push(Block { names, each: name == "each" });
+        } else if names.item.is_some() {
+            let message = format!("`{name}` gives no names");
+            return Err(self.fault(SYNTAX, message).help("take away `as |...|`"));
+        }
+        let body = match &block.template {
+            Some(template) => self.nodes(&template.elements)?,
+            None => Vec::new(),
+        };
+        if repeats {
+            self.blocks.pop();
+        }
+        if name != "unless" {
+            self.asked.truncate(asked);
+        }
+        let other = self.other(block)?;
+        self.asked.truncate(asked);
+        if !block.is_chained() {
+            self.next_of(Kind::Close);
+        }
+        Ok(match name {
+            "if" => Node::If { test: value, then: body, other: other.unwrap_or_default() },
+            "unless" => Node::If { test: value, then: other.unwrap_or_default(), other: body },
+            "each" => Node::Each { over: value, body, other },
+            _ => Node::With { value, body, other },
+        })
+    }
+
+    /// What stands after `{{else}}`. A chained condition brings its own tag.
+    fn other(&mut self, block: &HelperTemplate) -> Result<Option<Vec<Node>>, TemplateFault> {
+        let Some(inverse) = &block.inverse else { return Ok(None) };
+        let chained =
+            matches!(inverse.elements.as_slice(), [TemplateElement::HelperBlock(inner)] if inner.is_chained());
+        if !chained {
+            self.next_of(Kind::Else);
+        }
+        self.nodes(&inverse.elements).map(Some)
+    }
+
+    fn names(&self, block: &HelperTemplate) -> Result<Names, TemplateFault> {
+        let name = |parameter: &Parameter| parameter.as_name().map(str::to_owned);
+        let names = match &block.block_param {
+            None => return Ok(Names::default()),
+            Some(BlockParam::Single(item)) => Names { item: name(item), key: None },
+            Some(BlockParam::Pair((item, key))) => Names { item: name(item), key: name(key) },
+            Some(_) => return Err(self.fault(SYNTAX, "a block gives one name, or two")),
+        };
+        if names.key.is_some() && block.name.as_name() != Some("each") {
+            return Err(self.fault(SYNTAX, "only `each` gives a second name, the key"));
+        }
+        Ok(names)
+    }
+
+    /// Settles a path: `a.b`, `this.a`, `./a`, `../a`, `@root.a`, `@index`, `@../key`.
+    fn route(&mut self, raw: &str) -> Result<Expr, TemplateFault> {
+        let place = self.place(raw);
+        let mut rest = raw;
+        let mut explicit = false;
+        for prefix in ["this.", "this/", "./"] {
+            if let Some(after) = rest.strip_prefix(prefix) {
+                rest = after;
+                explicit = true;
+                break;
+            }
+        }
+        let from_root = rest.strip_prefix("@root.").or_else(|| rest.strip_prefix("@root/"));
+        rest = from_root.unwrap_or(rest);
+        let local = rest.strip_prefix('@');
+        rest = local.unwrap_or(rest);
+        let mut up = 0;
+        while let Some(after) = rest.strip_prefix("../").or_else(|| rest.strip_prefix("...")) {
+            rest = after;
+            up += 1;
+        }
+        let mut segments = split(rest);
+        if !explicit && segments.first().is_some_and(|first| first == "this") {
+            explicit = true;
+            segments.remove(0);
+        }
+        let depth = self.blocks.len();
+        let base = if from_root.is_some() {
+            Base::Root
+        } else if local.is_some() {
+            return self.local(raw, &segments, up, place);
+        } else if up > depth {
+            let message = format!("`{raw}` leads out of the template");
+            return Err(TemplateFault::new(NAME, message, place).help(format!("there are {depth} blocks around it")));
+        } else if let Some(named) = self.named(&segments).filter(|_| up == 0 && !explicit) {
+            segments.remove(0);
+            named
+        } else {
+            (depth - up).checked_sub(1).map_or(Base::Root, Base::Item)
+        };
+        if base == Base::Root {
+            if segments.is_empty() {
+                return Err(TemplateFault::new(NAME, format!("`{raw}` names nothing outside of a block"), place)
+                    .help("write the name of a value: {{input.name}}"));
+            }
+            let optional = self.asked.iter().any(|asked| segments.starts_with(asked));
+            self.variables.push(Variable { path: segments.clone(), range: place, optional });
+        }
+        Ok(Expr::Path(Route { raw: raw.to_owned(), base, segments }))
+    }
+
+    /// A name that a block around gave with `as |...|`; the innermost wins.
+    fn named(&self, segments: &[String]) -> Option<Base> {
+        let first = segments.first()?;
+        self.blocks.iter().enumerate().rev().find_map(|(at, block)| {
+            if block.names.item.as_ref() == Some(first) {
+                Some(Base::Item(at))
+            } else if block.names.key.as_ref() == Some(first) {
+                Some(Base::Key(at))
+            } else {
+                None
+            }
+        })
+    }
+
+    /// `@index` and its like: those of the innermost `each`, or of one further out.
+    fn local(&self, raw: &str, segments: &[String], up: usize, place: Range<usize>) -> Result<Expr, TemplateFault> {
+        let around = self.blocks.len().saturating_sub(up);
+        let each = self.blocks.iter().take(around).rposition(|block| block.each);
+        let known = ["index", "key", "first", "last"];
+        let (Some(at), [name]) = (each, segments) else {
+            let fault = TemplateFault::new(NAME, format!("`{raw}` means nothing here"), place);
+            return Err(fault.help(match segments {
+                [name] if known.contains(&name.as_str()) => format!("`@{name}` stands inside of {{{{#each ...}}}}"),
+                _ => format!(
+                    "inside of a template a value is named without `@`: {{{{{}}}}}",
+                    raw.trim_start_matches('@')
+                ),
+            }));
+        };
+        let base = match name.as_str() {
+            "index" => Base::Index(at),
+            "key" => Base::Key(at),
+            "first" => Base::First(at),
+            "last" => Base::Last(at),
+            other => {
+                let fault = TemplateFault::new(NAME, format!("`{raw}` means nothing here"), place);
+                return Err(fault.help(match nearest(other, known) {
+                    Some(name) => format!("did you mean `@{name}`?"),
+                    None => format!("inside of a template a value is named without `@`: {{{{{other}}}}}"),
+                }));
+            }
+        };
+        Ok(Expr::Path(Route { raw: raw.to_owned(), base, segments: Vec::new() }))
+    }
+}
+
+/// The names of a path; one in brackets may hold anything.
+fn split(path: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (name, after) = match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+            Some((name, after)) => (name, after),
+            None => rest.split_at(rest.find(['.', '/']).unwrap_or(rest.len())),
+        };
+        names.push(name.to_owned());
+        rest = after.strip_prefix(['.', '/']).unwrap_or(after);
+    }
+    names
+}
+
+/// Whether a value counts as true: not `false`, `null`, 0, an empty text, list or object.
+pub(super) fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        // Any digit but 0 before the exponent, however big or small the number is.
+        Value::Number(number) => number
+            .as_str()
+            .bytes()
+            .take_while(|byte| !matches!(byte, b'e' | b'E'))
+            .any(|byte| matches!(byte, b'1'..=b'9')),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+    }
+}

@@ -1,0 +1,58 @@
+//! `orgconfig:KEY` in what an author wrote.
+
+use super::node::Node;
+
+const MARK: &str = "orgconfig:";
+
+/// Whether a text names a secret.
+pub(super) fn is_named(text: &str) -> bool {
+    next(text, 0).is_some()
+}
+
+/// Splits a text at the secrets that it names. Tells whether a key runs up to its very end, so that
+/// what comes next would be read as a part of it.
+pub(super) fn split(text: &str, nodes: &mut Vec<Node>, secrets: &mut Vec<String>) -> bool {
+    let mut from = 0;
+    while let Some((begin, key)) = next(text, from) {
+        push_text(nodes, text.get(from..begin).unwrap_or_default());
+        from = begin + MARK.len() + key.len();
+        if !secrets.iter().any(|known| known == key) {
+            secrets.push(key.to_owned());
+        }
+        nodes.push(Node::Secret(key.to_owned()));
+    }
+    push_text(nodes, text.get(from..).unwrap_or_default());
+    let run = text.rfind(|c: char| !is_key(c)).map_or(0, |at| at + 1);
+    // The character before the run may have more than one byte.
+    let run = (run..=text.len()).find_map(|at| text.get(at..)).unwrap_or_default();
+    run.match_indices(MARK).any(|(at, _)| !inside(run, at))
+}
+
+fn push_text(nodes: &mut Vec<Node>, text: &str) {
+    if !text.is_empty() {
+        nodes.push(Node::Text(text.to_owned()));
+    }
+}
+
+/// The next secret at or after `from`: where its mark begins, and its key. A mark inside of a word
+/// is none, nor is one without a key.
+fn next(text: &str, mut from: usize) -> Option<(usize, &str)> {
+    loop {
+        let begin = from + text.get(from..)?.find(MARK)?;
+        from = begin + MARK.len();
+        let rest = text.get(from..)?;
+        let key = rest.split(|c: char| !is_key(c)).next().unwrap_or_default().trim_end_matches([':', '.', '-']);
+        if !inside(text, begin) && !key.is_empty() {
+            return Some((begin, key));
+        }
+    }
+}
+
+/// Whether the character before `at` makes one word with it.
+fn inside(text: &str, at: usize) -> bool {
+    text.get(..at).and_then(|before| before.chars().next_back()).is_some_and(|c| c.is_alphanumeric() || c == '_')
+}
+
+fn is_key(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-')
+}

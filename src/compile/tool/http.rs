@@ -1,0 +1,221 @@
+//! `http` actions: the address, the headers, the query, the body, and where secrets may go.
+
+use serde_json::Value;
+
+use super::{
+    BAD_HEADER, BAD_URL, CLEAR_SECRET, CREDENTIALS, LocalFault, MIXED_HEADER, UNQUOTED, WANDERING_SECRET, Work, is_at,
+};
+use crate::compile::program::{Body, HttpTool};
+use crate::compile::reference::{as_path, escape_pointer};
+use crate::compile::template::{Escape, Template};
+use crate::language::action::HttpAction;
+
+/// Headers that belong to the connection: a value for them could split a request in two.
+const OURS: [&str; 6] = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
+
+pub(super) fn compile(action: &HttpAction, work: &mut Work) -> Option<HttpTool> {
+    let url = work.template(&action.url, Escape::Url, "/url");
+    let parts = address(&action.url, work);
+    let mut headers = Vec::with_capacity(action.headers.len());
+    for (name, value) in &action.headers {
+        headers.extend(header(name, value, action, work));
+    }
+    let mut query = Vec::with_capacity(action.query.len());
+    for (name, value) in &action.query {
+        let pointer = format!("/query/{}", escape_pointer(name));
+        query.extend(work.field(value, &pointer).map(|field| (name.clone(), field)));
+    }
+    let mut used = Vec::new();
+    for pointer in ["/url", "/headers", "/query"] {
+        for name in work.arguments_at(pointer) {
+            if !used.contains(&name) {
+                used.push(name);
+            }
+        }
+    }
+    let body = action.body.as_ref().and_then(|body| self::body(body, &action.content_type, work));
+    if let Some(parts) = parts {
+        secrets(&action.url, parts, work);
+    }
+    Some(HttpTool { action: action.clone(), url: url?, headers, query, body, used })
+}
+
+/// Where the host of an address begins and ends.
+#[derive(Clone, Copy)]
+struct Parts {
+    secure: bool,
+    host: usize,
+    end: usize,
+}
+
+/// Checks what of an address is written out.
+fn address(url: &str, work: &mut Work) -> Option<Parts> {
+    let scheme = |name: &str| url.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+    let (secure, host) = if scheme("https://") {
+        (true, 8)
+    } else if scheme("http://") {
+        (false, 7)
+    } else {
+        work.push(
+            LocalFault::error(BAD_URL, "/url", "the address does not begin with https:// or http://")
+                .help("write the scheme out; values may fill the rest: https://api.example.com/tickets/{{ticket_id}}"),
+        );
+        return None;
+    };
+    let marks = outside_of_tags(url);
+    let end = marks
+        .iter()
+        .find(|(at, c)| *at >= host && matches!(c, '/' | '?' | '#' | '\\'))
+        .map_or(url.len(), |(at, _)| *at);
+    if end == host {
+        work.push(LocalFault::error(BAD_URL, "/url", "the address names no host").inside(0..end));
+    }
+    if let Some((at, _)) = marks.iter().find(|(at, c)| (host..end).contains(at) && *c == '@') {
+        work.push(
+            LocalFault::error(CREDENTIALS, "/url", "the address holds a user name or password")
+                .inside(host..at + 1)
+                .help("send them in a header, from a secret: \"Authorization\": \"Basic orgconfig:KEY\""),
+        );
+    }
+    if let Some((at, c)) = marks.iter().find(|(_, c)| c.is_whitespace() || c.is_control() || *c == '\\') {
+        work.push(
+            LocalFault::error(BAD_URL, "/url", format!("the address holds `{}`", c.escape_debug()))
+                .inside(*at..at + c.len_utf8())
+                .help("write it percent-encoded"),
+        );
+    }
+    Some(Parts { secure, host, end })
+}
+
+/// The characters of a template that stand outside of its tags, with their places.
+fn outside_of_tags(text: &str) -> Vec<(usize, char)> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for (at, c) in text.char_indices() {
+        let rest = text.get(at..).unwrap_or_default();
+        if !inside && rest.starts_with("{{") {
+            inside = true;
+        }
+        if !inside {
+            found.push((at, c));
+        }
+        // The last brace of a tag: no other one comes after it.
+        if inside && c == '}' && text.get(..at).is_some_and(|before| before.ends_with('}')) && !rest.starts_with("}}") {
+            inside = false;
+        }
+    }
+    found
+}
+
+fn header(
+    name: &str,
+    value: &str,
+    action: &HttpAction,
+    work: &mut Work,
+) -> Option<(String, crate::compile::reference::Field)> {
+    let pointer = format!("/headers/{}", escape_pointer(name));
+    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    if name.is_empty() || !name.chars().all(token) {
+        let message = format!("`{}` is no name of a header", name.escape_debug());
+        work.push(LocalFault::error(BAD_HEADER, &pointer, message).help("letters, digits and `-`"));
+    } else if OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
+        let message = format!("the header `{name}` is set by the connection itself");
+        work.push(LocalFault::error(BAD_HEADER, &pointer, message).help("take it away"));
+    } else if let Some(twin) =
+        action.headers.keys().find(|other| other.as_str() < name && other.eq_ignore_ascii_case(name))
+    {
+        let message = format!("the header `{name}` is there twice: the other one is `{twin}`");
+        work.push(LocalFault::error(BAD_HEADER, &pointer, message).help("keep one of them"));
+    }
+    if let Some((at, c)) = value.char_indices().find(|(_, c)| c.is_control() && *c != '\t') {
+        let message = format!("the header `{}` holds a control character", name.escape_debug());
+        work.push(LocalFault::error(BAD_HEADER, &pointer, message).inside(at..at + c.len_utf8()));
+    }
+    let field = work.field(&Value::from(value), &pointer)?;
+    let written = work.named.iter().find(|named| named.pointer == pointer && named.is_argument());
+    if let Some(named) = written.filter(|_| work.secrets.contains(&pointer)) {
+        let message = format!("the header `{name}` takes a secret, and `{}`, which the model writes", named.first());
+        let inside = named.variable.range.clone();
+        work.push(
+            LocalFault::error(MIXED_HEADER, &pointer, message)
+                .inside(inside)
+                .help("send what the model writes in a header of its own, in the query or in the body"),
+        );
+    }
+    Some((name.to_owned(), field))
+}
+
+fn body(body: &Value, content_type: &str, work: &mut Work) -> Option<Body> {
+    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_json = media == "application/json" || media.ends_with("+json");
+    let Value::String(text) = body else { return work.field(body, "/body").map(Body::Json) };
+    if is_json && as_path(text).is_some() {
+        return work.field(body, "/body").map(Body::Json);
+    }
+    let escape = match media.as_str() {
+        _ if is_json => Escape::Json,
+        "application/x-www-form-urlencoded" => Escape::Url,
+        _ => Escape::Plain,
+    };
+    let template = work.template(text, escape, "/body")?;
+    if is_json {
+        unquoted(&template, work);
+    }
+    Some(Body::Text(template))
+}
+
+/// Warns of a value in a JSON text that stands outside of quotes: there a text would break the JSON,
+/// and a value could bring more than one.
+fn unquoted(template: &Template, work: &mut Work) {
+    let marks = outside_of_tags(template.source());
+    for variable in template.variables() {
+        let (mut quoted, mut escaped) = (false, false);
+        for (_, c) in marks.iter().take_while(|(at, _)| *at < variable.range.start) {
+            quoted ^= *c == '"' && !escaped;
+            escaped = *c == '\\' && !escaped;
+        }
+        if !quoted && !variable.optional {
+            let message = format!("`{}` stands outside of quotes in a JSON text", variable.path.join("."));
+            work.push(
+                LocalFault::warning(UNQUOTED, "/body", message)
+                    .inside(variable.range.clone())
+                    .help("write the body as an object: {\"body\": {\"amount\": \"@amount\"}} keeps the value's type"),
+            );
+        }
+    }
+}
+
+/// A secret goes to the host that the action names, and to no other.
+fn secrets(url: &str, parts: Parts, work: &mut Work) {
+    let Some(pointer) = ["/url", "/headers", "/query", "/body"]
+        .into_iter()
+        .find_map(|top| work.secrets.iter().find(|pointer| is_at(pointer, top)).cloned())
+    else {
+        return;
+    };
+    let in_host = work.named.iter().filter(|named| named.pointer == "/url" && named.variable.range.start < parts.end);
+    let mut faults = Vec::new();
+    for named in in_host {
+        let message = format!("a secret would go to whatever host `{}` names", named.variable.path.join("."));
+        let fault = if named.is_argument() {
+            LocalFault::error(WANDERING_SECRET, "/url", message)
+        } else {
+            LocalFault::warning(WANDERING_SECRET, "/url", message)
+        };
+        faults.push(fault.inside(named.variable.range.clone()).help(format!(
+            "write the host out; the secret is the one at {}",
+            pointer.trim_start_matches('/').replace('/', ".")
+        )));
+    }
+    let host = url.get(parts.host..parts.end).unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let loopback = matches!(name, "localhost" | "[::1]") || name.starts_with("127.");
+    if !parts.secure && !loopback {
+        faults.push(
+            LocalFault::warning(CLEAR_SECRET, "/url", "a secret would go over the network in the clear")
+                .inside(0..parts.host)
+                .help("write https://"),
+        );
+    }
+    work.faults.extend(faults);
+}

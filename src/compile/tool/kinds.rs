@@ -1,0 +1,143 @@
+//! The other kinds: `llm`, `db`, `command`; and what every kind is by default.
+
+use std::collections::BTreeMap;
+
+use super::sql::{self, Placeholders};
+use super::{BAD_COMMAND, BAD_QUERY, LOADER, LocalFault, Named, TOLD_SECRET, Work};
+use crate::compile::program::{CommandTool, DbTool, LlmTool};
+use crate::compile::reference::escape_pointer;
+use crate::compile::template::{Escape, Variable, is_template};
+use crate::language::Action;
+use crate::language::action::{CommandAction, DbAction, LlmAction};
+
+/// Variables of the environment that say which code a program loads.
+const LOADERS: [&str; 12] = [
+    "PATH",
+    "ENV",
+    "BASH_ENV",
+    "IFS",
+    "SHELLOPTS",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PERL5OPT",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+];
+
+pub(super) fn llm(action: &LlmAction, work: &mut Work) -> Option<LlmTool> {
+    let template = work.template(&action.template, Escape::Plain, "/template")?;
+    if let Some(key) = template.secrets().first() {
+        let inside =
+            action.template.find(&format!("orgconfig:{key}")).map(|at| at..at + "orgconfig:".len() + key.len());
+        let fault = LocalFault::error(TOLD_SECRET, "/template", format!("the secret `{key}` would be told to a model"));
+        work.push(LocalFault { inside, ..fault.help("take it out: what a model reads, it can repeat") });
+    }
+    Some(LlmTool { action: action.clone(), template })
+}
+
+pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
+    if let Some(at) = action.query.find("{{") {
+        work.push(
+            LocalFault::error(BAD_QUERY, "/query", "a query is no template: values are never written into it")
+                .inside(at..at + 2)
+                .help("write :name where the value of `name` belongs, without quotes around it"),
+        );
+    }
+    let Placeholders { named, positional, anonymous } = sql::placeholders(&action.query);
+    if action.params.is_empty() {
+        if positional + anonymous > 0 {
+            let message = "the query has placeholders without a name, and `params` does not say what they take";
+            work.push(LocalFault::error(BAD_QUERY, "/query", message).help("write :name, or add `params`"));
+        }
+        for (name, range) in named {
+            let variable = Variable { path: vec![name], range, optional: false };
+            // The same name twice is one parameter.
+            if !work.named.iter().any(|known| known.variable.path == variable.path) {
+                work.named.push(Named { pointer: "/query".to_owned(), variable });
+            }
+        }
+        return Some(DbTool { action: action.clone(), params: Vec::new() });
+    }
+    let mut names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let wanted = positional + anonymous + names.len();
+    if wanted != action.params.len() {
+        let message = format!("the query takes {wanted} values, and `params` has {}", action.params.len());
+        work.push(LocalFault::error(BAD_QUERY, "/params", message));
+    }
+    let mut params = Vec::with_capacity(action.params.len());
+    for (at, value) in action.params.iter().enumerate() {
+        params.extend(work.field(value, &format!("/params/{at}")));
+    }
+    Some(DbTool { action: action.clone(), params })
+}
+
+pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<CommandTool> {
+    for (pointer, text) in [("/program", Some(&action.program)), ("/cwd", action.cwd.as_ref())] {
+        if text.is_some_and(|text| is_template(text)) {
+            let message =
+                format!("`{}` is no template: what runs, and where, is written out", pointer.trim_start_matches('/'));
+            work.push(
+                LocalFault::error(BAD_COMMAND, pointer, message).help("let values go to `args`, `stdin` or `env`"),
+            );
+        }
+    }
+    let mut args = Vec::with_capacity(action.args.len());
+    for (at, text) in action.args.iter().enumerate() {
+        args.extend(work.template(text, Escape::Plain, &format!("/args/{at}")));
+    }
+    let stdin = action.stdin.as_ref().and_then(|text| work.template(text, Escape::Plain, "/stdin"));
+    let mut env = BTreeMap::new();
+    for (name, text) in &action.env {
+        let pointer = format!("/env/{}", escape_pointer(name));
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let message = format!("`{}` is no name of a variable of the environment", name.escape_debug());
+            work.push(LocalFault::error(BAD_COMMAND, &pointer, message));
+        }
+        let Some(template) = work.template(text, Escape::Plain, &pointer) else { continue };
+        loader(name, &pointer, work);
+        env.insert(name.clone(), template);
+    }
+    Some(CommandTool { action: action.clone(), args, stdin, env })
+}
+
+/// Refuses a value of the model where it would choose the code that runs.
+fn loader(name: &str, pointer: &str, work: &mut Work) {
+    let upper = name.to_ascii_uppercase();
+    let loads = LOADERS.contains(&upper.as_str()) || upper.starts_with("LD_") || upper.starts_with("DYLD_");
+    let Some(named) = work.named.iter().find(|named| loads && named.pointer == pointer && named.is_argument()) else {
+        return;
+    };
+    let message = format!("`{name}` decides which programs run, and `{}` is written by the model", named.first());
+    let inside = named.variable.range.clone();
+    work.push(LocalFault::error(LOADER, pointer, message).inside(inside).help("write its value out"));
+}
+
+/// Whether a call may be made again without harm, when the action does not say.
+pub(super) fn is_idempotent(action: &Action) -> bool {
+    match action {
+        Action::Http(http) => http.http_method.is_idempotent(),
+        Action::Db(db) => db.read_only,
+        Action::Llm(_) | Action::Command(_) | Action::Matcher(_) | Action::CustomTable(_) => false,
+    }
+}
+
+/// What the model is told of an action that no one described.
+pub(super) fn describe(action: &Action) -> String {
+    match action {
+        Action::Http(http) => {
+            // Without the query: that is where keys are.
+            let address = http.url.split(['?', '#']).next().unwrap_or_default();
+            let address = address.replace("{{", "{").replace("}}", "}");
+            format!("Sends a {} request to {address}.", http.http_method.as_str())
+        }
+        Action::Llm(_) => "Asks a language model.".to_owned(),
+        Action::Db(db) if db.read_only => format!("Reads from the database {}.", db.datasource),
+        Action::Db(db) => format!("Changes the database {}.", db.datasource),
+        Action::Command(command) => format!("Runs the program {}.", command.program),
+        Action::Matcher(_) | Action::CustomTable(_) => String::new(),
+    }
+}

@@ -1,0 +1,317 @@
+//! Tools: a declaration and the action that it names become something that can be called, with the
+//! schema of its input. All faults are gathered, each at its place in the action.
+
+mod http;
+mod kinds;
+mod parameters;
+mod sql;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::program::{Tool, ToolKind};
+use super::reference::{Field, RESERVED};
+use super::schema::Schema;
+use super::template::{Escape, Template, TemplateFault, Variable};
+use crate::diagnostic::Severity;
+use crate::language::action::OnUncertain;
+use crate::language::tool::ActionTool;
+use crate::language::{Action, ReactProperties};
+
+pub use sql::named_parameters;
+
+/// A variable that the action's `parameters` do not have.
+pub const NO_PARAMETER: &str = "L060";
+/// A variable whose parameter may be left out.
+pub const OPTIONAL_PARAMETER: &str = "L061";
+/// A required parameter that nothing uses.
+pub const UNUSED_PARAMETER: &str = "L062";
+/// A parameter that has the name of something of the engine's.
+pub const HIDDEN_PARAMETER: &str = "L063";
+/// `parameters` that are no JSON Schema, or refer to elsewhere.
+pub const BAD_SCHEMA: &str = "L070";
+/// `parameters` that no object matches.
+pub const NO_OBJECT: &str = "L071";
+/// A tool without a description.
+pub const NO_DESCRIPTION: &str = "L072";
+/// An action of a kind that is recognised and can't be run.
+pub const NOT_RUNNABLE: &str = "L073";
+/// An address that can't be one.
+pub const BAD_URL: &str = "L074";
+/// A header that can't be one.
+pub const BAD_HEADER: &str = "L075";
+/// A value in a JSON text that stands outside of quotes.
+pub const UNQUOTED: &str = "L076";
+/// A query whose placeholders and parameters do not fit.
+pub const BAD_QUERY: &str = "L077";
+/// A program or environment that can't be one.
+pub const BAD_COMMAND: &str = "L078";
+/// A password in an address.
+pub const CREDENTIALS: &str = "L100";
+/// A header that takes a secret and a value of the model.
+pub const MIXED_HEADER: &str = "L101";
+/// A secret that is sent to a host which a value names.
+pub const WANDERING_SECRET: &str = "L102";
+/// A secret that is sent in the clear.
+pub const CLEAR_SECRET: &str = "L103";
+/// A secret that a model would read.
+pub const TOLD_SECRET: &str = "L104";
+/// A variable of the environment by which the model could start other programs.
+pub const LOADER: &str = "L105";
+
+/// A fault at a place in a document that the caller knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalFault {
+    /// The code.
+    pub code: &'static str,
+    /// How grave it is.
+    pub severity: Severity,
+    /// The JSON pointer of the faulty value, from what was compiled on.
+    pub pointer: String,
+    /// Where in that value, when it is a string: bytes of the string as it is once read.
+    pub inside: Option<Range<usize>>,
+    /// What is wrong, in a sentence without a final stop.
+    pub message: String,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+impl LocalFault {
+    /// An error at a pointer.
+    pub fn error(code: &'static str, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            pointer: pointer.into(),
+            inside: None,
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// A warning at a pointer.
+    pub fn warning(code: &'static str, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, pointer, message) }
+    }
+
+    /// The fault of the template that stands at `pointer`.
+    pub fn template(fault: TemplateFault, pointer: impl Into<String>) -> Self {
+        let TemplateFault { code, message, range, help } = fault;
+        Self { inside: range, help, ..Self::error(code, pointer, message) }
+    }
+
+    /// The same with a way to mend it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same at a part of its string.
+    #[must_use]
+    pub fn inside(mut self, range: Range<usize>) -> Self {
+        self.inside = Some(range);
+        self
+    }
+
+    /// The same as seen from further up: `prefix` is the pointer of what was compiled.
+    #[must_use]
+    pub fn under(mut self, prefix: &str) -> Self {
+        self.pointer.insert_str(0, prefix);
+        self
+    }
+
+    /// Whether it keeps the document from running.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// The tool that a declaration makes of its action, and its warnings. The pointers of faults begin
+/// at the action.
+///
+/// # Errors
+/// All faults, warnings too, when there is an error among them.
+pub fn declared(
+    declaration: &ActionTool,
+    action: &Action,
+    properties: &ReactProperties,
+) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
+    let mut work = Work::default();
+    let Some(head) = action.head() else {
+        return Err(vec![not_runnable(action)]);
+    };
+    let kind = match action {
+        Action::Http(action) => http::compile(action, &mut work).map(ToolKind::Http),
+        Action::Llm(action) => kinds::llm(action, &mut work).map(ToolKind::Llm),
+        Action::Db(action) => kinds::db(action, &mut work).map(ToolKind::Db),
+        Action::Command(action) => kinds::command(action, &mut work).map(ToolKind::Command),
+        Action::Matcher(_) | Action::CustomTable(_) => None,
+    };
+    let parameters = parameters::of(action, head.parameters, &mut work);
+    let described =
+        declaration.description.as_deref().or(head.description).map(str::trim).filter(|text| !text.is_empty());
+    if described.is_none() {
+        work.push(
+            LocalFault::warning(NO_DESCRIPTION, "", format!("the action `{}` has no description", head.action_name))
+                .help("say in a sentence what it does and when to use it: the model chooses by it"),
+        );
+    }
+    let (Some(kind), Some(parameters), false) = (kind, parameters, work.has_errors()) else {
+        return Err(work.faults);
+    };
+    let tool = Tool {
+        name: declaration.name.clone(),
+        description: described.map_or_else(|| kinds::describe(action), str::to_owned),
+        parameters,
+        kind,
+        requires_approval: declaration.requires_approval,
+        max_calls: declaration.max_calls,
+        timeout_ms: declaration.timeout_ms.or(head.timeout_ms).unwrap_or(properties.tool_timeout_ms),
+        polling: declaration.polling,
+        idempotent: head.idempotent.unwrap_or_else(|| kinds::is_idempotent(action)),
+        on_uncertain: head.on_uncertain,
+    };
+    Ok((tool, work.faults))
+}
+
+/// The tool that an embedder's function makes, under the name of its declaration.
+///
+/// # Errors
+/// When its parameters are no JSON Schema that objects match; pointers begin at `parameters`.
+pub fn embedded(
+    description: &str,
+    parameters: &Value,
+    idempotent: bool,
+    declaration: &ActionTool,
+    properties: &ReactProperties,
+) -> Result<Tool, Vec<LocalFault>> {
+    Ok(Tool {
+        name: declaration.name.clone(),
+        description: declaration.description.as_deref().unwrap_or(description).to_owned(),
+        parameters: parameters::compile(parameters, "").map_err(|fault| vec![fault])?,
+        kind: ToolKind::Embedded,
+        requires_approval: declaration.requires_approval,
+        max_calls: declaration.max_calls,
+        timeout_ms: declaration.timeout_ms.unwrap_or(properties.tool_timeout_ms),
+        polling: declaration.polling,
+        idempotent,
+        on_uncertain: OnUncertain::default(),
+    })
+}
+
+fn not_runnable(action: &Action) -> LocalFault {
+    let kind = if matches!(action, Action::Matcher(_)) { "matcher" } else { "custom-table" };
+    LocalFault::error(NOT_RUNNABLE, "/kind", format!("actions of kind `{kind}` run on Hyphen's platform only"))
+        .help("write it as an action of kind http, db or command")
+}
+
+/// A variable and the pointer of the string that names it.
+struct Named {
+    pointer: String,
+    variable: Variable,
+}
+
+impl Named {
+    /// The name that it begins with.
+    fn first(&self) -> &str {
+        self.variable.path.first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// Whether the model writes it: it is no name of the engine's.
+    fn is_argument(&self) -> bool {
+        !RESERVED.contains(&self.first())
+    }
+}
+
+/// What is gathered while an action is compiled.
+#[derive(Default)]
+struct Work {
+    faults: Vec<LocalFault>,
+    named: Vec<Named>,
+    /// The pointers of the strings that name secrets.
+    secrets: Vec<String>,
+}
+
+impl Work {
+    fn push(&mut self, fault: LocalFault) {
+        self.faults.push(fault);
+    }
+
+    fn has_errors(&self) -> bool {
+        self.faults.iter().any(LocalFault::is_error)
+    }
+
+    fn template(&mut self, text: &str, escape: Escape, pointer: &str) -> Option<Template> {
+        match Template::compile(text, escape) {
+            Ok(template) => {
+                self.named.extend(
+                    template
+                        .variables()
+                        .iter()
+                        .map(|variable| Named { pointer: pointer.to_owned(), variable: variable.clone() }),
+                );
+                if !template.secrets().is_empty() {
+                    self.secrets.push(pointer.to_owned());
+                }
+                Some(template)
+            }
+            Err(fault) => {
+                self.push(LocalFault::template(fault, pointer));
+                None
+            }
+        }
+    }
+
+    fn field(&mut self, value: &Value, pointer: &str) -> Option<Field> {
+        match Field::compile(value) {
+            Ok(field) => {
+                self.named.extend(
+                    field.variables().into_iter().map(|found| Named {
+                        pointer: format!("{pointer}{}", found.pointer),
+                        variable: found.variable,
+                    }),
+                );
+                if !field.secrets().is_empty() {
+                    self.secrets.push(pointer.to_owned());
+                }
+                Some(field)
+            }
+            Err(faults) => {
+                self.faults.extend(faults.into_iter().map(|fault| fault.under(pointer)));
+                None
+            }
+        }
+    }
+
+    /// The names of the model's that the strings at and under `pointer` take, each once.
+    fn arguments_at(&self, pointer: &str) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for named in self.named.iter().filter(|named| named.is_argument() && is_at(&named.pointer, pointer)) {
+            if !names.iter().any(|name| name == named.first()) {
+                names.push(named.first().to_owned());
+            }
+        }
+        names
+    }
+}
+
+fn is_at(pointer: &str, top: &str) -> bool {
+    pointer.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A schema of an object with these names, all required, of any type.
+fn derived(names: &[String]) -> Schema {
+    let properties: serde_json::Map<String, Value> =
+        names.iter().map(|name| (name.clone(), Value::Object(serde_json::Map::new()))).collect();
+    let source = serde_json::json!({
+        "type": "object",
+        "properties": properties,
+        "required": names,
+        "additionalProperties": false,
+    });
+    Schema::compile(source).unwrap_or_else(|_| Schema::any())
+}

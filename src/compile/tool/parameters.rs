@@ -1,0 +1,177 @@
+//! The schema of a tool's input: as written, or derived from what the action takes.
+
+use serde_json::Value;
+
+use super::{
+    BAD_SCHEMA, HIDDEN_PARAMETER, LocalFault, NO_OBJECT, NO_PARAMETER, OPTIONAL_PARAMETER, UNUSED_PARAMETER, Work,
+    derived,
+};
+use crate::compile::reference::{RESERVED, escape_pointer};
+use crate::compile::schema::Schema;
+use crate::diagnostic::nearest;
+use crate::language::Action;
+
+/// The schema of an action's input. Names that the action takes have been gathered before.
+pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work) -> Option<Schema> {
+    let Some(written) = written else {
+        let names = work.arguments_at("");
+        // Without any hint of what it takes, an HTTP action takes what it is given.
+        return Some(if names.is_empty() && matches!(action, Action::Http(_)) {
+            Schema::any()
+        } else {
+            derived(&names)
+        });
+    };
+    let schema = match compile(written, "/parameters") {
+        Ok(schema) => schema,
+        Err(fault) => {
+            work.push(fault);
+            return None;
+        }
+    };
+    unknown(&schema, work);
+    unused(&schema, action, work);
+    hidden(&schema, work);
+    Some(schema)
+}
+
+/// Compiles the schema of a tool's input. A call's input is always an object.
+pub(super) fn compile(written: &Value, pointer: &str) -> Result<Schema, LocalFault> {
+    let schema = Schema::compile(written.clone())
+        .map_err(|fault| LocalFault::error(BAD_SCHEMA, format!("{pointer}{}", fault.path), fault.message))?;
+    match no_object(&schema) {
+        Some((path, message)) => Err(LocalFault::error(NO_OBJECT, format!("{pointer}{path}"), message)
+            .help("a tool's input is an object: {\"type\": \"object\", \"properties\": {...}}")),
+        None => Ok(schema),
+    }
+}
+
+/// Why no object can match, where that can be seen without trying.
+fn no_object(schema: &Schema) -> Option<(String, String)> {
+    let source = schema.source();
+    if *source == Value::Bool(false) {
+        return Some((String::new(), "the schema matches nothing at all".to_owned()));
+    }
+    let takes_object = match source.get("type") {
+        Some(Value::String(name)) => name == "object",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+        _ => true,
+    };
+    if !takes_object {
+        let message = "the schema is not for objects, and a tool's input is always an object";
+        return Some(("/type".to_owned(), message.to_owned()));
+    }
+    let known = schema.properties();
+    let required = schema.required();
+    if schema.is_closed()
+        && source.get("$ref").is_none()
+        && let Some(name) = required.iter().find(|name| !known.contains(name))
+    {
+        let message =
+            format!("`{name}` is required and not allowed: it is not among the properties, and no others may be there");
+        return Some(("/required".to_owned(), message));
+    }
+    if let Some(name) = required
+        .iter()
+        .find(|name| source.pointer(&format!("/properties/{}", escape_pointer(name))) == Some(&Value::Bool(false)))
+    {
+        let message = format!("`{name}` is required, and nothing matches its schema");
+        return Some((format!("/properties/{}", escape_pointer(name)), message));
+    }
+    let bound = |key: &str| source.get(key).and_then(Value::as_u64);
+    match (bound("minProperties"), bound("maxProperties")) {
+        (Some(least), Some(most)) if least > most => {
+            let message = format!("no object has at least {least} and at most {most} properties");
+            Some(("/minProperties".to_owned(), message))
+        }
+        _ => None,
+    }
+}
+
+/// Tells of the names that the action takes and the schema does not have, or may leave out.
+fn unknown(schema: &Schema, work: &mut Work) {
+    let known = schema.properties();
+    let required = schema.required();
+    let mut faults: Vec<LocalFault> = Vec::new();
+    for named in work.named.iter().filter(|named| named.is_argument()) {
+        let name = named.first();
+        let fault = if known.contains(&name) {
+            if named.variable.optional || required.contains(&name) {
+                continue;
+            }
+            LocalFault::warning(
+                OPTIONAL_PARAMETER,
+                &named.pointer,
+                format!("`{name}` may be left out of a call, and the action needs it"),
+            )
+            .help(format!(
+                "put it among the `required` of `parameters`, or write {{{{#if {name}}}}}...{{{{/if}}}} around it"
+            ))
+        } else if schema.is_open() {
+            continue;
+        } else {
+            let help = match nearest(name, known.iter().copied().chain(RESERVED)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => "add it to the properties of `parameters`".to_owned(),
+                None => format!("`parameters` has {}", list(&known)),
+            };
+            LocalFault::error(NO_PARAMETER, &named.pointer, format!("the action's `parameters` have no `{name}`"))
+                .help(help)
+        };
+        faults.push(fault.inside(named.variable.range.clone()));
+    }
+    work.faults.extend(faults);
+}
+
+fn list(names: &[&str]) -> String {
+    let mut shown: Vec<String> = names.iter().take(12).map(|name| format!("`{name}`")).collect();
+    if names.len() > shown.len() {
+        shown.push(format!("{} more", names.len() - shown.len()));
+    }
+    shown.join(", ")
+}
+
+/// Warns of required parameters that the model must write and that then go nowhere.
+fn unused(schema: &Schema, action: &Action, work: &mut Work) {
+    // What an HTTP action does not name goes to its body or query, unless the body is written.
+    if matches!(action, Action::Http(http) if http.body.is_none()) {
+        return;
+    }
+    let used = work.arguments_at("");
+    let known = schema.properties();
+    for name in schema.required() {
+        if !known.contains(&name) || used.iter().any(|used| used == name) {
+            continue;
+        }
+        let pointer = format!("/parameters/properties/{}", escape_pointer(name));
+        let exists = schema.source().pointer(pointer.strip_prefix("/parameters").unwrap_or_default()).is_some();
+        let pointer = if exists { pointer } else { "/parameters".to_owned() };
+        work.push(
+            LocalFault::warning(
+                UNUSED_PARAMETER,
+                pointer,
+                format!("`{name}` is required, and the action never uses it"),
+            )
+            .help(format!("use it as {{{{{name}}}}}, or take it out of `parameters`")),
+        );
+    }
+}
+
+/// Warns of parameters that templates can't see, because the engine's name wins.
+fn hidden(schema: &Schema, work: &mut Work) {
+    for name in schema.properties().into_iter().filter(|name| RESERVED.contains(name)) {
+        let Some(named) = work.named.iter().find(|named| named.first() == name) else { continue };
+        let what = match name {
+            "input" => "the run's input",
+            "now" => "the moment of the call",
+            _ => "the run's id",
+        };
+        let fault = LocalFault::warning(
+            HIDDEN_PARAMETER,
+            &named.pointer,
+            format!("`{name}` is {what} here, and not the parameter of that name"),
+        );
+        let fault = fault.inside(named.variable.range.clone()).help("give the parameter another name");
+        work.push(fault);
+    }
+}
