@@ -1,6 +1,7 @@
 //! THE LOOP, pure: `state + event -> state + effects`. No clock, no chance, no network, no disk;
 //! the same events give the same state, byte for byte, always.
 
+pub mod canonical;
 pub mod conversation;
 pub mod dialect;
 pub mod effect;
