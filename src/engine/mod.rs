@@ -3,6 +3,7 @@
 
 mod begin;
 mod builtin;
+pub mod canonical;
 pub mod conversation;
 pub mod dialect;
 pub mod effect;

@@ -2,8 +2,12 @@
 //! a file; nothing else of the engine differs between them.
 
 pub mod json;
+mod relaxed;
 
 use serde_json::Value;
+
+use super::event::{Finish, Reply};
+use crate::language::react::Dialect;
 
 /// What a reply means.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,4 +42,65 @@ pub struct Wanted {
     pub name: String,
     /// Its input, with every number's digits as the model wrote them.
     pub input: Value,
+}
+
+/// Whether the dialect can be used. A document that asks for another one does not compile, so the
+/// functions below are never asked about it; they would write as `json` does, and read nothing.
+pub fn supported(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Json => true,
+        Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => false,
+    }
+}
+
+/// How the model is to answer: the end of the system prompt, `{{dialect_instructions}}`.
+pub fn instructions(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => json::INSTRUCTIONS,
+    }
+}
+
+/// What a reply means. One that `max_tokens` cut off is never completed by guessing.
+pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
+    if !supported(dialect) {
+        let why = "This dialect can't be read yet; use the dialect json.".to_owned();
+        return Reading::Unreadable { thought: String::new(), why };
+    }
+    match reply.finish {
+        Finish::Length => json::read_cut_off(&reply.text),
+        Finish::Stop | Finish::Filtered => json::read(&reply.text),
+    }
+}
+
+/// The user message that tells the model what came of its action; `None`: nothing was called.
+/// The text is data: it can't begin another message.
+pub fn write_observation(dialect: Dialect, action: Option<&str>, text: &str) -> String {
+    match dialect {
+        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => {
+            json::write_observation(action, text)
+        }
+    }
+}
+
+/// The turn's question, for a message that is no observation.
+pub fn question(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => json::QUESTION,
+    }
+}
+
+/// The question of the last call, when a limit was reached and the model must answer. `limit_words`
+/// say which limit, as a sentence without its full stop.
+pub fn forced_question(dialect: Dialect, limit_words: &str) -> String {
+    match dialect {
+        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => json::forced_question(limit_words),
+    }
+}
+
+/// Texts at which the model is to stop. None for `json`: some models refuse a request that has any,
+/// and the reader cuts off what a model invents behind its action.
+pub fn stop_sequences(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => &[],
+    }
 }

@@ -1,7 +1,23 @@
 //! Stuck detection: patterns over the iterations since the start, the last human input, or the
 //! last hint. A pattern a file.
+//!
+//! Each pattern looks at the last steps that it needs, from `N` (`on_stuck.iterations`) on; only what
+//! was "seen before" is looked up among all the steps that are given. A step is small whatever its
+//! observation was: it holds digests.
+
+mod cycle;
+mod digest;
+mod same_action;
+mod same_failure;
+mod same_thought;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::canonical;
+pub use digest::Digest;
 
 /// A pattern that fired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,26 +46,91 @@ pub enum Pattern {
     SameThought,
 }
 
-/// What detection needs to know of one iteration.
+/// What detection needs to know of one iteration. Made by [`Step::new`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The iteration, from 1.
     pub iteration: u32,
-    /// The thought: without case, punctuation and spacing; empty when there was none.
-    pub thought: String,
-    /// The actions of the turn with their inputs, in a spelling that is the same for equal JSON.
-    pub action: String,
+    /// The thought without case, punctuation and spacing; none when nothing is left of it.
+    pub thought: Option<Digest>,
+    /// The actions of the turn with their inputs, equal for equal JSON; none when nothing was called.
+    pub action: Option<Digest>,
     /// The names of the actions alone.
-    pub name: String,
-    /// The observations, in a spelling that is the same for equal JSON.
-    pub observation: String,
-    /// Whether every call failed.
+    pub name: Digest,
+    /// The observations, equal for equal JSON.
+    pub observation: Digest,
+    /// Whether something was called and every call failed.
     pub failed: bool,
-    /// Whether every tool of the turn is declared as polling.
+    /// Whether something was called and every tool of the turn is declared as polling.
     pub polling: bool,
+    /// The names of the actions for a sentence, shortened and escaped.
+    pub label: String,
 }
 
-/// The first pattern that the steps show at their end, with `n` as `on_stuck.iterations`.
-pub fn detect(_steps: &[Step], _n: u32) -> Option<Stuck> {
-    None
+/// The longest label, in characters.
+const MAX_LABEL: usize = 80;
+
+impl Step {
+    /// A step from the calls of a turn, in the model's order: the action's name, its input, its
+    /// observation, whether it failed, whether its tool is declared as polling. No calls: nothing
+    /// was called in this iteration.
+    pub fn new<'a>(
+        iteration: u32,
+        thought: &str,
+        calls: impl Iterator<Item = (&'a str, &'a Value, &'a Value, bool, bool)>,
+    ) -> Self {
+        let words = canonical::words(thought);
+        let (mut action, mut name, mut seen) = (Digest::new(), Digest::new(), Digest::new());
+        let (mut any, mut failed, mut polling) = (false, true, true);
+        let mut label = String::new();
+        for (tool, input, observation, call_failed, call_polling) in calls {
+            action.add(tool);
+            action.add(&canonical::spelling(input));
+            name.add(tool);
+            seen.add(&canonical::spelling(observation));
+            failed &= call_failed;
+            polling &= call_polling;
+            if any {
+                label.push_str(", ");
+            }
+            label.extend(tool.chars().take(MAX_LABEL).flat_map(char::escape_debug));
+            any = true;
+        }
+        if let Some((end, _)) = label.char_indices().nth(MAX_LABEL) {
+            label.truncate(end);
+            label.push('…');
+        }
+        Self {
+            iteration,
+            thought: (!words.is_empty()).then(|| Digest::of(&words)),
+            action: any.then_some(action),
+            name,
+            observation: seen,
+            failed: failed && any,
+            polling: polling && any,
+            label,
+        }
+    }
+}
+
+/// The patterns in the order in which they are looked for.
+const PATTERNS: [fn(&[Step], usize) -> Option<Stuck>; 4] =
+    [same_action::detect, same_failure::detect, cycle::detect, same_thought::detect];
+
+/// The first pattern that the steps show at their end, with `n` as `on_stuck.iterations`. An `n`
+/// under 2, which no document can have, is taken as 2.
+pub fn detect(steps: &[Step], n: u32) -> Option<Stuck> {
+    let n = usize::try_from(n.max(2)).ok()?;
+    PATTERNS.iter().find_map(|pattern| pattern(steps, n))
+}
+
+/// The last `count` steps, when there are so many.
+fn last(steps: &[Step], count: usize) -> Option<&[Step]> {
+    steps.get(steps.len().checked_sub(count)?..)
+}
+
+/// A pattern that these steps show. `what` is a sentence without its end.
+fn stuck(pattern: Pattern, shown: &[Step], what: &str) -> Option<Stuck> {
+    let (first, last) = (shown.first()?.iteration, shown.last()?.iteration);
+    Some(Stuck { pattern, iterations: (first, last), detail: format!("{what} (iterations {first} to {last}).") })
 }

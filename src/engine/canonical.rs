@@ -1,0 +1,125 @@
+//! One spelling for equal things: JSON values, numbers, thoughts. For comparing, never for showing.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Number, Value};
+use unicode_normalization::char::is_combining_mark;
+
+/// What is still to be written of a value.
+enum Part<'a> {
+    Value(&'a Value),
+    Key(&'a str),
+    Text(char),
+}
+
+/// A spelling that is the same for equal JSON, and for no other: keys sorted, no spaces, numbers by
+/// their value (`1`, `1.0` and `10e-1` are one; `-0` is `0`). Takes any depth.
+///
+/// Numbers are compared digit by digit, never as floats. The bound: exponents of more than 36 digits
+/// are compared as they are written.
+pub fn spelling(value: &Value) -> String {
+    let mut out = String::new();
+    let mut parts = vec![Part::Value(value)];
+    while let Some(part) = parts.pop() {
+        match part {
+            Part::Text(text) => out.push(text),
+            Part::Key(key) => {
+                quote(key, &mut out);
+                out.push(':');
+            }
+            Part::Value(Value::Null) => out.push_str("null"),
+            Part::Value(Value::Bool(true)) => out.push_str("true"),
+            Part::Value(Value::Bool(false)) => out.push_str("false"),
+            Part::Value(Value::Number(digits)) => out.push_str(&number(digits)),
+            Part::Value(Value::String(text)) => quote(text, &mut out),
+            Part::Value(Value::Array(items)) => {
+                out.push('[');
+                parts.push(Part::Text(']'));
+                for (index, item) in items.iter().enumerate().rev() {
+                    parts.push(Part::Value(item));
+                    if index > 0 {
+                        parts.push(Part::Text(','));
+                    }
+                }
+            }
+            Part::Value(Value::Object(map)) => {
+                out.push('{');
+                parts.push(Part::Text('}'));
+                let mut members: Vec<_> = map.iter().collect();
+                members.sort_unstable_by_key(|(key, _)| key.as_str());
+                for (index, (key, member)) in members.into_iter().enumerate().rev() {
+                    parts.push(Part::Value(member));
+                    parts.push(Part::Key(key));
+                    if index > 0 {
+                        parts.push(Part::Text(','));
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A number's spelling by its value: its digits without the zeros at both ends, and the power of ten
+/// that they are multiplied with: `1500` is `15e2`.
+pub fn number(number: &Number) -> String {
+    let text = number.as_str();
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let joined = format!("{whole}{fraction}");
+    let digits = joined.trim_start_matches('0');
+    if digits.is_empty() {
+        return "0".to_owned();
+    }
+    let kept = digits.trim_end_matches('0');
+    let cut = digits.len().saturating_sub(kept.len());
+    match power(exponent, fraction.len(), cut) {
+        Some(0) => format!("{sign}{kept}"),
+        Some(power) => format!("{sign}{kept}e{power}"),
+        None => format!("{sign}{kept}e{exponent}-{}+{cut}", fraction.len()),
+    }
+}
+
+/// The power of ten, when it can be counted.
+fn power(exponent: &str, fraction: usize, cut: usize) -> Option<i128> {
+    let (negative, digits) = exponent
+        .strip_prefix('-')
+        .map_or_else(|| (false, exponent.strip_prefix('+').unwrap_or(exponent)), |digits| (true, digits));
+    let digits = digits.trim_start_matches('0');
+    if digits.len() > 36 {
+        return None;
+    }
+    let size: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+    let exponent = if negative { size.checked_neg()? } else { size };
+    exponent.checked_sub(i128::try_from(fraction).ok()?)?.checked_add(i128::try_from(cut).ok()?)
+}
+
+/// A text in double quotes; `"`, `\` and control characters escaped.
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if u32::from(c) < 0x20 => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// A thought without case, punctuation and spacing: two that differ in nothing else are the same.
+pub fn words(thought: &str) -> String {
+    thought.chars().filter(|c| is_kept(*c)).flat_map(char::to_lowercase).collect()
+}
+
+/// Letters, digits, the marks that belong to letters, and symbols that say something (`<`, `+`, `€`,
+/// `→`, emoji); not punctuation, spaces, controls.
+fn is_kept(c: char) -> bool {
+    if c.is_alphanumeric() || matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '|' | '~') {
+        return true;
+    }
+    !c.is_ascii()
+        && (is_combining_mark(c) || matches!(u32::from(c), 0x20a0..=0x20cf | 0x2190..=0x2bff | 0x1f000..=0x1faff))
+}

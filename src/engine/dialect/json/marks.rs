@@ -1,0 +1,143 @@
+//! What stands around an object in a reply: thinking blocks, invented observations, and the signs
+//! that the object is only a part of something.
+
+use super::shape::plain;
+
+/// The names of thinking blocks.
+const THINKING: [&str; 4] = ["think", "thinking", "thought", "reasoning"];
+
+/// How much of the text before an object is looked at for a label, in bytes.
+const LABEL: usize = 40;
+
+/// A tag at a `<`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tag {
+    /// `<think>`: its name, and the byte behind it.
+    OpensThinking(&'static str, usize),
+    /// `</think>`: the byte behind it.
+    ClosesThinking(usize),
+    /// `<observation>`, `<tool_response>`: what tells of a tool's result.
+    Observation,
+}
+
+/// The tag that begins at this byte, when it is one that we know.
+pub fn tag(text: &str, at: usize) -> Option<Tag> {
+    let rest = text.get(at..)?.strip_prefix('<')?;
+    let (closing, name) = rest.strip_prefix('/').map_or((false, rest), |name| (true, name));
+    let length = name.bytes().take(24).position(|byte| byte == b'>')?;
+    let word = name.get(..length)?.trim();
+    let end = text.len().saturating_sub(name.len()).saturating_add(length).saturating_add(1);
+    if let Some(known) = THINKING.into_iter().find(|known| known.eq_ignore_ascii_case(word)) {
+        return Some(if closing { Tag::ClosesThinking(end) } else { Tag::OpensThinking(known, end) });
+    }
+    let told = ["observation", "tool_response", "tool_result"].iter().any(|known| known.eq_ignore_ascii_case(word));
+    (told && !closing).then_some(Tag::Observation)
+}
+
+/// Where the thinking block of this name ends: where its closing tag begins, and the byte behind it.
+pub fn thinking_end(text: &str, name: &str, from: usize) -> Option<(usize, usize)> {
+    let mut at = from;
+    loop {
+        at = at.saturating_add(text.get(at..)?.find("</")?);
+        let begin = at.saturating_add(2);
+        let end = begin.saturating_add(name.len());
+        let here = text.get(begin..end).is_some_and(|word| word.eq_ignore_ascii_case(name));
+        if here && text.as_bytes().get(end) == Some(&b'>') {
+            return Some((at, end.saturating_add(1)));
+        }
+        at = begin;
+    }
+}
+
+/// Whether `Observation:` begins at this byte, also as `**Observation 1:**`.
+pub fn is_observation(text: &str, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|index| text.as_bytes().get(index));
+    if before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
+        return false;
+    }
+    let end = at.saturating_add("observation".len());
+    let word = text.get(at..end).is_some_and(|word| word.eq_ignore_ascii_case("observation"));
+    let behind = text.as_bytes().get(end..).unwrap_or_default().iter().take(16);
+    let mut behind =
+        behind.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'*' | b'_' | b'#') || byte.is_ascii_digit());
+    word && behind.next() == Some(&b':')
+}
+
+/// What the text before an object says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// Nothing.
+    Free,
+    /// It is an item of a list.
+    Item,
+    /// It is the value of a quoted key.
+    Member,
+    /// It is called an input: `Action Input:`, `<arguments>`, `restart(`.
+    Input,
+}
+
+/// What stands before the object that begins at this byte.
+pub fn before(text: &str, at: usize) -> Before {
+    let head = text.get(..at).unwrap_or_default().trim_end();
+    if head.ends_with('[') {
+        return Before::Item;
+    }
+    if let Some(head) = head.strip_suffix(',') {
+        return if head.trim_end().ends_with(['}', ']']) { Before::Item } else { Before::Free };
+    }
+    // `restart({…})`: what a call is given.
+    if head.strip_suffix('(').is_some_and(|head| head.ends_with(|c: char| c.is_alphanumeric() || c == '_')) {
+        return Before::Input;
+    }
+    let head = head.trim_end_matches("json").trim_end_matches(['*', '`', '_']).trim_end();
+    let Some(label) = head.strip_suffix([':', '=', '>']) else { return Before::Free };
+    let label = label.trim_end().trim_end_matches(['*', '`']);
+    if label.ends_with(['"', '\'', '”']) {
+        return Before::Member;
+    }
+    let mut start = label.len().saturating_sub(LABEL);
+    while !label.is_char_boundary(start) {
+        start = start.saturating_add(1);
+    }
+    let label = plain(label.get(start..).unwrap_or_default());
+    let input = ["input", "arguments", "args", "parameters", "params"].iter().any(|word| label.ends_with(word));
+    if input { Before::Input } else { Before::Free }
+}
+
+/// What the text behind an object says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behind {
+    /// Nothing.
+    Free,
+    /// Closing braces without an opening one.
+    Surplus,
+    /// It goes on as a list does.
+    Item,
+    /// It goes on as an object does that has not ended.
+    Member,
+}
+
+/// What stands behind the object that ends before this byte.
+pub fn behind(text: &str, at: usize) -> Behind {
+    let rest = text.get(at..).unwrap_or_default().trim_start();
+    let tail = rest.trim_start_matches(|c: char| c == '}' || c.is_ascii_whitespace());
+    if tail.starts_with(']') {
+        return Behind::Item;
+    }
+    if let Some(next) = tail.strip_prefix(',') {
+        let next = next.trim_start();
+        return if next.is_empty() || next.starts_with("```") { Behind::Free } else { Behind::Member };
+    }
+    if tail.starts_with(':') || begins_member(tail) {
+        return Behind::Member;
+    }
+    if rest.starts_with('}') { Behind::Surplus } else { Behind::Free }
+}
+
+/// Whether the text begins with a quoted word and a colon.
+fn begins_member(text: &str) -> bool {
+    let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) else { return false };
+    let mut rest =
+        text.chars().skip(1).take(64).skip_while(|c| *c != quote).skip(1).skip_while(char::is_ascii_whitespace);
+    rest.next() == Some(':')
+}

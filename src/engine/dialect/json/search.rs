@@ -1,0 +1,305 @@
+//! The search for the one object of a reply that is meant.
+//!
+//! One pass over the text. Braces that begin no object (`use {x}`, `\frac{1}{2}`) are prose. An
+//! object that was begun and can't be read ends the search: what stands inside it is never taken for
+//! the reply, because it may be the input of something else.
+
+use super::marks::{self, Before, Behind, Tag};
+use super::refusal::Refusal;
+use super::shape::{Role, has, role};
+use crate::engine::dialect::relaxed::{self, Ending, Fault, Found, Kind, Opening};
+
+/// How long a placeholder may be, in bytes.
+const PLACEHOLDER: usize = 400;
+
+/// What was seen in a reply.
+pub struct Sighting {
+    /// The object that is meant, or why there is none.
+    pub found: Result<Found, Refusal>,
+    /// What the model thought outside of the object.
+    pub thinking: String,
+    /// The text before the first object.
+    pub prose: String,
+}
+
+/// Searches a reply.
+pub fn search(text: &str, ending: Ending) -> Sighting {
+    if let Some((thinking, rest)) = closed_only(text) {
+        let mut sighting = plain_search(rest, ending);
+        let sole = sighting.found.as_ref().is_ok_and(|found| is_end(rest.get(found.end..).unwrap_or_default()));
+        // The tag may stand in a string of an object that was begun before it.
+        let begun = plain_search(thinking, Ending::Refuse).found;
+        if sole && !matches!(begun, Err(Refusal::Broken(_) | Refusal::CutOff | Refusal::Tangled)) {
+            thinking.trim().clone_into(&mut sighting.thinking);
+            return sighting;
+        }
+    }
+    plain_search(text, ending)
+}
+
+fn is_end(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || text == "```"
+}
+
+fn plain_search(text: &str, ending: Ending) -> Sighting {
+    let mut search =
+        Search { text, ending, at: 0, spent: 0, chosen: None, seen: Seen::default(), thinking: String::new() };
+    let ended = search.run();
+    let prose = text.get(..search.seen.first.unwrap_or(text.len())).unwrap_or_default();
+    // A reply that is refused keeps what is enough for its thought, however long it was.
+    let prose = prose.get(..prose.char_indices().nth(super::MAX_THOUGHT + 1).map_or(prose.len(), |(end, _)| end));
+    let prose = if search.thinking.is_empty() { prose.unwrap_or_default().to_owned() } else { String::new() };
+    Sighting { found: ended.and_then(|()| search.judge()), thinking: search.thinking, prose }
+}
+
+/// Some models' thinking block has its beginning in the prompt and only its end in the reply:
+/// `… </think> {…}`. Taken so when it can't be anything else: one closing tag, no opening one, no
+/// object begun before it, and behind it an object that nothing follows.
+fn closed_only(text: &str) -> Option<(&str, &str)> {
+    let mut tags = text.match_indices('<').filter_map(|(at, _)| marks::tag(text, at).map(|tag| (at, tag)));
+    let (at, Tag::ClosesThinking(end)) = tags.next()? else { return None };
+    if tags.any(|(_, tag)| tag != Tag::Observation) {
+        return None;
+    }
+    let (before, rest) = (text.get(..at)?, text.get(end..)?);
+    let begun = before.trim_start().starts_with(['{', '[', '`']);
+    let object = rest.trim_start().trim_start_matches("```").trim_start_matches("json").trim_start();
+    (!begun && object.starts_with('{')).then_some((before, rest))
+}
+
+/// What was seen beside the object that is meant.
+#[derive(Default)]
+struct Seen {
+    /// Where the first object begins.
+    first: Option<usize>,
+    /// An object without an action.
+    other: bool,
+    /// An object with a final answer and without an action.
+    answer: bool,
+    /// An object without an action that is called an input, or is the value of a key.
+    input: bool,
+    /// An item of a list.
+    item: bool,
+    /// A thinking block without its end.
+    open_thinking: bool,
+}
+
+struct Search<'a> {
+    text: &'a str,
+    ending: Ending,
+    at: usize,
+    /// How many bytes were looked at in vain. Bounded, so that the time is.
+    spent: usize,
+    chosen: Option<Found>,
+    seen: Seen,
+    thinking: String,
+}
+
+/// What a `{` turned out to be.
+enum Brace {
+    Object(Found),
+    /// Prose up to this byte.
+    Prose(usize),
+}
+
+impl Search<'_> {
+    /// Goes through the text, up to an invented observation or the end.
+    fn run(&mut self) -> Result<(), Refusal> {
+        let head = self.text.trim_start();
+        if head.is_empty() {
+            return Err(Refusal::Empty);
+        }
+        if ["<!doctype", "<html"].iter().any(|tag| head.get(..tag.len()).is_some_and(|h| h.eq_ignore_ascii_case(tag))) {
+            return Err(Refusal::Html);
+        }
+        while let Some(byte) = self.next() {
+            let go_on = match byte {
+                b'{' => self.brace()?,
+                b'<' => self.tag()?,
+                _ => !marks::is_observation(self.text, self.at) && self.pass(1),
+            };
+            if !go_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes to the next byte that may matter.
+    fn next(&mut self) -> Option<u8> {
+        let acted = self.chosen.is_some();
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let matters = |byte: &u8| matches!(byte, b'{' | b'<') || (acted && matches!(byte, b'o' | b'O'));
+        let found = rest.iter().position(matters)?;
+        self.at = self.at.saturating_add(found);
+        rest.get(found).copied()
+    }
+
+    fn pass(&mut self, bytes: usize) -> bool {
+        self.at = self.at.saturating_add(bytes);
+        true
+    }
+
+    fn tag(&mut self) -> Result<bool, Refusal> {
+        match marks::tag(self.text, self.at) {
+            Some(Tag::OpensThinking(name, begin)) => {
+                let Some((inner_end, end)) = marks::thinking_end(self.text, name, begin) else {
+                    self.seen.open_thinking = true;
+                    self.think(begin, self.text.len());
+                    return Ok(false);
+                };
+                self.think(begin, inner_end);
+                self.at = end;
+            }
+            Some(Tag::ClosesThinking(_)) if self.chosen.is_some() => return Err(Refusal::LateThinking),
+            Some(Tag::ClosesThinking(end)) => self.at = end,
+            Some(Tag::Observation) if self.chosen.is_some() => return Ok(false),
+            Some(Tag::Observation) | None => self.at = self.at.saturating_add(1),
+        }
+        Ok(true)
+    }
+
+    fn think(&mut self, begin: usize, end: usize) {
+        let inner = self.text.get(begin..end).unwrap_or_default().trim();
+        if !self.thinking.is_empty() && !inner.is_empty() {
+            self.thinking.push('\n');
+        }
+        self.thinking.push_str(inner);
+    }
+
+    fn brace(&mut self) -> Result<bool, Refusal> {
+        let begin = self.at;
+        let found = match self.read()? {
+            Brace::Prose(end) => {
+                self.at = end;
+                return Ok(true);
+            }
+            Brace::Object(found) => found,
+        };
+        self.seen.first.get_or_insert(begin);
+        self.at = found.end;
+        let before = marks::before(self.text, begin);
+        if !has(&found.map, &[Role::Action, Role::Tool]) {
+            return self.other(&found, before);
+        }
+        match &self.chosen {
+            Some(chosen) if chosen.map == found.map => Ok(true),
+            Some(_) => Err(Refusal::TwoActions),
+            None => {
+                self.stands_alone(&found, before)?;
+                self.chosen = Some(found);
+                Ok(true)
+            }
+        }
+    }
+
+    /// An object without an action: prose, unless it says otherwise. False: an invented observation.
+    fn other(&mut self, found: &Found, before: Before) -> Result<bool, Refusal> {
+        if found.supplied > 0 {
+            return Err(Refusal::CutOff);
+        }
+        if self.chosen.is_some() && has(&found.map, &[Role::Observation]) {
+            return Ok(false);
+        }
+        self.seen.other = true;
+        self.seen.answer |= has(&found.map, &[Role::Answer]);
+        self.seen.input |= matches!(before, Before::Member | Before::Input);
+        self.seen.item |= before == Before::Item;
+        Ok(true)
+    }
+
+    /// That the object is not a part of something.
+    fn stands_alone(&self, found: &Found, before: Before) -> Result<(), Refusal> {
+        let declared = found.map.contains_key("action") && found.map.contains_key("action_input");
+        match before {
+            Before::Item => return Err(Refusal::List),
+            Before::Member => return Err(Refusal::Fragment),
+            Before::Input if !declared => return Err(Refusal::Fragment),
+            Before::Input | Before::Free => {}
+        }
+        match marks::behind(self.text, found.end) {
+            Behind::Item => Err(Refusal::List),
+            Behind::Member => Err(Refusal::RunsOn),
+            // A brace too many at the end and a key that is not ours: it may belong into the input.
+            Behind::Surplus if has(&found.map, &[Role::Other, Role::Answer]) => Err(Refusal::RunsOn),
+            Behind::Surplus | Behind::Free => Ok(()),
+        }
+    }
+
+    /// Reads what begins with the `{` that stands here.
+    fn read(&mut self) -> Result<Brace, Refusal> {
+        let (opening, reach) = relaxed::opening(self.text, self.at);
+        let prose = Brace::Prose(self.at.saturating_add(1));
+        let (key, quoted) = match opening {
+            Ok(Opening::Object { key }) => match relaxed::object(self.text, self.at, self.ending) {
+                Ok(found) => return Ok(Brace::Object(found)),
+                Err(fault) => return self.broken(fault, key.as_deref()),
+            },
+            Ok(Opening::Word { word, quoted }) => (word, quoted),
+            Ok(Opening::Other) => {
+                self.spend(reach)?;
+                return Ok(prose);
+            }
+            Err(fault) => return self.broken(fault, None),
+        };
+        self.spend(reach)?;
+        let fault = Fault { kind: Kind::Colon, at: reach };
+        if quoted || role(&key) != Role::Other { self.broken(fault, Some(&key)) } else { Ok(prose) }
+    }
+
+    /// An object that can't be read: a placeholder like `{name: value}` is prose, when no key of a
+    /// reply stands in it; all else ends the search.
+    fn broken(&mut self, fault: Fault, key: Option<&str>) -> Result<Brace, Refusal> {
+        let begin = self.at.saturating_add(1);
+        let bytes = self.text.as_bytes().get(begin..).unwrap_or_default();
+        let end = bytes.iter().take(PLACEHOLDER).position(|byte| matches!(byte, b'{' | b'}'));
+        if let Some(end) = end
+            && bytes.get(end) == Some(&b'}')
+            && key.is_some_and(|key| role(key) == Role::Other)
+            && !self.seen_key(begin, begin.saturating_add(end))
+        {
+            self.spend(fault.at)?;
+            return Ok(Brace::Prose(begin.saturating_add(end).saturating_add(1)));
+        }
+        self.seen.first.get_or_insert(self.at);
+        if fault.kind == Kind::CutOff || fault.kind == Kind::OpenString && self.ending == Ending::Refuse {
+            return Err(Refusal::CutOff);
+        }
+        Err(Refusal::Broken(fault.words(self.text)))
+    }
+
+    /// Whether a word of this part of the text is a key of a reply.
+    fn seen_key(&self, begin: usize, end: usize) -> bool {
+        let part = self.text.get(begin..end).unwrap_or_default();
+        let mut words = part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.any(|word| matches!(role(word), Role::Action | Role::Tool | Role::Input))
+    }
+
+    fn spend(&mut self, reach: usize) -> Result<(), Refusal> {
+        self.spent = self.spent.saturating_add(reach.saturating_sub(self.at));
+        let most = self.text.len().saturating_mul(4).saturating_add(4096);
+        if self.spent > most { Err(Refusal::Tangled) } else { Ok(()) }
+    }
+
+    /// What all that was seen comes to.
+    fn judge(&mut self) -> Result<Found, Refusal> {
+        let Some(chosen) = self.chosen.take() else {
+            return Err(match &self.seen {
+                seen if seen.open_thinking => Refusal::OpenThinking,
+                seen if seen.answer => Refusal::AnswerAlone,
+                seen if seen.item => Refusal::List,
+                seen if seen.other => Refusal::NoAction,
+                _ => Refusal::NoObject,
+            });
+        };
+        if self.seen.answer {
+            return Err(Refusal::AnswerBeside);
+        }
+        // Its input may be the other object.
+        if self.seen.input && !has(&chosen.map, &[Role::Input]) {
+            return Err(Refusal::Fragment);
+        }
+        Ok(chosen)
+    }
+}

@@ -1,0 +1,109 @@
+//! JSON as models write it: read where it has one meaning, refused where it has two.
+//!
+//! Taken beside strict JSON: trailing commas, text in `'…'` and `“…”`, raw line breaks and tabs in
+//! text, `\'`, keys without quotes, Python's `True`, `False` and `None`, comments (`//`, `/* */`,
+//! `#`), and the closing brackets that are missing at the very end.
+//! Not taken, because a guess would be needed: text without its end, missing commas, quotes inside
+//! text, unknown escapes, numbers that JSON does not have, one key with two values.
+//!
+//! Bounds: 128 levels, 100,000 values. Each reading takes time in proportion to what it read.
+
+mod fault;
+mod number;
+mod reader;
+mod string;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+pub use fault::{Fault, Kind, shown};
+use reader::Reader;
+
+/// The most levels of objects and arrays, the outermost one counted.
+pub const MAX_DEPTH: usize = 128;
+
+/// The most values of one object, those inside counted.
+pub const MAX_VALUES: usize = 100_000;
+
+/// What to do when the text ends before the last bracket is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Close what is open, when the last value is complete.
+    Close,
+    /// Refuse.
+    Refuse,
+}
+
+/// An object that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its members, in the order of the text.
+    pub map: Map<String, Value>,
+    /// Where the text goes on behind it, in bytes.
+    pub end: usize,
+    /// How many closing brackets were missing at the end of the text.
+    pub supplied: usize,
+    /// Its keys that stand there twice with equal values.
+    pub repeated: Vec<String>,
+}
+
+/// What follows an opening brace.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Opening {
+    /// A key and a colon, or `}` at once: an object is meant.
+    Object {
+        /// The first key.
+        key: Option<String>,
+    },
+    /// A word or a quoted text, and no colon.
+    Word {
+        /// The word.
+        word: String,
+        /// Whether it stands in quotes.
+        quoted: bool,
+    },
+    /// Something that begins no object.
+    Other,
+}
+
+/// Reads the object whose `{` stands at this byte.
+///
+/// # Errors
+/// Where and why it can't be read.
+pub fn object(text: &str, at: usize, ending: Ending) -> Result<Found, Fault> {
+    let mut reader = Reader::new(text, at, ending);
+    let map = reader.object()?;
+    Ok(Found { map, end: reader.at(), supplied: reader.supplied(), repeated: reader.into_repeated() })
+}
+
+/// Reads a text that is one object and nothing else.
+///
+/// # Errors
+/// Where and why it can't be read.
+pub fn whole_object(text: &str) -> Result<Map<String, Value>, Fault> {
+    let mut reader = Reader::new(text, 0, Ending::Refuse);
+    reader.skip()?;
+    let map = reader.object()?;
+    reader.skip()?;
+    reader.nothing_left()?;
+    Ok(map)
+}
+
+/// Reads a text that is one quoted string and nothing else.
+pub fn whole_string(text: &str) -> Option<String> {
+    let mut reader = Reader::new(text, 0, Ending::Refuse);
+    let string = reader.string().ok()?;
+    reader.nothing_left().ok()?;
+    Some(string)
+}
+
+/// Looks at what follows the `{` at this byte. Gives also the byte up to which it looked.
+///
+/// # Errors
+/// When a quoted text or a comment that begins there has no end, or holds what no text may hold.
+pub fn opening(text: &str, at: usize) -> (Result<Opening, Fault>, usize) {
+    let mut reader = Reader::new(text, at.saturating_add(1), Ending::Refuse);
+    let opening = reader.opening();
+    (opening, reader.at())
+}

@@ -1,0 +1,114 @@
+//! Quoted text: in `"…"`, `'…'` or `“…”`, up to the first quote that closes it.
+
+use super::fault::{Fault, Kind};
+
+/// A quoted text and the byte behind its closing quote; none when no quote opens here.
+///
+/// # Errors
+/// When it has no end, or holds what a text may not hold.
+pub fn string(text: &str, at: usize) -> Result<Option<(String, usize)>, Fault> {
+    let Some(open) = text.get(at..).and_then(|rest| rest.chars().next()) else { return Ok(None) };
+    let close = match open {
+        '"' | '\'' => open,
+        '“' => '”',
+        _ => return Ok(None),
+    };
+    let start = at.saturating_add(open.len_utf8());
+    let mut scan = Scan { text, at: start };
+    let mut out = String::new();
+    loop {
+        let piece = scan.at;
+        let stop = scan.to_special(open, close);
+        let plain = text.get(piece..scan.at).unwrap_or_default();
+        match stop {
+            None => return Err(Fault { kind: Kind::OpenString, at }),
+            Some(stop) if stop == close => {
+                let end = scan.at.saturating_add(close.len_utf8());
+                if out.is_empty() {
+                    return Ok(Some((plain.to_owned(), end)));
+                }
+                out.push_str(plain);
+                return Ok(Some((out, end)));
+            }
+            Some('\\') => {
+                out.push_str(plain);
+                out.push(scan.escape(at)?);
+            }
+            Some(stop @ ('\n' | '\r' | '\t')) => {
+                out.push_str(plain);
+                out.push(stop);
+                scan.at = scan.at.saturating_add(1);
+            }
+            // A second “ inside “…”: where the text ends can't be told.
+            Some(stop) if stop == open => return Err(Fault { kind: Kind::Separator, at: scan.at }),
+            Some(_) => return Err(Fault { kind: Kind::Control, at: scan.at }),
+        }
+    }
+}
+
+/// A walk through a quoted text.
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Scan<'_> {
+    /// Goes to the next character that is not plain, and tells it.
+    fn to_special(&mut self, open: char, close: char) -> Option<char> {
+        let rest = self.text.get(self.at..)?;
+        let found = if close.is_ascii() {
+            rest.bytes()
+                .position(|byte| byte == b'\\' || byte < 0x20 || char::from(byte) == close)
+                .and_then(|index| rest.as_bytes().get(index).map(|byte| (index, char::from(*byte))))
+        } else {
+            rest.char_indices().find(|(_, c)| *c == close || *c == open || *c == '\\' || u32::from(*c) < 0x20)
+        };
+        let (index, stop) = found?;
+        self.at = self.at.saturating_add(index);
+        Some(stop)
+    }
+
+    /// Reads the escape whose `\` stands here. `begin` is where the text began.
+    fn escape(&mut self, begin: usize) -> Result<char, Fault> {
+        let here = self.at;
+        let fault = |kind| Fault { kind, at: here };
+        let code = self.text.as_bytes().get(here.saturating_add(1)).copied();
+        self.at = here.saturating_add(2);
+        let plain = match code {
+            None => return Err(Fault { kind: Kind::OpenString, at: begin }),
+            Some(byte @ (b'"' | b'\'' | b'\\' | b'/')) => char::from(byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                let high = self.hex().ok_or_else(|| fault(Kind::Escape))?;
+                return self.unicode(high).ok_or_else(|| fault(Kind::Surrogate));
+            }
+            Some(_) => return Err(fault(Kind::Escape)),
+        };
+        Ok(plain)
+    }
+
+    /// The character of a `\u` escape, with the second half of a pair when there must be one.
+    fn unicode(&mut self, high: u32) -> Option<char> {
+        if !(0xd800..0xdc00).contains(&high) {
+            return char::from_u32(high);
+        }
+        let rest = self.text.get(self.at..)?;
+        rest.starts_with("\\u").then_some(())?;
+        self.at = self.at.saturating_add(2);
+        let low = self.hex().filter(|low| (0xdc00..0xe000).contains(low))?;
+        char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
+    }
+
+    fn hex(&mut self) -> Option<u32> {
+        let end = self.at.saturating_add(4);
+        let digits = self.text.get(self.at..end)?;
+        // `from_str_radix` would take a sign.
+        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(())?;
+        self.at = end;
+        u32::from_str_radix(digits, 16).ok()
+    }
+}

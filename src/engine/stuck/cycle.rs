@@ -1,0 +1,26 @@
+//! A cycle of 2 to 6 actions, gone round N times, with no observation that was not seen in the first
+//! round. One action again and again is no cycle: that is `same_action`'s, which knows of polling.
+
+use super::{Pattern, Step, Stuck, last, stuck};
+
+pub fn detect(steps: &[Step], n: usize) -> Option<Stuck> {
+    (2..=6).find_map(|length| of_length(steps, n, length))
+}
+
+fn of_length(steps: &[Step], n: usize, length: usize) -> Option<Stuck> {
+    let shown = last(steps, length.saturating_mul(n))?;
+    let (round, rest) = shown.split_at_checked(length)?;
+    let first = round.first()?;
+    if round.iter().any(|step| step.action.is_none()) || round.iter().all(|step| step.action == first.action) {
+        return None;
+    }
+    let again = rest.iter().zip(round.iter().cycle()).all(|(step, model)| step.action == model.action);
+    let nothing_new = rest.iter().all(|step| round.iter().any(|seen| seen.observation == step.observation));
+    if !(again && nothing_new) {
+        return None;
+    }
+    let names = round.iter().map(|step| format!("`{}`", step.label)).collect::<Vec<_>>().join(", ");
+    let what = format!("The actions {names} were called in this order {n} times, and nothing new was observed");
+    let pattern = if length == 2 { Pattern::Alternation } else { Pattern::Cycle };
+    stuck(pattern, shown, &what)
+}
