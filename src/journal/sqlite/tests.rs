@@ -1,0 +1,1 @@
+//! What the store on disk promises beyond that.
