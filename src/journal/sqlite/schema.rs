@@ -56,6 +56,8 @@ CREATE TABLE drivers (
 ) STRICT, WITHOUT ROWID;
 ";
 
+const NO_DATABASE: &str = "it is no SQLite database; name another file";
+
 /// What a file turned out to be.
 enum Found {
     /// No tables in it yet.
@@ -78,6 +80,10 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreF
 
     let clock = Clock::new();
     let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    if fs::metadata(path).is_ok_and(|file| file.len() == 1) {
+        // SQLite would take it for an empty one.
+        return Err(StoreFault::Open { store, reason: NO_DATABASE.to_owned() });
+    }
     loop {
         match settle(&connection, &store) {
             // Two that change the mode of a new file at once are told so without any waiting.
@@ -193,7 +199,7 @@ fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
 fn opening_fault(error: &rusqlite::Error, store: &str) -> StoreFault {
     let refuse = |reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase) => refuse("it is no SQLite database; name another file"),
+        Some(rusqlite::ErrorCode::NotADatabase) => refuse(NO_DATABASE),
         Some(rusqlite::ErrorCode::DatabaseCorrupt) => StoreFault::Corrupt(format!("{store}: {error}")),
         _ => match fault(error, store, None) {
             StoreFault::Other(reason) => refuse(&reason),

@@ -1,1 +1,0 @@
-//! What the store on disk promises beyond that.
