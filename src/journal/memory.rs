@@ -1,1 +1,231 @@
 //! The journal in memory: for runs that need not outlive the process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use serde_json::Value;
+
+use super::{
+    Append, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, Standing, StoreFault, Ticket,
+    failpoint,
+};
+use crate::engine::outcome::Status;
+
+/// A store that ends with the process. A run that appends locks itself only.
+#[derive(Debug, Default)]
+pub struct MemoryJournal {
+    /// Locked for writing while a run is made, and never longer.
+    shelf: RwLock<Shelf>,
+    sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    by_id: HashMap<String, Arc<Run>>,
+    in_order: Vec<Arc<Run>>,
+}
+
+/// A run: what never changes, and what does.
+#[derive(Debug)]
+struct Run {
+    run_id: String,
+    loop_name: String,
+    session: Option<String>,
+    identity: String,
+    started_at_ms: i64,
+    book: Mutex<Book>,
+}
+
+#[derive(Debug)]
+struct Book {
+    events: Vec<String>,
+    standing: Standing,
+    fence: u64,
+    driven: bool,
+    cancel: Option<CancelRequest>,
+}
+
+impl Book {
+    fn next(&self) -> u64 {
+        u64::try_from(self.events.len()).unwrap_or(u64::MAX)
+    }
+}
+
+impl MemoryJournal {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn run(&self, run_id: &str) -> Result<Arc<Run>, StoreFault> {
+        failpoint::store_call()?;
+        let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        shelf.by_id.get(run_id).cloned().ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))
+    }
+
+    fn make(&self, new: NewRun) -> Result<Created, StoreFault> {
+        failpoint::store_call()?;
+        let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = shelf.by_id.get(&new.run_id) {
+            return Ok(if there.identity == new.identity { Created::Same } else { Created::Conflict });
+        }
+        let book = Book {
+            events: vec![new.event],
+            standing: Standing { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
+            fence: 1,
+            driven: true,
+            cancel: None,
+        };
+        let run = Arc::new(Run {
+            run_id: new.run_id.clone(),
+            loop_name: new.loop_name,
+            session: new.session,
+            identity: new.identity,
+            started_at_ms: new.at_ms,
+            book: Mutex::new(book),
+        });
+        shelf.in_order.push(Arc::clone(&run));
+        shelf.by_id.insert(new.run_id, run);
+        Ok(Created::New(Lease { fence: 1, events: 1 }))
+    }
+
+    fn write(&self, entry: Append) -> Result<(), StoreFault> {
+        let run = self.run(&entry.run_id)?;
+        let mut book = run.held(entry.fence)?;
+        if book.next() != entry.seq {
+            return Err(out_of_order(&entry.run_id, entry.seq, book.next()));
+        }
+        if let Some(session) = run.session.as_ref().filter(|_| !entry.remember.is_empty()) {
+            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.entry(session.clone()).or_default().extend(entry.remember);
+        }
+        book.events.push(entry.event);
+        if let Some(standing) = entry.standing {
+            book.standing = standing;
+        }
+        Ok(())
+    }
+
+    fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        failpoint::store_call()?;
+        let in_order = self.shelf.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
+        let limit = if filter.limit == 0 { usize::MAX } else { filter.limit };
+        let wanted = |run: &RunSummary| filter.status.is_none_or(|status| run.status == status);
+        Ok(in_order.iter().rev().map(|run| run.summary()).filter(wanted).take(limit).collect())
+    }
+}
+
+/// What both stores say about an event that is not the next one.
+pub(super) fn out_of_order(run_id: &str, seq: u64, next: u64) -> StoreFault {
+    StoreFault::Other(format!("event {seq} of run {run_id} can't be appended: its next event is number {next}"))
+}
+
+impl Run {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The book, for whoever has the lease of this number.
+    fn held(&self, fence: u64) -> Result<MutexGuard<'_, Book>, StoreFault> {
+        let book = self.book();
+        if book.driven && book.fence == fence { Ok(book) } else { Err(StoreFault::Fenced(self.run_id.clone())) }
+    }
+
+    fn lease(&self) -> Result<Lease, StoreFault> {
+        let mut book = self.book();
+        if book.driven {
+            return Err(StoreFault::Driven(self.run_id.clone()));
+        }
+        book.driven = true;
+        book.fence = book.fence.saturating_add(1);
+        Ok(Lease { fence: book.fence, events: book.next() })
+    }
+
+    fn release(&self, fence: u64) {
+        let mut book = self.book();
+        if book.fence == fence {
+            book.driven = false;
+        }
+    }
+
+    fn summary(&self) -> RunSummary {
+        let book = self.book();
+        RunSummary {
+            run_id: self.run_id.clone(),
+            loop_name: self.loop_name.clone(),
+            session: self.session.clone(),
+            status: book.standing.status,
+            termination: book.standing.termination,
+            iterations: book.standing.iterations,
+            started_at_ms: self.started_at_ms,
+            updated_at_ms: book.standing.at_ms,
+            driven: book.driven,
+            damaged: None,
+            identity: self.identity.clone(),
+        }
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn create(&self, run: NewRun) -> Ticket<Created> {
+        Ticket::ready(self.make(run))
+    }
+
+    fn append(&self, entry: Append) -> Ticket<()> {
+        Ticket::ready(self.write(entry))
+    }
+
+    fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
+        Ticket::ready(self.run(run_id).map(|run| run.book().events.clone()))
+    }
+
+    fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
+        Ticket::ready(match self.run(run_id) {
+            Ok(run) => Ok(Some(run.summary())),
+            Err(StoreFault::NoSuchRun(_)) => Ok(None),
+            Err(fault) => Err(fault),
+        })
+    }
+
+    fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
+        Ticket::ready(self.runs(&filter))
+    }
+
+    fn lease(&self, run_id: &str) -> Ticket<Lease> {
+        Ticket::ready(self.run(run_id).and_then(|run| run.lease()))
+    }
+
+    fn release(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        Ticket::ready(match self.run(run_id) {
+            Ok(run) => {
+                run.release(fence);
+                Ok(())
+            }
+            Err(StoreFault::NoSuchRun(_)) => Ok(()),
+            Err(fault) => Err(fault),
+        })
+    }
+
+    fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        Ticket::ready(match self.run(run_id) {
+            Ok(run) => run.held(fence).map(|_| ()),
+            Err(StoreFault::NoSuchRun(run_id)) => Err(StoreFault::Fenced(run_id)),
+            Err(fault) => Err(fault),
+        })
+    }
+
+    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
+        Ticket::ready(self.run(run_id).map(|run| {
+            run.book().cancel.get_or_insert(CancelRequest { reason });
+        }))
+    }
+
+    fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
+        Ticket::ready(self.run(run_id).map(|run| run.book().cancel.clone()))
+    }
+
+    fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {
+        let sessions = || self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        Ticket::ready(failpoint::store_call().map(|()| sessions().get(session).cloned().unwrap_or_default()))
+    }
+}

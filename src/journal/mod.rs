@@ -1,9 +1,14 @@
 //! WHAT LASTS: the journal of runs. It knows runs by their ids and events as texts; programs,
 //! models and tools are nothing to it.
 
+pub mod failpoint;
 pub mod fault;
 pub mod memory;
+mod now;
+pub mod open;
 pub mod sqlite;
+#[cfg(test)]
+mod tests;
 pub mod ticket;
 
 use std::collections::BTreeMap;
@@ -12,6 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use fault::StoreFault;
+pub use open::open;
 pub use ticket::Ticket;
 
 use crate::engine::outcome::{Status, Termination};
@@ -19,7 +25,7 @@ use crate::engine::outcome::{Status, Termination};
 /// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
 /// acknowledged is durable.
 pub trait Journal: Send + Sync {
-    /// Makes a run with its first event and leases it to `owner`. When the id is taken already, tells
+    /// Makes a run with its first event and leases it to the caller. When the id is taken already, tells
     /// of the run that has it.
     fn create(&self, run: NewRun) -> Ticket<Created>;
 
@@ -145,6 +151,10 @@ pub struct RunSummary {
     pub updated_at_ms: i64,
     /// Whether a living driver has it now.
     pub driven: bool,
+    /// What is wrong with the store's record of the run, when it can't be read whole. Then only the
+    /// id is to be trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
     /// What makes two starts the same.
     #[serde(skip)]
     pub identity: String,

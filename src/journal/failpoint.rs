@@ -1,0 +1,147 @@
+//! Fail points for crash tests: places at which a test build kills itself, or at which a call to the
+//! store fails. In a release build all of this is nothing.
+//!
+//! `LOOPCTL_FAIL` is a list, parted by commas, of
+//! - `journal:N:POINT`: the process kills itself (SIGKILL) around the N-th event, from 0, that it
+//!   appends to a journal on disk. POINT is `before-write`, `after-write` (and before the sync),
+//!   `after-sync` (and before anyone is told), or `before-effect` (before what follows event N is done).
+//! - `store:N:FAULT`: the N-th call to a store, from 0, fails without being done. FAULT is `busy`,
+//!   `full`, `ioerr` or `readonly`.
+
+pub use imp::{appended, before_effect, count_appended, hit, store_call};
+
+/// Before the transaction.
+pub const BEFORE_WRITE: &str = "before-write";
+/// After the write and before the sync.
+pub const AFTER_WRITE: &str = "after-write";
+/// After the sync and before the answer.
+pub const AFTER_SYNC: &str = "after-sync";
+/// Before the effect that follows the event.
+pub const BEFORE_EFFECT: &str = "before-effect";
+
+#[cfg(debug_assertions)]
+mod imp {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use crate::journal::StoreFault;
+
+    static APPENDED: AtomicU64 = AtomicU64::new(0);
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+
+    /// One entry of the list.
+    pub(super) struct Plan {
+        pub(super) room: String,
+        pub(super) number: u64,
+        pub(super) what: String,
+    }
+
+    pub(super) fn parse(list: &str) -> Vec<Plan> {
+        let entry = |text: &str| {
+            let mut parts = text.trim().splitn(3, ':');
+            let (room, number, what) = (parts.next()?, parts.next()?, parts.next()?);
+            Some(Plan { room: room.to_owned(), number: number.parse().ok()?, what: what.to_owned() })
+        };
+        list.split(',').filter_map(entry).collect()
+    }
+
+    fn planned(room: &str, number: u64) -> Option<&'static str> {
+        static PLANS: OnceLock<Vec<Plan>> = OnceLock::new();
+        #[expect(clippy::disallowed_methods, reason = "crash tests steer a test build from outside")]
+        let plans = PLANS.get_or_init(|| parse(&std::env::var("LOOPCTL_FAIL").unwrap_or_default()));
+        plans.iter().find(|plan| plan.room == room && plan.number == number).map(|plan| plan.what.as_str())
+    }
+
+    /// Kills the process when this is where the plan says so.
+    pub fn hit(room: &str, number: u64, point: &str) {
+        if planned(room, number) == Some(point) {
+            die();
+        }
+    }
+
+    fn die() -> ! {
+        #[cfg(unix)]
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
+        #[cfg(not(unix))]
+        std::process::abort();
+        // The signal is on its way: nothing more may happen on this thread.
+        #[cfg(unix)]
+        loop {
+            std::thread::park();
+        }
+    }
+
+    /// How many events this process has appended to journals on disk.
+    pub fn appended() -> u64 {
+        APPENDED.load(Ordering::SeqCst)
+    }
+
+    /// Counts events that were appended.
+    pub fn count_appended(more: u64) {
+        APPENDED.fetch_add(more, Ordering::SeqCst);
+    }
+
+    /// To be called right before an effect is performed: the point `before-effect` of the last event.
+    pub fn before_effect() {
+        if let Some(last) = appended().checked_sub(1) {
+            hit("journal", last, super::BEFORE_EFFECT);
+        }
+    }
+
+    /// To be called at the head of each call to a store.
+    ///
+    /// # Errors
+    /// The fault that the plan names for this call.
+    pub fn store_call() -> Result<(), StoreFault> {
+        let number = CALLS.fetch_add(1, Ordering::SeqCst);
+        match planned("store", number) {
+            Some("busy") => Err(StoreFault::Locked),
+            Some("full") => Err(StoreFault::Full),
+            Some("ioerr") => Err(StoreFault::Other("disk I/O error".to_owned())),
+            Some("readonly") => Err(StoreFault::ReadOnly("attempt to write a readonly database".to_owned())),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(not(debug_assertions))]
+mod imp {
+    use crate::journal::StoreFault;
+
+    /// Nothing in a release build.
+    #[inline(always)]
+    pub const fn hit(_room: &str, _number: u64, _point: &str) {}
+
+    /// Nothing in a release build.
+    #[inline(always)]
+    pub const fn appended() -> u64 {
+        0
+    }
+
+    /// Nothing in a release build.
+    #[inline(always)]
+    pub const fn count_appended(_more: u64) {}
+
+    /// Nothing in a release build.
+    #[inline(always)]
+    pub const fn before_effect() {}
+
+    /// Nothing in a release build.
+    ///
+    /// # Errors
+    /// None in a release build.
+    #[inline(always)]
+    pub const fn store_call() -> Result<(), StoreFault> {
+        Ok(())
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    #[test]
+    fn a_list_is_read_and_what_is_no_entry_is_left_out() {
+        let plans = super::imp::parse("journal:17:after-sync, store:3:busy,nonsense,journal:x:after-sync");
+        let read: Vec<_> = plans.iter().map(|plan| (plan.room.as_str(), plan.number, plan.what.as_str())).collect();
+        assert_eq!(read, [("journal", 17, "after-sync"), ("store", 3, "busy")]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Who is alive: each driver holds a lock on a file of its own for as long as it lives. The system
+//! lets go of the lock when the process ends, however it ends, so nobody waits for a dead driver.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::schema::beside;
+
+/// The folder with the drivers' lock files, beside the store.
+#[derive(Debug, Clone)]
+pub(super) struct Drivers {
+    folder: PathBuf,
+}
+
+/// A driver's own file, locked.
+#[derive(Debug)]
+pub(super) struct Membership {
+    /// The driver's name, a UUID.
+    pub(super) name: String,
+    _lock: File,
+}
+
+impl Drivers {
+    /// Of the store at `store`. Touches nothing.
+    pub(super) fn of(store: &Path) -> Self {
+        Self { folder: beside(store, ".drivers") }
+    }
+
+    /// Becomes a driver.
+    pub(super) fn enter(&self) -> io::Result<Membership> {
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        // A neighbour who leaves takes the folder along, one who cleans may take the file in the
+        // moment before it is locked: then once more, under another name.
+        for _ in 0..64 {
+            fs::create_dir_all(&self.folder)?;
+            let name = Uuid::now_v7().to_string();
+            let path = self.path(&name);
+            let file = match File::options().write(true).create_new(true).open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    last = error;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            file.lock()?;
+            if fs::exists(&path)? {
+                return Ok(Membership { name, _lock: file });
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether the driver of this name lives. One that can't be asked counts as living: its lease
+    /// runs out.
+    pub(super) fn alive(&self, name: &str) -> bool {
+        // Only names that we gave are paths.
+        if Uuid::try_parse(name).is_err() {
+            return false;
+        }
+        match File::open(self.path(name)) {
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+            // Shared: two who ask at the same moment must not take each other for the driver.
+            Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock | TryLockError::Error(_))),
+        }
+    }
+
+    /// Takes the file of a dead driver, or our own, away.
+    pub(super) fn remove(&self, name: &str) {
+        if Uuid::try_parse(name).is_ok() {
+            // A file that stays is a dead driver's like any other.
+            let _ = fs::remove_file(self.path(name));
+        }
+    }
+
+    /// Takes the files of all dead drivers away, and the folder when it is empty.
+    pub(super) fn sweep(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let file = entry.file_name();
+            if let Some(name) = file.to_str().and_then(|file| file.strip_suffix(".lock"))
+                && !self.alive(name)
+            {
+                self.remove(name);
+            }
+        }
+        let _ = fs::remove_dir(&self.folder);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.lock"))
+    }
+}

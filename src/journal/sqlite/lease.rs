@@ -1,0 +1,249 @@
+//! Leases: which runs this store's driver has, and until when it can be sure of them.
+//!
+//! A lease is the driver's, not the run's: one row says until when the driver is to be left alone,
+//! so that renewing costs the same for a thousand runs as for one. A run names its driver and counts
+//! its leases (the fence). Who finds a driver's row gone, its lock file free, or its time over, may
+//! take its runs; the fence then keeps the old driver from writing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::drivers::{Drivers, Membership};
+use super::trouble::Trouble;
+use crate::journal::StoreFault;
+use crate::journal::now::Clock;
+
+/// What may be known of the leases without asking the database.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    /// Until when others leave us alone, by the clock that they read too.
+    until_ms: i64,
+    /// The same by the clock that no one can set.
+    until_monotonic_ms: u64,
+    fences: HashMap<String, u64>,
+}
+
+impl View {
+    /// Whether the lease of this number is ours as far as we know.
+    pub(super) fn has(&self, run_id: &str, fence: u64) -> bool {
+        self.fences.get(run_id) == Some(&fence)
+    }
+
+    /// Whether no one can have taken anything from us up to now.
+    pub(super) fn is_fresh(&self, clock: &Clock) -> bool {
+        clock.wall_ms() < self.until_ms && clock.monotonic_ms() < self.until_monotonic_ms
+    }
+}
+
+/// A run that we drive.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Its key in the tables.
+    pub(super) row: i64,
+    /// The lease's number.
+    pub(super) fence: i64,
+    /// The number of its next event; `None` when the database must be asked.
+    pub(super) next: Option<i64>,
+}
+
+/// The leases of an opened store; the writer's own.
+#[derive(Debug)]
+pub(super) struct Leases {
+    drivers: Drivers,
+    clock: Clock,
+    ttl: Duration,
+    member: Option<Membership>,
+    held: HashMap<String, Held>,
+    view: Arc<RwLock<View>>,
+    /// A renewal that waits for its commit: until when, by both clocks.
+    beaten: Option<(i64, u64)>,
+    next_beat_ms: u64,
+    /// Leases that were granted to someone who had gone, or could not be given back.
+    orphans: Vec<(String, u64)>,
+}
+
+impl Leases {
+    pub(super) fn new(drivers: Drivers, clock: Clock, ttl: Duration) -> Self {
+        Self {
+            drivers,
+            clock,
+            ttl,
+            member: None,
+            held: HashMap::new(),
+            view: Arc::default(),
+            beaten: None,
+            next_beat_ms: 0,
+            orphans: Vec::new(),
+        }
+    }
+
+    pub(super) fn view(&self) -> Arc<RwLock<View>> {
+        Arc::clone(&self.view)
+    }
+
+    /// Our name, once we drive anything.
+    pub(super) fn me(&self) -> Option<&str> {
+        self.member.as_ref().map(|member| member.name.as_str())
+    }
+
+    pub(super) fn held(&mut self, run_id: &str) -> Option<&mut Held> {
+        self.held.get_mut(run_id)
+    }
+
+    /// Notes a lease that was granted and is durable.
+    pub(super) fn granted(&mut self, run_id: &str, held: Held) {
+        let fence = u64::try_from(held.fence).unwrap_or(0);
+        self.edit(|view| view.fences.insert(run_id.to_owned(), fence));
+        self.held.insert(run_id.to_owned(), held);
+    }
+
+    /// Notes that a run is no longer ours.
+    pub(super) fn lost(&mut self, run_id: &str) {
+        self.edit(|view| view.fences.remove(run_id));
+        self.held.remove(run_id);
+    }
+
+    /// Notes a lease that nobody waits for any more.
+    pub(super) fn orphaned(&mut self, run_id: &str, fence: u64) {
+        self.orphans.push((run_id.to_owned(), fence));
+    }
+
+    /// The leases that nobody waits for any more.
+    pub(super) fn take_orphans(&mut self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.orphans)
+    }
+
+    /// How long the writer may sleep before the leases must be renewed; `None` for ever.
+    pub(super) fn rest(&self) -> Option<Duration> {
+        let until = self.next_beat_ms.saturating_sub(self.clock.monotonic_ms());
+        (!self.held.is_empty()).then(|| Duration::from_millis(until))
+    }
+
+    /// Whether runs are held whose lease is to be renewed by now.
+    pub(super) fn is_due(&self) -> bool {
+        self.rest().is_some_and(|rest| rest.is_zero())
+    }
+
+    /// A driver with a fresh lease, in the transaction that is open; registered where it was not.
+    pub(super) fn ensure(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        let fresh = self.view.read().unwrap_or_else(PoisonError::into_inner).is_fresh(&self.clock);
+        if self.beaten.is_some() || fresh && self.clock.monotonic_ms() < self.next_beat_ms {
+            return Ok(());
+        }
+        self.beat(connection)
+    }
+
+    /// Renews the lease in the transaction that is open. If it had run out, others may have taken
+    /// some of our runs: those are let go.
+    pub(super) fn beat(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
+        // The clocks are read before the row is written: we must not be sure for longer than others.
+        let beaten =
+            (self.clock.wall_ms().saturating_add_unsigned(ttl_ms), self.clock.monotonic_ms().saturating_add(ttl_ms));
+        let lapsed = !self.view.read().unwrap_or_else(PoisonError::into_inner).is_fresh(&self.clock);
+        if self.member.is_none() {
+            self.register(connection)?;
+        }
+        connection
+            .prepare_cached(
+                "INSERT INTO drivers (driver, until_ms) VALUES (?1, ?2)
+                 ON CONFLICT (driver) DO UPDATE SET until_ms = excluded.until_ms",
+            )?
+            .execute(params![self.me(), beaten.0])?;
+        if lapsed {
+            self.recount(connection)?;
+        }
+        self.beaten = Some(beaten);
+        Ok(())
+    }
+
+    /// Becomes a driver, and clears away those that are dead.
+    fn register(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        self.drivers.sweep();
+        let member = self.drivers.enter().map_err(|error| {
+            Trouble::Refused(StoreFault::ReadOnly(format!("a driver's lock file can't be made: {error}")))
+        })?;
+        self.member = Some(member);
+        let mut all = connection.prepare_cached("SELECT driver FROM drivers")?;
+        let names: Vec<String> = all.query_map((), |row| row.get(0))?.collect::<Result<_, _>>()?;
+        for name in names.iter().filter(|name| !self.drivers.alive(name)) {
+            self.bury(connection, name)?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of the runs that others have taken.
+    fn recount(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        let mut query = connection.prepare_cached("SELECT fence = ?2 AND driver = ?3 FROM runs WHERE id = ?1")?;
+        let mut lost = Vec::new();
+        for (run_id, held) in &self.held {
+            let ours = query.query_row(params![held.row, held.fence, self.me()], |row| row.get::<_, Option<bool>>(0));
+            if ours.optional()?.flatten() != Some(true) {
+                lost.push(run_id.clone());
+            }
+        }
+        for run_id in lost {
+            self.lost(&run_id);
+        }
+        Ok(())
+    }
+
+    /// Whether the driver of this name, whose time ends at `until_ms`, must be left alone.
+    pub(super) fn is_protected(&self, name: &str, until_ms: i64) -> bool {
+        self.clock.wall_ms() < until_ms && self.drivers.alive(name)
+    }
+
+    /// Takes a driver's row and file away if it is dead. One that only hangs keeps both: it may wake
+    /// up and go on with the runs that no one took.
+    pub(super) fn bury(&self, connection: &Connection, name: &str) -> rusqlite::Result<()> {
+        if !self.drivers.alive(name) {
+            connection.prepare_cached("DELETE FROM drivers WHERE driver = ?1")?.execute([name])?;
+            self.drivers.remove(name);
+        }
+        Ok(())
+    }
+
+    /// The transaction is durable.
+    pub(super) fn committed(&mut self) {
+        if let Some((until_ms, until_monotonic_ms)) = self.beaten.take() {
+            self.next_beat_ms = until_monotonic_ms.saturating_sub(self.two_thirds_ms());
+            self.edit(|view| {
+                view.until_ms = until_ms;
+                view.until_monotonic_ms = until_monotonic_ms;
+            });
+        }
+    }
+
+    /// The transaction came to nothing: what was counted in it must be asked for again.
+    pub(super) fn rolled_back(&mut self) {
+        if self.beaten.take().is_some() || self.is_due() {
+            // Not at once: the store has just failed.
+            self.next_beat_ms = self.clock.monotonic_ms().saturating_add(self.two_thirds_ms() / 8 + 1);
+        }
+        for held in self.held.values_mut() {
+            held.next = None;
+        }
+    }
+
+    /// A driver no more: all its runs are free.
+    pub(super) fn leave(&mut self, connection: &Connection) {
+        if let Some(member) = self.member.take() {
+            // If this fails, the next one to come finds the lock free and clears the row away.
+            let _ = connection.execute("DELETE FROM drivers WHERE driver = ?1", [&member.name]);
+            self.drivers.remove(&member.name);
+            drop(member);
+            self.drivers.sweep();
+        }
+    }
+
+    fn two_thirds_ms(&self) -> u64 {
+        u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX) / 3 * 2
+    }
+
+    fn edit<T>(&self, change: impl FnOnce(&mut View) -> T) -> T {
+        change(&mut self.view.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}

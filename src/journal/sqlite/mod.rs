@@ -1,0 +1,193 @@
+//! The journal in SQLite: one file, in WAL mode, synced at each commit.
+//!
+//! What is written goes through one thread with the only connection that writes ([`writer`]); all
+//! requests that wait at the same moment share one commit. What is read has two threads with
+//! connections that only read: one for what is asked between two steps, one for what may take long
+//! (whole journals, lists), so that a list of all runs stalls neither appends nor the steps of runs.
+
+mod drivers;
+mod lease;
+mod read;
+mod requests;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod trouble;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::drivers::Drivers;
+use self::lease::Leases;
+use self::read::{Census, Reader};
+use self::requests::{Cancel, GiveBack, MakeSure, Take};
+use self::writer::Writer;
+use super::now::Clock;
+use super::{
+    Append, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault, Ticket, failpoint,
+};
+
+/// A store in an SQLite file. One opened store is one driver; when it is dropped it does what waits,
+/// gives its leases back and closes the file.
+pub struct SqliteJournal {
+    // The readers end first: the last one to close the file tidies it up, and only the writer can.
+    quick: Reader,
+    slow: Reader,
+    writer: Writer,
+    drivers: Drivers,
+    clock: Clock,
+}
+
+/// A shorter lease would keep the writer busy with renewing it.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
+/// How a store behaves.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long others leave the runs of a driver alone that lives but no longer renews its lease.
+    /// It is renewed after a third of it. Default: 30 s; at least 100 ms.
+    pub lease_ttl: Duration,
+    /// How long a statement waits for another process that holds the store locked. Default: 5 s.
+    pub busy_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { lease_ttl: Duration::from_secs(30), busy_timeout: Duration::from_secs(5) }
+    }
+}
+
+impl SqliteJournal {
+    /// Opens the store at `path`; makes it, and its folders, where there is none.
+    ///
+    /// # Errors
+    /// `Open` when the file can't be opened or is none of ours, `Newer` when a newer loopctl made it,
+    /// `ReadOnly`, `Corrupt`, `Full`, or `Locked` after five seconds. A file that is refused is left
+    /// as it is.
+    pub fn open(path: &Path) -> Result<Self, StoreFault> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// As [`SqliteJournal::open`], with other waiting times.
+    ///
+    /// # Errors
+    /// As [`SqliteJournal::open`].
+    #[expect(clippy::needless_pass_by_value, reason = "options are made for one store")]
+    pub fn open_with(path: &Path, options: Options) -> Result<Self, StoreFault> {
+        Self::start(path, &options, Clock::new())
+    }
+
+    fn start(path: &Path, options: &Options, clock: Clock) -> Result<Self, StoreFault> {
+        let store = path.display().to_string();
+        let failed = |error: std::io::Error| StoreFault::Open { store: store.clone(), reason: error.to_string() };
+        // An absolute path: the folder may be changed later, and `:memory:` is a name like any other.
+        let path = std::path::absolute(path).map_err(failed)?;
+        let connection = schema::open(&path, options.busy_timeout)?;
+        let drivers = Drivers::of(&path);
+        let leases = Leases::new(drivers.clone(), clock.clone(), options.lease_ttl.max(SHORTEST_LEASE));
+        Ok(Self {
+            quick: Reader::start(&path, options.busy_timeout).map_err(failed)?,
+            slow: Reader::start(&path, options.busy_timeout).map_err(failed)?,
+            writer: Writer::start(connection, store.clone(), leases).map_err(failed)?,
+            drivers,
+            clock,
+        })
+    }
+
+    fn census(&self) -> Census {
+        Census::new(self.drivers.clone(), self.clock.clone())
+    }
+
+    fn write<R: writer::Request>(&self, request: R) -> Ticket<R::Answer> {
+        match failpoint::store_call() {
+            Ok(()) => self.writer.ask(request),
+            Err(fault) => Ticket::ready(Err(fault)),
+        }
+    }
+}
+
+impl Journal for SqliteJournal {
+    fn create(&self, run: NewRun) -> Ticket<Created> {
+        self.write(run)
+    }
+
+    fn append(&self, entry: Append) -> Ticket<()> {
+        self.write(entry)
+    }
+
+    fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let run = run_id.to_owned();
+        self.slow.ask(Some(run_id), move |connection| read::events(connection, &run))
+    }
+
+    fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let (mut census, run) = (self.census(), run_id.to_owned());
+        self.quick.ask(Some(run_id), move |connection| census.find(connection, &run))
+    }
+
+    fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let mut census = self.census();
+        self.slow.ask(None, move |connection| census.list(connection, &filter))
+    }
+
+    fn lease(&self, run_id: &str) -> Ticket<Lease> {
+        self.write(Take(run_id.to_owned()))
+    }
+
+    fn release(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.write(GiveBack { run_id: run_id.to_owned(), fence })
+    }
+
+    /// From memory while nobody can have taken the run: that is, before the lease's end by the clock
+    /// that all processes read, and by the monotonic one. Else the database is asked.
+    fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let view = self.writer.view().read().unwrap_or_else(PoisonError::into_inner);
+        if !view.has(run_id, fence) {
+            return Ticket::ready(Err(StoreFault::Fenced(run_id.to_owned())));
+        }
+        if view.is_fresh(&self.clock) {
+            return Ticket::ready(Ok(()));
+        }
+        drop(view);
+        self.writer.ask(MakeSure { run_id: run_id.to_owned(), fence })
+    }
+
+    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
+        self.write(Cancel { run_id: run_id.to_owned(), reason })
+    }
+
+    /// A look-up by key on a connection that only reads: a few microseconds, always as fresh as the
+    /// file, whichever process asked for the end, and with no state of our own to keep in step.
+    fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let run = run_id.to_owned();
+        self.quick.ask(Some(run_id), move |connection| read::cancel_request(connection, &run))
+    }
+
+    fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let session = session.to_owned();
+        self.quick.ask(None, move |connection| read::memory(connection, &session))
+    }
+}

@@ -1,0 +1,230 @@
+//! What is read: on threads of its own with connections of its own, which in WAL mode neither wait
+//! for the writer nor make it wait.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::drivers::Drivers;
+use super::requests::{sum, word};
+use super::schema::open_to_read;
+use super::trouble::{Trouble, fault};
+use crate::engine::outcome::Status;
+use crate::journal::now::Clock;
+use crate::journal::{CancelRequest, RunFilter, RunSummary, StoreFault, Ticket};
+
+type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
+
+/// A thread that reads. Its connection is opened by the first question.
+pub(super) struct Reader {
+    inbox: Option<Sender<Question>>,
+    thread: Option<JoinHandle<()>>,
+    store: String,
+}
+
+impl Reader {
+    /// Starts the thread.
+    pub(super) fn start(path: &Path, patience: Duration) -> std::io::Result<Self> {
+        let (inbox, questions) = channel::<Question>();
+        let (path, store): (PathBuf, _) = (path.to_owned(), path.display().to_string());
+        let name = store.clone();
+        let thread = std::thread::Builder::new().name("journal-read".to_owned()).spawn(move || {
+            let mut connection = None;
+            for question in questions {
+                if connection.is_none() {
+                    connection = match open_to_read(&path, patience) {
+                        Ok(opened) => Some(opened),
+                        Err(error) => {
+                            question(Err(fault(&error, &name, None)));
+                            continue;
+                        }
+                    };
+                }
+                if let Some(connection) = &connection {
+                    question(Ok(connection));
+                }
+            }
+        })?;
+        Ok(Self { inbox: Some(inbox), thread: Some(thread), store })
+    }
+
+    /// Asks; `run_id` is the run in question, where there is one.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        run_id: Option<&str>,
+        query: impl FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Ticket<T> {
+        let (asker, answer) = oneshot::channel();
+        let (store, run_id) = (self.store.clone(), run_id.map(str::to_owned));
+        let question: Question = Box::new(move |connection| {
+            let found = connection.and_then(|connection| {
+                query(connection).map_err(|trouble| trouble.into_fault(&store, run_id.as_deref()))
+            });
+            // An asker who has gone wants no answer.
+            let _ = asker.send(found);
+        });
+        if let Some(inbox) = &self.inbox {
+            // Should the thread be gone, the asker goes too, and the ticket says so.
+            let _ = inbox.send(question);
+        }
+        Ticket::Coming(answer)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.inbox = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// All events of a run, each held against its number and its sum.
+pub(super) fn events(connection: &Connection, run_id: &str) -> Result<Vec<String>, Trouble> {
+    let damaged = |what: String| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+    let row: i64 = connection
+        .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
+        .query_row([run_id], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
+    let mut query = connection.prepare_cached("SELECT seq, sum, event FROM events WHERE run = ?1 ORDER BY seq")?;
+    let mut rows = query.query([row])?;
+    let mut events = Vec::new();
+    let mut next = 0_i64;
+    while let Some(row) = rows.next()? {
+        let (seq, expected): (i64, i64) = (row.get(0)?, row.get(1)?);
+        if seq != next {
+            return Err(damaged(format!("event {next} is missing")));
+        }
+        let event: String = row.get(2).map_err(|_| damaged(format!("event {seq} is no text")))?;
+        if sum(run_id, seq, &event) != expected {
+            return Err(damaged(format!("event {seq} is not what was written")));
+        }
+        events.push(event);
+        next += 1;
+    }
+    if events.is_empty() { Err(damaged("its events are missing".to_owned())) } else { Ok(events) }
+}
+
+/// Whether a run's end was asked for: one look-up by key.
+pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Option<CancelRequest>, Trouble> {
+    let found = connection
+        .prepare_cached("SELECT cancel_requested, cancel_reason FROM runs WHERE run_id = ?1")?
+        .query_row([run_id], |row| Ok((row.get::<_, bool>(0)?, CancelRequest { reason: row.get(1)? })))
+        .optional()?;
+    let (requested, request) = found.ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
+    Ok(requested.then_some(request))
+}
+
+/// What a session remembers.
+pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<String, Value>, Trouble> {
+    let mut query = connection.prepare_cached("SELECT key, value FROM session_memory WHERE session = ?1")?;
+    let mut rows = query.query([session])?;
+    let mut memory = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (key, text): (String, String) = (row.get(0)?, row.get(1)?);
+        let value = serde_json::from_str(&text).map_err(|error| {
+            StoreFault::Corrupt(format!("what session {session} remembers as {key} can't be read: {error}"))
+        })?;
+        memory.insert(key, value);
+    }
+    Ok(memory)
+}
+
+const SUMMARY: &str = "SELECT run_id, loop_name, session, status, termination, iterations, started_at_ms,
+  updated_at_ms, identity, runs.driver, until_ms FROM runs LEFT JOIN drivers USING (driver)";
+
+/// Tells who is driven: asks once after each driver.
+pub(super) struct Census {
+    drivers: Drivers,
+    clock: Clock,
+    alive: HashMap<String, bool>,
+}
+
+impl Census {
+    pub(super) fn new(drivers: Drivers, clock: Clock) -> Self {
+        Self { drivers, clock, alive: HashMap::new() }
+    }
+
+    fn drives(&mut self, driver: Option<String>, until_ms: Option<i64>) -> bool {
+        let (Some(driver), Some(until_ms)) = (driver, until_ms) else {
+            return false;
+        };
+        let drivers = &self.drivers;
+        self.clock.wall_ms() < until_ms && *self.alive.entry(driver).or_insert_with_key(|driver| drivers.alive(driver))
+    }
+
+    /// One run.
+    pub(super) fn find(&mut self, connection: &Connection, run_id: &str) -> Result<Option<RunSummary>, Trouble> {
+        let mut query = connection.prepare_cached(&format!("{SUMMARY} WHERE run_id = ?1"))?;
+        Ok(query.query_row([run_id], |row| self.summary(row)).optional()?)
+    }
+
+    /// Runs, newest first: those made last, whatever the clock said.
+    pub(super) fn list(&mut self, connection: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
+        let limit = if filter.limit == 0 { -1 } else { i64::try_from(filter.limit).unwrap_or(-1) };
+        let which = if filter.status.is_some() { "status = ?1" } else { "?1 IS NULL" };
+        let sql = format!("{SUMMARY} WHERE {which} ORDER BY id DESC LIMIT ?2");
+        let mut query = connection.prepare_cached(&sql)?;
+        let mut rows = query.query(params![filter.status.as_ref().and_then(word), limit])?;
+        let mut runs = Vec::new();
+        while let Some(row) = rows.next()? {
+            // One record that can't be read hides no other.
+            runs.push(self.summary(row).unwrap_or_else(|error| damaged(row, &error)));
+        }
+        Ok(runs)
+    }
+
+    fn summary(&mut self, row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+        Ok(RunSummary {
+            run_id: row.get(0)?,
+            loop_name: row.get(1)?,
+            session: row.get(2)?,
+            status: known(3, row.get_ref(3)?.as_str()?)?,
+            termination: row.get_ref(4)?.as_str_or_null()?.map(|word| known(4, word)).transpose()?,
+            iterations: row.get(5)?,
+            started_at_ms: row.get(6)?,
+            updated_at_ms: row.get(7)?,
+            driven: self.drives(row.get(9)?, row.get(10)?),
+            damaged: None,
+            identity: row.get(8)?,
+        })
+    }
+}
+
+/// A word of one of our lists.
+fn known<'a, T: Deserialize<'a>>(column: usize, word: &'a str) -> rusqlite::Result<T> {
+    T::deserialize(StrDeserializer::<serde::de::value::Error>::new(word))
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
+}
+
+/// What is left of a record that can't be read.
+fn damaged(row: &Row<'_>, error: &rusqlite::Error) -> RunSummary {
+    let text = |column: usize| {
+        let bytes = row.get_ref(column).ok().and_then(|value| value.as_bytes().ok());
+        bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+    };
+    RunSummary {
+        run_id: text(0),
+        loop_name: text(1),
+        session: None,
+        status: Status::Failed,
+        termination: None,
+        iterations: 0,
+        started_at_ms: row.get(6).unwrap_or_default(),
+        updated_at_ms: row.get(7).unwrap_or_default(),
+        driven: false,
+        damaged: Some(error.to_string()),
+        identity: text(8),
+    }
+}

@@ -1,0 +1,307 @@
+//! What is written: each request to the store, with its statements. A request checks before it
+//! writes; what it refuses leaves the transaction as it was.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
+
+use super::lease::{Held, Leases};
+use super::trouble::Trouble;
+use super::writer::{Desk, Request};
+use crate::engine::outcome::Status;
+use crate::journal::memory::out_of_order;
+use crate::journal::{Append, Created, Lease, NewRun, StoreFault};
+
+/// The word that a status or termination is written as.
+pub(super) fn word<T: Serialize>(value: &T) -> Option<String> {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => Some(word),
+        _ => None,
+    }
+}
+
+/// What an event's row is checked by: FNV-1a over run, number and text. Whatever single bit the disk
+/// turns, the sum is another.
+pub(super) fn sum(run_id: &str, seq: i64, event: &str) -> i64 {
+    let bytes = run_id.bytes().chain([0]).chain(seq.to_le_bytes()).chain(event.bytes());
+    bytes
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        .cast_signed()
+}
+
+fn insert_event(
+    connection: &Connection,
+    key: (i64, i64, &str),
+    event: &str,
+    right: (i64, &str),
+) -> rusqlite::Result<bool> {
+    let (row, seq, run_id) = key;
+    let (fence, driver) = right;
+    let written = connection
+        .prepare_cached(
+            "INSERT INTO events (run, seq, sum, event) SELECT ?1, ?2, ?3, ?4
+             WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1 AND fence = ?5 AND driver = ?6)",
+        )?
+        .execute(params![row, seq, sum(run_id, seq, event), event, fence, driver])?;
+    Ok(written == 1)
+}
+
+fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+impl Request for NewRun {
+    type Answer = Created;
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn writes_event(&self) -> bool {
+        true
+    }
+
+    fn perform(&self, desk: &mut Desk<'_>) -> Result<Created, Trouble> {
+        let there = desk
+            .connection
+            .prepare_cached("SELECT identity = ?2 FROM runs WHERE run_id = ?1")?
+            .query_row([&self.run_id, &self.identity], |row| row.get::<_, bool>(0))
+            .optional()?;
+        if let Some(same) = there {
+            return Ok(if same { Created::Same } else { Created::Conflict });
+        }
+        desk.leases.ensure(desk.connection)?;
+        let me = desk.leases.me().unwrap_or_default();
+        desk.connection
+            .prepare_cached(
+                "INSERT INTO runs (run_id, fence, driver, status, iterations, started_at_ms, updated_at_ms,
+                   session, loop_name, identity)
+                 VALUES (?1, 1, ?2, ?3, 0, ?4, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![
+                self.run_id,
+                me,
+                word(&Status::Running),
+                self.at_ms,
+                self.session,
+                self.loop_name,
+                self.identity
+            ])?;
+        let row = desk.connection.last_insert_rowid();
+        if !insert_event(desk.connection, (row, 0, &self.run_id), &self.event, (1, me))? {
+            return Err(Trouble::Database(rusqlite::Error::QueryReturnedNoRows));
+        }
+        desk.appended += 1;
+        desk.made = row;
+        Ok(Created::New(Lease { fence: 1, events: 1 }))
+    }
+
+    fn durable(&self, answer: &Created, row: i64, leases: &mut Leases) {
+        if let Created::New(_) = answer {
+            leases.granted(&self.run_id, Held { row, fence: 1, next: Some(1) });
+        }
+    }
+
+    fn unclaimed(&self, answer: &Created, leases: &mut Leases) {
+        if let Created::New(lease) = answer {
+            leases.orphaned(&self.run_id, lease.fence);
+        }
+    }
+}
+
+impl Request for Append {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn writes_event(&self) -> bool {
+        true
+    }
+
+    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+        let connection = desk.connection;
+        let fenced = || Trouble::Refused(StoreFault::Fenced(self.run_id.clone()));
+        let me = desk.leases.me().unwrap_or_default().to_owned();
+        let Some(held) = desk.leases.held(&self.run_id).filter(|held| count(held.fence) == self.fence) else {
+            let there = connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1")?.exists([&self.run_id])?;
+            return Err(if there { fenced() } else { StoreFault::NoSuchRun(self.run_id.clone()).into() });
+        };
+        let next = match held.next {
+            Some(next) => next,
+            None => events_of(connection, held.row)?,
+        };
+        held.next = Some(next);
+        if count(next) != self.seq {
+            return Err(out_of_order(&self.run_id, self.seq, count(next)).into());
+        }
+        if !insert_event(connection, (held.row, next, &self.run_id), &self.event, (held.fence, &me))? {
+            desk.leases.lost(&self.run_id);
+            return Err(fenced());
+        }
+        held.next = Some(next + 1);
+        let row = held.row;
+        desk.appended += 1;
+        if let Some(standing) = &self.standing {
+            connection
+                .prepare_cached(
+                    "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5 WHERE id = ?1",
+                )?
+                .execute(params![
+                    row,
+                    word(&standing.status),
+                    standing.termination.as_ref().and_then(word),
+                    standing.iterations,
+                    standing.at_ms
+                ])?;
+        }
+        for (key, value) in &self.remember {
+            connection
+                .prepare_cached(
+                    "INSERT INTO session_memory (session, key, value)
+                     SELECT session, ?2, ?3 FROM runs WHERE id = ?1 AND session IS NOT NULL
+                     ON CONFLICT (session, key) DO UPDATE SET value = excluded.value",
+                )?
+                .execute(params![row, key, value.to_string()])?;
+        }
+        Ok(())
+    }
+}
+
+/// How many events a run has.
+fn events_of(connection: &Connection, row: i64) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached("SELECT coalesce(max(seq) + 1, 0) FROM events WHERE run = ?1")?
+        .query_row([row], |row| row.get(0))
+}
+
+/// Takes the lease of a run.
+pub(super) struct Take(pub(super) String);
+
+impl Request for Take {
+    type Answer = Lease;
+
+    fn run_id(&self) -> &str {
+        &self.0
+    }
+
+    fn perform(&self, desk: &mut Desk<'_>) -> Result<Lease, Trouble> {
+        let connection = desk.connection;
+        let found = connection
+            .prepare_cached(
+                "SELECT id, fence, runs.driver, until_ms FROM runs LEFT JOIN drivers USING (driver) WHERE run_id = ?1",
+            )?
+            .query_row([&self.0], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get(2)?, row.get::<_, Option<i64>>(3)?))
+            })
+            .optional()?;
+        let (row, fence, driver, until_ms): (_, _, Option<String>, _) =
+            found.ok_or_else(|| StoreFault::NoSuchRun(self.0.clone()))?;
+        if driver.is_some() && driver.as_deref() == desk.leases.me() {
+            return Err(StoreFault::Driven(self.0.clone()).into());
+        }
+        if let (Some(driver), Some(until_ms)) = (driver, until_ms) {
+            if desk.leases.is_protected(&driver, until_ms) {
+                return Err(StoreFault::Driven(self.0.clone()).into());
+            }
+            desk.leases.bury(connection, &driver)?;
+        }
+        desk.leases.ensure(connection)?;
+        let fence = fence.saturating_add(1);
+        connection.prepare_cached("UPDATE runs SET fence = ?2, driver = ?3 WHERE id = ?1")?.execute(params![
+            row,
+            fence,
+            desk.leases.me()
+        ])?;
+        desk.made = row;
+        Ok(Lease { fence: count(fence), events: count(events_of(connection, row)?) })
+    }
+
+    fn durable(&self, lease: &Lease, row: i64, leases: &mut Leases) {
+        let fence = i64::try_from(lease.fence).unwrap_or(i64::MAX);
+        leases.granted(&self.0, Held { row, fence, next: None });
+    }
+
+    fn unclaimed(&self, lease: &Lease, leases: &mut Leases) {
+        leases.orphaned(&self.0, lease.fence);
+    }
+}
+
+/// Gives a lease back.
+pub(super) struct GiveBack {
+    pub(super) run_id: String,
+    pub(super) fence: u64,
+}
+
+impl Request for GiveBack {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+        let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
+        desk.connection
+            .prepare_cached("UPDATE runs SET driver = NULL WHERE run_id = ?1 AND fence = ?2 AND driver = ?3")?
+            .execute(params![self.run_id, fence, desk.leases.me()])?;
+        Ok(())
+    }
+
+    fn durable(&self, (): &(), _row: i64, leases: &mut Leases) {
+        if leases.held(&self.run_id).is_some_and(|held| count(held.fence) == self.fence) {
+            leases.lost(&self.run_id);
+        }
+    }
+
+    fn undone(&self, leases: &mut Leases) {
+        leases.orphaned(&self.run_id, self.fence);
+    }
+}
+
+/// Makes sure of a lease of which we could not be sure from memory.
+pub(super) struct MakeSure {
+    pub(super) run_id: String,
+    pub(super) fence: u64,
+}
+
+impl Request for MakeSure {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+        desk.leases.ensure(desk.connection)?;
+        match desk.leases.held(&self.run_id) {
+            Some(held) if count(held.fence) == self.fence => Ok(()),
+            _ => Err(StoreFault::Fenced(self.run_id.clone()).into()),
+        }
+    }
+}
+
+/// Asks for a run's end. The first one's reason stays.
+pub(super) struct Cancel {
+    pub(super) run_id: String,
+    pub(super) reason: Option<String>,
+}
+
+impl Request for Cancel {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+        let found = desk
+            .connection
+            .prepare_cached(
+                "UPDATE runs SET cancel_reason = CASE cancel_requested WHEN 0 THEN ?2 ELSE cancel_reason END,
+                   cancel_requested = 1 WHERE run_id = ?1",
+            )?
+            .execute(params![self.run_id, self.reason])?;
+        if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
+    }
+}

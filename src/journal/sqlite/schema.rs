@@ -1,0 +1,209 @@
+//! Opening the file: what it is, what version it has, and the tables of a new one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::trouble::fault;
+use crate::journal::StoreFault;
+use crate::journal::now::Clock;
+
+/// Marks a file as ours (`LOOP`).
+const APPLICATION: i64 = 0x4C4F_4F50;
+/// The version of the tables.
+pub(super) const VERSION: i64 = 1;
+
+/// Events of all runs lie one behind the other, with an index by run: a commit of many runs then
+/// writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
+/// The long texts of `runs` come last, so that looking at the others does not read them.
+const TABLES: &str = "
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  run_id TEXT NOT NULL UNIQUE,
+  fence INTEGER NOT NULL,
+  driver TEXT,
+  status TEXT NOT NULL,
+  termination TEXT,
+  iterations INTEGER NOT NULL,
+  started_at_ms INTEGER NOT NULL,
+  updated_at_ms INTEGER NOT NULL,
+  cancel_requested INTEGER NOT NULL DEFAULT 0,
+  cancel_reason TEXT,
+  session TEXT,
+  loop_name TEXT NOT NULL,
+  identity TEXT NOT NULL
+) STRICT;
+CREATE INDEX runs_by_status ON runs (status, id);
+CREATE TABLE events (
+  run INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  event TEXT NOT NULL,
+  UNIQUE (run, seq)
+) STRICT;
+CREATE TABLE session_memory (
+  session TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (session, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE drivers (
+  driver TEXT PRIMARY KEY,
+  until_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+const NO_DATABASE: &str = "it is no SQLite database; name another file";
+
+/// What a file turned out to be.
+enum Found {
+    /// No tables in it yet.
+    Empty,
+    /// A store of our version.
+    Ours,
+}
+
+/// Opens the store for writing, and makes it where there is none.
+pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreFault> {
+    let store = path.display().to_string();
+    let failed = |error: &rusqlite::Error| opening_fault(error, &store);
+    make_folder(path).map_err(|error| StoreFault::Open { store: store.clone(), reason: error.to_string() })?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(&error))?;
+    // What waits in the log of a store that is not for us must stay there when we close it again.
+    let pending = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    keep_log(&connection, pending).map_err(|error| failed(&error))?;
+    connection.busy_timeout(patience).map_err(|error| failed(&error))?;
+
+    let clock = Clock::new();
+    let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    if fs::metadata(path).is_ok_and(|file| file.len() == 1) {
+        // SQLite would take it for an empty one.
+        return Err(StoreFault::Open { store, reason: NO_DATABASE.to_owned() });
+    }
+    loop {
+        match settle(&connection, &store) {
+            // Two that change the mode of a new file at once are told so without any waiting.
+            Err(StoreFault::Locked) if clock.monotonic_ms() < patience_ms => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(other) => return Err(other),
+            Ok(()) => break,
+        }
+    }
+    keep_log(&connection, false).map_err(|error| failed(&error))?;
+    Ok(connection)
+}
+
+/// Opens the store once more, for reading only. It must be there.
+pub(super) fn open_to_read(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(patience)?;
+    connection.execute_batch("PRAGMA cell_size_check = ON;")?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    Ok(connection)
+}
+
+/// The path with something added to its last part.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn keep_log(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(|_| ())
+}
+
+/// Makes the missing folders, durable like what will stand in them.
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.exists()) else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder)?;
+    for above in folder.ancestors().skip(1) {
+        // A folder that can't be synced is a matter of the system's; the store itself is not hurt.
+        if fs::File::open(above).and_then(|above| above.sync_all()).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Finds out what the file is before anything is written to it; then makes it ready.
+fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
+    let failed = |error: rusqlite::Error| opening_fault(&error, store);
+    let found = look(connection, store)?;
+    if connection.is_readonly(rusqlite::MAIN_DB).map_err(failed)? {
+        return Err(StoreFault::ReadOnly(format!("{store} may be read only: allow writing to it and to its folder")));
+    }
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map_err(failed)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(failed)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode", (), |row| row.get(0)).map_err(failed)?;
+    if mode != "wal" {
+        let _: String = connection.query_row("PRAGMA journal_mode = WAL", (), |row| row.get(0)).map_err(failed)?;
+    }
+    connection
+        .execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+             PRAGMA journal_size_limit = 16777216; PRAGMA cell_size_check = ON;",
+        )
+        .map_err(failed)?;
+    match found {
+        Found::Ours => Ok(()),
+        Found::Empty => make_tables(connection, store),
+    }
+}
+
+/// Makes the tables, unless another process was quicker.
+fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
+    let failed = |error: rusqlite::Error| opening_fault(&error, store);
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+    let made = look(connection, store).and_then(|found| match found {
+        Found::Ours => Ok(()),
+        Found::Empty => connection
+            .execute_batch(&format!("{TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"))
+            .map_err(failed),
+    });
+    let made = made.and_then(|()| connection.execute_batch("COMMIT").map_err(failed));
+    if made.is_err() && !connection.is_autocommit() {
+        // Nothing was written: the first fault is the one to tell.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    made
+}
+
+/// What the file is. Reads only.
+fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
+    let number = |sql: &str| {
+        connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| opening_fault(&error, store))
+    };
+    let refuse = |reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
+    let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+    match (application, version) {
+        (APPLICATION, VERSION) => Ok(Found::Ours),
+        (APPLICATION, newer) if newer > VERSION => {
+            Err(StoreFault::Newer { store: store.to_owned(), found: newer, known: VERSION })
+        }
+        (APPLICATION, other) => Err(StoreFault::Corrupt(format!("{store} says that it is of schema version {other}"))),
+        (0, 0) if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(Found::Empty),
+        _ => Err(refuse("it is the database of another program; name another file")),
+    }
+}
+
+/// The fault of an error while the store is being opened.
+fn opening_fault(error: &rusqlite::Error, store: &str) -> StoreFault {
+    let refuse = |reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => refuse(NO_DATABASE),
+        Some(rusqlite::ErrorCode::DatabaseCorrupt) => StoreFault::Corrupt(format!("{store}: {error}")),
+        _ => match fault(error, store, None) {
+            StoreFault::Other(reason) => refuse(&reason),
+            other => other,
+        },
+    }
+}

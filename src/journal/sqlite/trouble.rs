@@ -1,0 +1,75 @@
+//! What SQLite says, in our words.
+
+use rusqlite::ErrorCode;
+
+use crate::journal::StoreFault;
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// It was refused before anything was written: no one else is touched.
+    Refused(StoreFault),
+    /// The database failed under it: the transaction must be rolled back.
+    Database(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreFault> for Trouble {
+    fn from(fault: StoreFault) -> Self {
+        Self::Refused(fault)
+    }
+}
+
+impl Trouble {
+    /// The fault; `run` is the run in question, where there is one.
+    pub(super) fn into_fault(self, store: &str, run: Option<&str>) -> StoreFault {
+        match self {
+            Self::Refused(fault) => fault,
+            Self::Database(error) => fault(&error, store, run),
+        }
+    }
+}
+
+/// The fault behind an error of the database; `run` is the run in question, where there is one.
+pub(super) fn fault(error: &rusqlite::Error, store: &str, run: Option<&str>) -> StoreFault {
+    let said = match error {
+        rusqlite::Error::SqliteFailure(cause, None) => cause.to_string(),
+        other => other.to_string(),
+    };
+    let about = |said: String| run.map_or_else(|| said.clone(), |run| format!("run {run}: {said}"));
+    match error {
+        rusqlite::Error::SqliteFailure(cause, _) => match cause.code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+                StoreFault::Locked
+            }
+            ErrorCode::DiskFull => StoreFault::Full,
+            // The index of the log could not grow: there is no other cause than a full disk.
+            ErrorCode::SystemIoFailure if cause.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
+                StoreFault::Full
+            }
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreFault::ReadOnly(said),
+            ErrorCode::CannotOpen => StoreFault::Open { store: store.to_owned(), reason: said },
+            // Our statements are fixed: what they do not find (SQLITE_ERROR) was taken from the file.
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown => {
+                StoreFault::Corrupt(about(said))
+            }
+            _ => StoreFault::Other(about(said)),
+        },
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..) => StoreFault::Corrupt(about(said)),
+        _ => StoreFault::Other(about(said)),
+    }
+}
+
+/// Whether the fault is the whole store's, so that trying the requests of a batch one by one would
+/// only meet it again.
+pub(super) const fn is_everyones(fault: &StoreFault) -> bool {
+    matches!(fault, StoreFault::Locked | StoreFault::Full | StoreFault::ReadOnly(_) | StoreFault::Open { .. })
+}

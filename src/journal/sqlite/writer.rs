@@ -1,0 +1,310 @@
+//! The writer: one thread, one connection, and one commit for all who wait at the same moment.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, RwLock};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::lease::{Leases, View};
+use super::requests::GiveBack;
+use super::trouble::{Trouble, fault, is_everyones};
+use crate::journal::{StoreFault, Ticket, failpoint};
+
+/// So many requests share a commit at most: nobody waits for an endless one.
+const BATCH: usize = 512;
+
+/// What a request works with: the transaction that is open.
+pub(super) struct Desk<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) leases: &'a mut Leases,
+    /// The events that were written in it.
+    pub(super) appended: u64,
+    /// The key of the run that the request made or took.
+    pub(super) made: i64,
+}
+
+/// Something to be written.
+pub(super) trait Request: Send + 'static {
+    /// What the asker gets.
+    type Answer: Send;
+
+    /// The run in question.
+    fn run_id(&self) -> &str;
+
+    /// Whether an event is written.
+    fn writes_event(&self) -> bool {
+        false
+    }
+
+    /// Writes it. May be called again after a rollback.
+    fn perform(&self, desk: &mut Desk<'_>) -> Result<Self::Answer, Trouble>;
+
+    /// It is durable, and the asker is about to be told; `row` is what it left in [`Desk::made`].
+    fn durable(&self, _answer: &Self::Answer, _row: i64, _leases: &mut Leases) {}
+
+    /// The asker has gone.
+    fn unclaimed(&self, _answer: &Self::Answer, _leases: &mut Leases) {}
+
+    /// The transaction came to nothing.
+    fn undone(&self, _leases: &mut Leases) {}
+}
+
+/// A request with whoever waits for it.
+struct Pending<R: Request> {
+    request: R,
+    outcome: Option<Result<(R::Answer, i64), StoreFault>>,
+    asker: oneshot::Sender<Result<R::Answer, StoreFault>>,
+}
+
+/// A request of any kind.
+trait Job: Send {
+    fn run_id(&self) -> &str;
+    fn writes_event(&self) -> bool;
+    fn perform(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()>;
+    fn answer(self: Box<Self>, committed: Result<(), StoreFault>, leases: &mut Leases);
+}
+
+impl<R: Request> Job for Pending<R> {
+    fn run_id(&self) -> &str {
+        self.request.run_id()
+    }
+
+    fn writes_event(&self) -> bool {
+        self.request.writes_event()
+    }
+
+    fn perform(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()> {
+        desk.made = 0;
+        self.outcome = Some(match self.request.perform(desk) {
+            Ok(answer) => Ok((answer, desk.made)),
+            Err(Trouble::Refused(fault)) => Err(fault),
+            Err(Trouble::Database(error)) => return Err(error),
+        });
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreFault>, leases: &mut Leases) {
+        let Self { request, outcome, asker } = *self;
+        let never = || Err(StoreFault::Other("the request was not done".to_owned()));
+        if committed.is_err() {
+            request.undone(leases);
+        }
+        let answer = match committed.and_then(|()| outcome.unwrap_or_else(never)) {
+            Ok((answer, row)) => {
+                request.durable(&answer, row, leases);
+                Ok(answer)
+            }
+            Err(fault) => Err(fault),
+        };
+        if let Err(Ok(answer)) = asker.send(answer) {
+            request.unclaimed(&answer, leases);
+        }
+    }
+}
+
+enum Message {
+    Job(Box<dyn Job>),
+    /// Tests only: work on the connection; `false` ends the thread as a crash would.
+    #[cfg(test)]
+    Touch(Box<dyn FnOnce(&Connection) -> bool + Send>),
+}
+
+/// The way to the writer's thread. When it goes, the thread does what waits, gives all leases back
+/// and closes the file.
+pub(super) struct Writer {
+    inbox: Option<Sender<Message>>,
+    thread: Option<JoinHandle<()>>,
+    view: Arc<RwLock<View>>,
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(super) fn start(connection: Connection, store: String, leases: Leases) -> std::io::Result<Self> {
+        connection.set_prepared_statement_cache_capacity(64);
+        let (inbox, requests) = channel();
+        let view = leases.view();
+        let desk = Thread { connection, store, leases };
+        let thread = std::thread::Builder::new().name("journal".to_owned()).spawn(move || desk.run(&requests))?;
+        Ok(Self { inbox: Some(inbox), thread: Some(thread), view })
+    }
+
+    /// What may be known of the leases without asking.
+    pub(super) fn view(&self) -> &RwLock<View> {
+        &self.view
+    }
+
+    /// Hands a request in.
+    pub(super) fn ask<R: Request>(&self, request: R) -> Ticket<R::Answer> {
+        let (asker, answer) = oneshot::channel();
+        // Should the thread be gone, the asker goes too, and the ticket says so.
+        let _ = self.send(Message::Job(Box::new(Pending { request, outcome: None, asker })));
+        Ticket::Coming(answer)
+    }
+
+    fn send(&self, message: Message) -> bool {
+        self.inbox.as_ref().is_some_and(|inbox| inbox.send(message).is_ok())
+    }
+
+    /// Works on the writer's connection between two batches; `false` ends the thread as a crash
+    /// would, with the lock let go and nothing given back.
+    #[cfg(test)]
+    pub(super) fn touch(&self, work: impl FnOnce(&Connection) -> bool + Send + 'static) {
+        assert!(self.send(Message::Touch(Box::new(work))));
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.inbox = None;
+        if let Some(thread) = self.thread.take() {
+            // It does not panic; and if it did, there is no one to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Why a transaction came to nothing.
+struct Failure {
+    fault: StoreFault,
+    /// Whether trying each request alone may help the others.
+    one_by_one: bool,
+}
+
+struct Thread {
+    connection: Connection,
+    store: String,
+    leases: Leases,
+}
+
+impl Thread {
+    fn run(mut self, requests: &Receiver<Message>) {
+        let mut batch: Vec<Box<dyn Job>> = Vec::new();
+        while let Some(first) = self.wait(requests) {
+            let mut message = first;
+            loop {
+                match message {
+                    Some(Message::Job(job)) => batch.push(job),
+                    #[cfg(test)]
+                    Some(Message::Touch(work)) => {
+                        if !work(&self.connection) {
+                            return;
+                        }
+                    }
+                    None => break,
+                }
+                message = if batch.len() < BATCH { requests.try_recv().ok() } else { None };
+            }
+            self.commit(std::mem::take(&mut batch));
+        }
+        self.leases.leave(&self.connection);
+    }
+
+    /// The next request; `Some(None)` when it is time to renew the leases, `None` at the end.
+    fn wait(&self, requests: &Receiver<Message>) -> Option<Option<Message>> {
+        let Some(rest) = self.leases.rest() else {
+            return requests.recv().ok().map(Some);
+        };
+        match requests.recv_timeout(rest) {
+            Ok(message) => Some(Some(message)),
+            Err(RecvTimeoutError::Timeout) => Some(None),
+            Err(RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// Does a batch in one transaction and tells the askers. What one request breaks is no reason
+    /// for the others to fail: then each gets a transaction of its own.
+    fn commit(&mut self, mut batch: Vec<Box<dyn Job>>) {
+        let mut settled = true;
+        match self.transact(&mut batch) {
+            Err(failure) if failure.one_by_one && batch.len() > 1 => {
+                for mut job in batch {
+                    let committed = self.transact(std::slice::from_mut(&mut job)).map_err(|failure| failure.fault);
+                    job.answer(committed, &mut self.leases);
+                }
+            }
+            outcome => {
+                let committed = outcome.map_err(|failure| failure.fault);
+                settled = committed.is_ok();
+                for job in batch {
+                    job.answer(committed.clone(), &mut self.leases);
+                }
+            }
+        }
+        if settled {
+            self.settle_orphans();
+        }
+    }
+
+    /// Gives back what was leased to someone who no longer waits for it, and what could not be given
+    /// back before. What fails is tried again with the next batch.
+    fn settle_orphans(&mut self) {
+        for (run_id, fence) in self.leases.take_orphans() {
+            let (asker, _) = oneshot::channel();
+            let mut job: Box<dyn Job> = Box::new(Pending { request: GiveBack { run_id, fence }, outcome: None, asker });
+            let committed = self.transact(std::slice::from_mut(&mut job)).map_err(|failure| failure.fault);
+            job.answer(committed, &mut self.leases);
+        }
+    }
+
+    fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+        if cfg!(debug_assertions) {
+            let coming = jobs.iter().filter(|job| job.writes_event()).count();
+            reach(u64::try_from(coming).unwrap_or(0), failpoint::BEFORE_WRITE);
+        }
+        let done = self.attempt(jobs);
+        match done {
+            Ok(appended) => {
+                reach(appended, failpoint::AFTER_SYNC);
+                failpoint::count_appended(appended);
+                self.leases.committed();
+                Ok(())
+            }
+            Err(failure) => {
+                if !self.connection.is_autocommit() {
+                    // The fault that led here is the one to tell.
+                    let _ = self.connection.execute_batch("ROLLBACK");
+                }
+                self.leases.rolled_back();
+                Err(failure)
+            }
+        }
+    }
+
+    /// The transaction itself; tells how many events it wrote.
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<u64, Failure> {
+        let Self { connection, store, leases } = self;
+        let everyones = |error: rusqlite::Error| Failure { fault: fault(&error, store, None), one_by_one: false };
+        execute(connection, "BEGIN IMMEDIATE").map_err(everyones)?;
+        if leases.is_due() {
+            leases
+                .beat(connection)
+                .map_err(|trouble| Failure { fault: trouble.into_fault(store, None), one_by_one: false })?;
+        }
+        let mut desk = Desk { connection, leases, appended: 0, made: 0 };
+        for job in jobs {
+            job.perform(&mut desk).map_err(|error| {
+                let fault = fault(&error, store, Some(job.run_id()));
+                Failure { one_by_one: !is_everyones(&fault), fault }
+            })?;
+        }
+        let appended = desk.appended;
+        reach(appended, failpoint::AFTER_WRITE);
+        execute(connection, "COMMIT").map_err(everyones)?;
+        Ok(appended)
+    }
+}
+
+fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute(()).map(|_| ())
+}
+
+/// Passes a fail point for each of the next `events` events.
+fn reach(events: u64, point: &str) {
+    if cfg!(debug_assertions) {
+        for offset in 0..events {
+            failpoint::hit("journal", failpoint::appended() + offset, point);
+        }
+    }
+}
