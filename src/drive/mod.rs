@@ -4,5 +4,6 @@ pub mod clock;
 pub mod egress;
 pub mod files;
 pub mod model;
+pub mod retry;
 pub mod secret;
 pub mod tool;
