@@ -14,6 +14,9 @@ mod script;
 mod sse;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -133,7 +133,7 @@ impl Models {
     }
 
     /// Whose id a name is that the project does not have.
-    fn provider_of(&self, name: &str) -> Provider {
+    pub(super) fn provider_of(&self, name: &str) -> Provider {
         let given = |variable| self.variable(variable).is_some();
         let openai = given(OPENAI.key_variable) || given(OPENAI.base_variable);
         if name.starts_with("claude") && !openai && given(ANTHROPIC.key_variable) {
