@@ -7,6 +7,7 @@ pub mod fault;
 pub mod files;
 pub mod fold;
 pub mod model;
+pub mod retry;
 mod run;
 pub mod secret;
 pub mod start;

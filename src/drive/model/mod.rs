@@ -1,14 +1,38 @@
 //! Models: who is asked, and how. A provider a file.
+//!
+//! `models` finds a model by its name; `wire` grows a request, `openai` and `anthropic` say in whose
+//! words; `http` sends it and reads the answer, `sse` when it streams; `failure` says what went
+//! wrong; `script` plays a model without a server. [`ask`] is the only place that tries again.
 
-use std::path::Path;
+mod anthropic;
+mod failure;
+mod http;
+mod models;
+mod openai;
+mod reply;
+mod script;
+mod sse;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
-use crate::engine::conversation::Conversation;
-use crate::engine::event::{ModelFacts, ModelFault, Reply};
-use crate::language::Project;
-use crate::language::react::Retry;
+use bytes::Bytes;
 
-use super::secret::Vault;
+use crate::drive::{clock, retry};
+use crate::engine::conversation::Conversation;
+use crate::engine::event::{ModelFacts, ModelFault, ModelFaultCode, Reply};
+use crate::language::react::Retry;
+use failure::{Failure, Peer};
+use http::Endpoint;
+use reply::{Deltas, Pieces, Said, Unread};
+use wire::{Form, Protocol};
+
+pub use models::Models;
+pub use script::Script;
+pub use wire::Wire;
 
 /// What a model is asked.
 pub struct Ask<'a> {
@@ -20,25 +44,33 @@ pub struct Ask<'a> {
     pub temperature: f64,
     /// Texts at which the model stops.
     pub stop: &'a [&'a str],
-    /// Is given the reply in pieces; then the model is asked to stream.
+    /// Is given the reply in pieces; then the model is asked to stream. An attempt that fails midway
+    /// is made again: its pieces come again then.
     pub deltas: Option<&'a (dyn Fn(&str) + Send + Sync)>,
-}
-
-/// The grown bytes of a run's conversation in the provider's form, so that a request costs what it
-/// adds. Kept by the driver of one run; keyed by the conversation's generation and the model.
-#[derive(Default)]
-pub struct Wire {
-    // the helper who owns this room decides
 }
 
 /// A model that can be asked.
 pub struct Model {
     /// What the engine needs to know of it.
     pub facts: ModelFacts,
+    form: Form,
+    speaker: Speaker,
 }
 
-/// The models of a project, by name.
-pub struct Models {}
+/// Who speaks for a model.
+enum Speaker {
+    /// A server.
+    Server(Endpoint),
+    /// A script, and the name under which the wire keeps how far it is.
+    Script(Arc<Script>, Arc<str>),
+}
+
+impl std::fmt::Debug for Model {
+    /// Its name alone: the rest holds credentials.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Model").field("name", &self.facts.name).finish_non_exhaustive()
+    }
+}
 
 /// A failed attempt that is made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,56 +83,138 @@ pub struct Attempt {
     pub delay_ms: u64,
 }
 
-impl Models {
-    /// The models of a project. `script` takes the place of all of them.
-    pub fn new(_project: &Project, _root: &Path, _vault: &Arc<Vault>, _script: Option<Arc<Script>>) -> Self {
-        Self {}
-    }
-
-    /// The model of this name, or the project's default; a name that the project does not have is a
-    /// provider's own id at `OPENAI_BASE_URL`.
-    ///
-    /// # Errors
-    /// A sentence that says what is missing and how to give it.
-    pub fn get(&self, _name: Option<&str>) -> Result<Arc<Model>, String> {
-        Err("not written yet".to_owned())
-    }
-}
-
 impl Model {
-    /// The request's bytes, as they would be sent: `loopctl prompt`.
-    pub fn request(&self, _ask: &Ask<'_>, _wire: &mut Wire) -> bytes::Bytes {
-        bytes::Bytes::new()
+    /// The request's bytes, as they would be sent: `loopctl prompt`. For a scripted model, which is
+    /// sent nothing, those of OpenAI's protocol.
+    pub fn request(&self, ask: &Ask<'_>, wire: &mut Wire) -> Bytes {
+        wire.request(&self.form, ask)
+    }
+
+    /// Asks once.
+    async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<Said, Failure> {
+        let endpoint = match &self.speaker {
+            Speaker::Script(script, track) => {
+                return script.say(wire.script_position(track), ask.deltas).await;
+            }
+            Speaker::Server(endpoint) => endpoint,
+        };
+        let response = endpoint.post(self.request(ask, wire)).await?;
+        if http::is_event_stream(&response) {
+            return self.stream(endpoint, response, ask.deltas).await;
+        }
+        let kind = http::content_type(&response).map(str::to_owned);
+        let body = endpoint.body(response).await?;
+        let said = match self.form.protocol {
+            Protocol::Openai => openai::read(&endpoint.peer, &body),
+            Protocol::Anthropic => anthropic::read(&endpoint.peer, &body),
+        };
+        let said = said.map_err(|unread| garbage(&endpoint.peer, kind.as_deref(), unread))?;
+        // A server that does not stream gives one piece.
+        if let Some(deltas) = ask.deltas {
+            deltas(&said.text);
+        }
+        Ok(said)
+    }
+
+    async fn stream(
+        &self,
+        endpoint: &Endpoint,
+        response: reqwest::Response,
+        deltas: Deltas<'_>,
+    ) -> Result<Said, Failure> {
+        let peer = &endpoint.peer;
+        let mut pieces = Pieces::default();
+        let read = endpoint.events(response, |data| {
+            let last = match self.form.protocol {
+                Protocol::Openai => openai::piece(peer, &mut pieces, data, deltas),
+                Protocol::Anthropic => anthropic::piece(peer, &mut pieces, data, deltas),
+            };
+            last.map_err(|unread| garbage(peer, None, unread))
+        });
+        read.await?;
+        pieces.whole().ok_or_else(|| Failure::unreachable(format!("the answer of {} was cut off", peer.name)))
     }
 }
 
-/// Asks the first model, with retries, then the next ones.
+/// An answer of success that can't be read.
+fn garbage(peer: &Peer, kind: Option<&str>, unread: Unread) -> Failure {
+    let what = match unread {
+        Unread::Failed(failure) => return failure,
+        Unread::Missing(field) => format!("it has no {field}"),
+        Unread::Json(error) => peer.clean(&error.to_string()),
+    };
+    let kind = match kind {
+        Some(kind) if !kind.to_ascii_lowercase().contains("json") => format!(", which is {},", peer.clean(kind)),
+        _ => String::new(),
+    };
+    Failure::protocol(format!("the answer of {}{kind} is no reply of a model: {what}", peer.name))
+}
+
+/// Asks the first model, with retries, then the next ones. Dropping the future gives the call up;
+/// `wire` can be used again then.
+///
+/// Transient failures (408, 409, 429, 5xx, connections that fail or break, answers that can't be
+/// read) are tried again as `retry` says; others are not. Either way the next model is asked when
+/// the one before has failed for good, but a script that is spent ends it. `failed` is told of each
+/// attempt that is followed by another one.
 ///
 /// # Errors
 /// The last fault, when all attempts of all models are spent.
 pub async fn ask(
-    _models: &[Arc<Model>],
-    _ask: &Ask<'_>,
-    _wire: &mut Wire,
-    _retry: &Retry,
-    _failed: &(dyn Fn(Attempt) + Send + Sync),
+    models: &[Arc<Model>],
+    ask: &Ask<'_>,
+    wire: &mut Wire,
+    retry: &Retry,
+    failed: &(dyn Fn(Attempt) + Send + Sync),
 ) -> Result<Reply, ModelFault> {
-    Err(ModelFault {
-        code: crate::engine::event::ModelFaultCode::ModelUnreachable,
-        message: "not written yet".to_owned(),
-        retryable: false,
-        attempts: 0,
-        duration_ms: 0,
-    })
+    let begun = clock::instant();
+    let mut attempts = 0u32;
+    for (place, model) in models.iter().enumerate() {
+        let has_next = place + 1 < models.len();
+        for failures in 1..=retry.attempts.max(1) {
+            attempts = attempts.saturating_add(1);
+            let failure = match model.attempt(ask, wire).await {
+                Ok(said) => {
+                    return Ok(Reply {
+                        text: said.text,
+                        finish: said.finish,
+                        usage: said.usage,
+                        duration_ms: clock::elapsed_ms(begun),
+                        retries: attempts - 1,
+                        model: (place > 0).then(|| model.facts.name.clone()),
+                    });
+                }
+                Err(failure) => failure,
+            };
+            let again = failure.transient && failures < retry.attempts;
+            if again {
+                let delay = retry::delay(retry, failures, failure.after);
+                let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+                failed(Attempt { number: attempts, reason: failure.message, delay_ms });
+                tokio::time::sleep(delay).await;
+                continue;
+            }
+            if failure.code == ModelFaultCode::ScriptExhausted || !has_next {
+                return Err(fault(failure, attempts, begun));
+            }
+            failed(Attempt { number: attempts, reason: failure.message, delay_ms: 0 });
+            break;
+        }
+    }
+    let none = Failure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
+    Err(fault(none, attempts, begun))
 }
 
-/// A script under way: shared by the model that it plays and the tools that it answers for.
-pub struct Script {}
-
-impl Script {
-    /// A script from its document. `replies_used` and the calls made before are those of a run that
-    /// is resumed: its replies go on where the run stopped.
-    pub fn new(_document: crate::language::Script) -> Self {
-        Self {}
+fn fault(failure: Failure, attempts: u32, begun: std::time::Instant) -> ModelFault {
+    let mut message = failure.message;
+    if attempts > 1 {
+        message.push_str(&format!(" (after {attempts} attempts)"));
+    }
+    ModelFault {
+        code: failure.code,
+        message,
+        retryable: failure.transient,
+        attempts,
+        duration_ms: clock::elapsed_ms(begun),
     }
 }

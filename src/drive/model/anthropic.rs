@@ -1,0 +1,209 @@
+//! Anthropic's messages.
+
+use bytes::BytesMut;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Ask;
+use super::failure::Peer;
+use super::reply::{Deltas, Pieces, Said, Unread};
+use super::wire::{Form, json};
+use crate::engine::conversation::{Message, Role};
+use crate::engine::event::{Finish, Tokens};
+
+/// The version of the protocol.
+pub(super) const VERSION: &str = "2023-06-01";
+
+/// What closes a request: the last text, its message, and the list of messages.
+const TAIL: &[u8] = b"}]}]}";
+/// The same, and the server keeps what it read: the next request begins with it.
+const TAIL_CACHED: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}}]}]}";
+
+/// Whether the model of this id refuses a temperature: those from 4.7 on do.
+pub(super) fn fixed_temperature(id: &str) -> bool {
+    let Some(rest) = id.strip_prefix("claude-") else { return false };
+    // Longer numbers are dates.
+    let numbers = rest.split('-').skip_while(|word| word.parse::<u32>().is_err());
+    let mut version = numbers.map_while(|word| word.parse::<u32>().ok().filter(|_| word.len() <= 2));
+    (version.next().unwrap_or(0), version.next().unwrap_or(0)) >= (4, 7)
+}
+
+/// Writes a request up to its messages. Returns how many messages it took: the system prompt is a
+/// field of its own.
+pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
+    buffer.extend_from_slice(b"{\"model\":");
+    json(buffer, &form.id);
+    buffer.extend_from_slice(b",\"max_tokens\":");
+    json(buffer, &ask.max_tokens);
+    if !form.fixed_temperature {
+        buffer.extend_from_slice(b",\"temperature\":");
+        // Temperatures end at 1 here.
+        json(buffer, &ask.temperature.min(1.0));
+    }
+    if !ask.stop.is_empty() {
+        buffer.extend_from_slice(b",\"stop_sequences\":");
+        json(buffer, ask.stop);
+    }
+    if ask.deltas.is_some() {
+        buffer.extend_from_slice(b",\"stream\":true");
+    }
+    let system: Vec<&str> = system_of(ask).map(|message| message.text.as_str()).collect();
+    if !system.is_empty() {
+        buffer.extend_from_slice(b",\"system\":");
+        json(buffer, &system.join("\n\n"));
+    }
+    buffer.extend_from_slice(b",\"messages\":[");
+    system.len()
+}
+
+fn system_of<'a>(ask: &Ask<'a>) -> impl Iterator<Item = &'a Message> {
+    ask.conversation.messages.iter().take_while(|message| message.role == Role::System)
+}
+
+/// Writes a message behind the one that `last` said, and leaves its last text open: one of the same
+/// role is added to it, as roles must take turns. The server refuses blank texts; they are left out.
+pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Option<Role> {
+    if message.text.trim().is_empty() {
+        return last;
+    }
+    // A system message in the middle is said by the engine, as observations are.
+    let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
+    if last == Some(role) {
+        buffer.extend_from_slice(b"},{\"type\":\"text\",\"text\":");
+    } else {
+        if last.is_some() {
+            buffer.extend_from_slice(b"}]},");
+        }
+        buffer.extend_from_slice(match role {
+            Role::Assistant => b"{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":".as_slice(),
+            Role::User | Role::System => b"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":",
+        });
+    }
+    json(buffer, &message.text);
+    Some(role)
+}
+
+/// What closes a request. The prompt cache is asked for in conversations that have a system prompt:
+/// those go on, and a single question does not.
+pub(super) fn tail(last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
+    match last {
+        None => b"]}",
+        Some(_) if system_of(ask).next().is_some() => TAIL_CACHED,
+        Some(_) => TAIL,
+    }
+}
+
+/// An answer, or one event of a stream: only what is needed of it.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(default)]
+    content: Option<Vec<Block>>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    delta: Option<Block>,
+    #[serde(borrow, default)]
+    message: Option<Begun<'a>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Begun<'a> {
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct Usage {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// A usage that can't be read is none.
+    fn read(usage: Option<&RawValue>) -> Self {
+        usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default()
+    }
+
+    /// All that the model read, from its cache too.
+    fn input(&self) -> Option<u64> {
+        let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
+        cached.into_iter().fold(self.input_tokens, |sum, part| sum?.checked_add(part.unwrap_or(0)))
+    }
+}
+
+/// Reads a whole answer.
+pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<Said, Unread> {
+    let answer: Answer<'_> = serde_json::from_slice(body)?;
+    if let Some(error) = answer.error {
+        return Err(Unread::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    let usage = Usage::read(answer.usage);
+    let usage = usage.input().zip(usage.output_tokens).map(|(input, output)| Tokens { input, output });
+    let mut text = String::new();
+    for block in answer.content.ok_or(Unread::Missing("content"))? {
+        if block.kind.as_deref() == Some("text") {
+            text.push_str(block.text.as_deref().unwrap_or_default());
+        }
+    }
+    Ok(Said { text, finish: finish(answer.stop_reason.as_deref()), usage })
+}
+
+/// Takes one event of a stream. `true`: it was the last one.
+pub(super) fn piece(peer: &Peer, pieces: &mut Pieces, data: &[u8], deltas: Deltas<'_>) -> Result<bool, Unread> {
+    let answer: Answer<'_> = serde_json::from_slice(data)?;
+    if let Some(error) = answer.error {
+        return Err(Unread::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    let usage = Usage::read(answer.usage.or(answer.message.and_then(|message| message.usage)));
+    pieces.input = usage.input().or(pieces.input);
+    pieces.output = usage.output_tokens.or(pieces.output);
+    match answer.kind.as_str() {
+        "content_block_delta" => {
+            if let Some(delta) = answer.delta.filter(|delta| delta.kind.as_deref() == Some("text_delta")) {
+                pieces.add(delta.text.as_deref().unwrap_or_default(), deltas);
+            }
+            Ok(false)
+        }
+        "message_delta" => {
+            if let Some(reason) = answer.delta.and_then(|delta| delta.stop_reason) {
+                pieces.finish = Some(finish(Some(&reason)));
+            }
+            Ok(false)
+        }
+        "message_stop" => {
+            pieces.ended = true;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+fn finish(reason: Option<&str>) -> Finish {
+    match reason {
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("refusal") => Finish::Filtered,
+        _ => Finish::Stop,
+    }
+}

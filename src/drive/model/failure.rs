@@ -1,0 +1,212 @@
+//! Failures of one attempt: what they are, whether trying again may help, and how they are told.
+
+use std::error::Error;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::drive::secret::Vault;
+use crate::engine::event::ModelFaultCode;
+
+/// The most characters of a server's own words that are shown.
+const SHOWN: usize = 300;
+
+/// Words by which servers say that a request is longer than the model's window.
+const TOO_LONG: [&str; 9] = [
+    "context_length_exceeded",
+    "maximum context length",
+    "prompt is too long",
+    "input is too long",
+    "context length exceeded",
+    "context window",
+    "context size",
+    "exceed context limit",
+    "exceeds the context",
+];
+
+/// Why one attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// The kind of fault.
+    pub(super) code: ModelFaultCode,
+    /// What happened, in a sentence without secrets.
+    pub(super) message: String,
+    /// Whether the same request may succeed when it is sent again.
+    pub(super) transient: bool,
+    /// The wait that the server asked for.
+    pub(super) after: Option<Duration>,
+}
+
+impl Failure {
+    /// No connection, or one that broke: may help to try again.
+    pub(super) fn unreachable(message: String) -> Self {
+        Self { code: ModelFaultCode::ModelUnreachable, message, transient: true, after: None }
+    }
+
+    /// An answer that is not of the protocol: a server or a proxy in trouble, so it may help to try again.
+    pub(super) fn protocol(message: String) -> Self {
+        Self { code: ModelFaultCode::ModelProtocol, message, transient: true, after: None }
+    }
+
+    /// A failure that stays when the same is tried again.
+    pub(super) fn lasting(code: ModelFaultCode, message: String) -> Self {
+        Self { code, message, transient: false, after: None }
+    }
+}
+
+/// The other side, as it is named in messages.
+#[derive(Clone)]
+pub(super) struct Peer {
+    /// Host and port.
+    pub(super) name: String,
+    /// Takes secrets out of its words.
+    pub(super) vault: Arc<Vault>,
+}
+
+impl Peer {
+    /// The other side's words as they may be shown: without secrets, without characters that move a
+    /// terminal's cursor or turn the direction of text, and short.
+    pub(super) fn clean(&self, text: &str) -> String {
+        // Cut before the scrub too, as it need not look at megabytes; far enough that no secret is cut in two in what is shown.
+        let near: String = text.chars().take(SHOWN * 40).collect();
+        let scrubbed = self.vault.scrub(near);
+        let mut shown = String::new();
+        for (count, letter) in scrubbed.trim().chars().enumerate() {
+            if count == SHOWN {
+                shown.push('…');
+                break;
+            }
+            shown.push(if hidden(letter) { ' ' } else { letter });
+        }
+        shown
+    }
+
+    /// What a status other than success means. `body` is the answer's beginning.
+    pub(super) fn status(&self, status: u16, after: Option<Duration>, body: &[u8]) -> Failure {
+        let told = Told::read(body);
+        let words = told.message.as_deref().map(|words| self.clean(words)).filter(|words| !words.is_empty());
+        let mut message = format!("http {status} from {}", self.name);
+        if let Some(words) = &words {
+            message.push_str(": ");
+            message.push_str(words);
+        }
+        match status {
+            408 | 409 | 429 | 500..=599 => {
+                Failure { code: ModelFaultCode::ModelUnreachable, message, transient: true, after }
+            }
+            413 => Failure::lasting(ModelFaultCode::ContextExceeded, message),
+            400..=499 if told.too_long() => Failure::lasting(ModelFaultCode::ContextExceeded, message),
+            400..=499 => {
+                message.push_str(match status {
+                    401 | 403 => " (is the key the right one?)",
+                    404 | 405 => " (are the model's id and base_url right?)",
+                    _ => "",
+                });
+                Failure::lasting(ModelFaultCode::ModelRefused, message)
+            }
+            300..=399 => {
+                message.push_str(" (redirects are not followed: give the address that it leads to as base_url)");
+                Failure::lasting(ModelFaultCode::ModelRefused, message)
+            }
+            _ => Failure::protocol(format!("{message}: no reply")),
+        }
+    }
+
+    /// What an `error` in an answer of status 200, or in a stream, means.
+    pub(super) fn error_object(&self, error: &[u8]) -> Failure {
+        let told = Told::read_error(error);
+        let words = self.clean(told.message.as_deref().unwrap_or("no reason given"));
+        let message = format!("{} answered with an error: {words}", self.name);
+        if told.too_long() {
+            Failure::lasting(ModelFaultCode::ContextExceeded, message)
+        } else {
+            Failure::protocol(message)
+        }
+    }
+
+    /// What a fault of the connection means, by its causes.
+    pub(super) fn connection(&self, error: &reqwest::Error) -> Failure {
+        let name = &self.name;
+        if error.is_timeout() {
+            let what = if error.is_connect() { "took no connection" } else { "sent nothing" };
+            return Failure::unreachable(format!("timed out: {name} {what} for too long"));
+        }
+        let mut kind = None;
+        let mut deepest: &dyn Error = error;
+        while let Some(cause) = deepest.source() {
+            deepest = cause;
+            kind = deepest.downcast_ref::<std::io::Error>().map(std::io::Error::kind).or(kind);
+        }
+        Failure::unreachable(match kind {
+            Some(ErrorKind::ConnectionRefused) => format!("connection refused by {name}"),
+            Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted) => {
+                format!("connection reset by {name}")
+            }
+            _ if error.is_connect() => format!("no connection to {name}: {}", self.clean(&deepest.to_string())),
+            _ if error.is_body() || error.is_decode() => format!("the answer of {name} was cut off"),
+            _ => format!("the connection to {name} broke: {}", self.clean(&deepest.to_string())),
+        })
+    }
+}
+
+/// Control characters, and those that turn or hide text.
+fn hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// What a server says about an error.
+#[derive(Default)]
+struct Told {
+    message: Option<String>,
+    codes: String,
+}
+
+impl Told {
+    /// Reads an error answer: `{"error": {...}}`, `{"message"}`, `{"detail"}`, or plain text. Pages
+    /// of HTML have nothing to say.
+    fn read(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(value) => {
+                let value = value.get(0).unwrap_or(&value);
+                Self::of(value.get("error").filter(|error| !error.is_null()).unwrap_or(value))
+            }
+            Err(_) => {
+                let text = String::from_utf8_lossy(body);
+                let text = text.trim();
+                let message = (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned());
+                Self { message, codes: String::new() }
+            }
+        }
+    }
+
+    /// Reads the value of `error`.
+    fn read_error(error: &[u8]) -> Self {
+        serde_json::from_slice(error).map_or_else(|_| Self::default(), |error| Self::of(&error))
+    }
+
+    fn of(error: &Value) -> Self {
+        let text = |name: &str| match error.get(name) {
+            Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        };
+        let message = match error {
+            Value::String(text) => Some(text.clone()),
+            _ => text("message")
+                .or_else(|| text("detail"))
+                .or_else(|| (error.as_object().is_some_and(|fields| !fields.is_empty())).then(|| error.to_string())),
+        };
+        let codes = ["code", "type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
+        Self { message, codes }
+    }
+
+    fn too_long(&self) -> bool {
+        if self.codes.contains("context_length_exceeded") || self.codes.contains("exceed_context_size") {
+            return true;
+        }
+        let message = self.message.as_deref().unwrap_or_default().to_lowercase();
+        TOO_LONG.iter().any(|words| message.contains(words))
+    }
+}

@@ -1,0 +1,179 @@
+//! The connection to a model's server: one pool for all models, limits on what is read, and no
+//! credentials to anyone but the declared host.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::{Client, Response, Url};
+
+use super::failure::{Failure, Peer};
+use super::sse::Decoder;
+use crate::drive::{clock, retry};
+use crate::engine::event::ModelFaultCode;
+
+/// The most bytes of an answer.
+pub(super) const MAX_ANSWER: usize = 64 << 20;
+/// The most bytes that are read of an answer that is an error.
+const MAX_ERROR: usize = 64 << 10;
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a server may send nothing: models think long before the first byte.
+const SILENCE: Duration = Duration::from_secs(600);
+/// How long the end of a stream is waited for after its last event, to keep the connection.
+const LAST_BYTES: Duration = Duration::from_millis(100);
+
+/// The clients, made when they are first needed: a scripted run pays for none, and a server that is
+/// spoken to in plain HTTP does not pay for reading the machine's certificates.
+#[derive(Default)]
+pub(super) struct Http {
+    plain: OnceLock<Result<Client, String>>,
+    secure: OnceLock<Result<Client, String>>,
+}
+
+impl Http {
+    fn client(&self, secure: bool) -> Result<&Client, String> {
+        let cell = if secure { &self.secure } else { &self.plain };
+        cell.get_or_init(|| build(secure).map_err(|error| format!("no HTTP client can be made: {error}")))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+}
+
+fn build(secure: bool) -> Result<Client, reqwest::Error> {
+    // Fails when one is there already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut headers = HeaderMap::new();
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("loopctl/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    let builder = Client::builder()
+        .default_headers(headers)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT)
+        .read_timeout(SILENCE)
+        .tcp_nodelay(true);
+    if secure { builder.build() } else { builder.tls_certs_only([]).build() }
+}
+
+/// Where a model is asked.
+pub(super) struct Endpoint {
+    /// The address, whole.
+    pub(super) url: Url,
+    /// The headers with the credentials.
+    pub(super) headers: HeaderMap,
+    /// The server as it is named in messages.
+    pub(super) peer: Peer,
+    /// The connections.
+    pub(super) http: Arc<Http>,
+}
+
+impl Endpoint {
+    /// Sends a request and waits for the head of a success.
+    pub(super) async fn post(&self, body: Bytes) -> Result<Response, Failure> {
+        let client = self
+            .http
+            .client(self.url.scheme() == "https")
+            .map_err(|message| Failure::lasting(ModelFaultCode::ModelUnreachable, message))?;
+        let sent = client.post(self.url.clone()).headers(self.headers.clone()).body(body).send().await;
+        let response = sent.map_err(|error| self.peer.connection(&error))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        match response.headers().get(CONTENT_ENCODING) {
+            Some(encoding) if encoding != "identity" => {
+                let encoding = self.peer.clean(&String::from_utf8_lossy(encoding.as_bytes()));
+                Err(Failure::protocol(format!(
+                    "{} sent an answer in the encoding {encoding}, which was not asked for",
+                    self.peer.name
+                )))
+            }
+            _ => Ok(response),
+        }
+    }
+
+    async fn refusal(&self, mut response: Response) -> Failure {
+        let status = response.status().as_u16();
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let after = retry::asked(header, clock::wall_ms());
+        let mut body = BytesMut::new();
+        // What can't be read of an error's text is not missed.
+        while let Ok(Some(piece)) = response.chunk().await {
+            body.extend_from_slice(&piece);
+            if body.len() > MAX_ERROR {
+                break;
+            }
+        }
+        self.peer.status(status, after, &body)
+    }
+
+    /// Reads a whole answer, at most [`MAX_ANSWER`] bytes of it.
+    pub(super) async fn body(&self, mut response: Response) -> Result<BytesMut, Failure> {
+        let declared = response.content_length().unwrap_or(0);
+        if usize::try_from(declared).map_or(true, |length| length > MAX_ANSWER) {
+            return Err(self.too_large());
+        }
+        let mut body = BytesMut::new();
+        while let Some(piece) = self.piece(&mut response).await? {
+            if body.len() + piece.len() > MAX_ANSWER {
+                return Err(self.too_large());
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    /// Reads a stream of events until `event` tells that it was the last one (`true`), or the
+    /// stream ends.
+    pub(super) async fn events(
+        &self,
+        mut response: Response,
+        mut event: impl FnMut(&[u8]) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let mut decoder = Decoder::default();
+        let mut read = 0usize;
+        let mut last = false;
+        let mut take = |data: &[u8], last: &mut bool| {
+            if !*last {
+                *last = event(data)?;
+            }
+            Ok::<(), Failure>(())
+        };
+        while let Some(piece) = self.piece(&mut response).await? {
+            read = read.saturating_add(piece.len());
+            if read > MAX_ANSWER {
+                return Err(self.too_large());
+            }
+            decoder.push(&piece, |data| take(data, &mut last))?;
+            if last {
+                // Only a body that was read to its end leaves a connection that can be used again.
+                let _ = tokio::time::timeout(LAST_BYTES, response.chunk()).await;
+                return Ok(());
+            }
+        }
+        decoder.finish(|data| take(data, &mut last))
+    }
+
+    async fn piece(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+        response.chunk().await.map_err(|error| self.peer.connection(&error))
+    }
+
+    fn too_large(&self) -> Failure {
+        Failure::protocol(format!("the answer of {} is larger than {} MiB", self.peer.name, MAX_ANSWER >> 20))
+    }
+}
+
+/// Whether an answer is a stream of events.
+pub(super) fn is_event_stream(response: &Response) -> bool {
+    content_type(response).is_some_and(|kind| {
+        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    })
+}
+
+/// An answer's declared type.
+pub(super) fn content_type(response: &Response) -> Option<&str> {
+    response.headers().get(CONTENT_TYPE)?.to_str().ok()
+}

@@ -1,0 +1,269 @@
+//! The models of a project, by name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::ExposeSecret;
+
+use super::failure::Peer;
+use super::http::{Endpoint, Http};
+use super::script::Script;
+use super::wire::{Form, Protocol};
+use super::{Model, Speaker, anthropic, openai};
+use crate::diagnostic::nearest;
+use crate::drive::secret::Vault;
+use crate::engine::event::ModelFacts;
+use crate::language::Project;
+use crate::language::project::{self, Provider};
+
+/// The largest file of a script, in bytes.
+const MAX_SCRIPT: u64 = 64 << 20;
+
+/// The models of a project, by name.
+pub struct Models {
+    project: Project,
+    root: PathBuf,
+    vault: Arc<Vault>,
+    script: Option<Arc<Script>>,
+    http: Arc<Http>,
+    /// The environment, for addresses; keys go through the vault.
+    variable: fn(&str) -> Option<String>,
+    made: Mutex<BTreeMap<String, Arc<Model>>>,
+}
+
+/// What is particular to a provider's own server.
+struct Home {
+    protocol: Protocol,
+    base: &'static str,
+    host: &'static str,
+    base_variable: &'static str,
+    key_variable: &'static str,
+    path: &'static str,
+}
+
+const OPENAI: Home = Home {
+    protocol: Protocol::Openai,
+    base: "https://api.openai.com/v1",
+    host: "api.openai.com",
+    base_variable: "OPENAI_BASE_URL",
+    key_variable: "OPENAI_API_KEY",
+    path: "/chat/completions",
+};
+
+const ANTHROPIC: Home = Home {
+    protocol: Protocol::Anthropic,
+    base: "https://api.anthropic.com/v1",
+    host: "api.anthropic.com",
+    base_variable: "ANTHROPIC_BASE_URL",
+    key_variable: "ANTHROPIC_API_KEY",
+    path: "/messages",
+};
+
+impl Models {
+    /// The models of a project. `script` takes the place of all of them. Files that the project names
+    /// are relative to `root`.
+    pub fn new(project: &Project, root: &Path, vault: &Arc<Vault>, script: Option<Arc<Script>>) -> Self {
+        Self {
+            project: project.clone(),
+            root: root.to_owned(),
+            vault: Arc::clone(vault),
+            script,
+            http: Arc::default(),
+            variable,
+            made: Mutex::default(),
+        }
+    }
+
+    /// The same in another environment.
+    #[cfg(test)]
+    pub(super) fn in_environment(mut self, variable: fn(&str) -> Option<String>) -> Self {
+        self.variable = variable;
+        self
+    }
+
+    /// The model of this name, or the project's default; a name that the project does not have is a
+    /// provider's own id at `OPENAI_BASE_URL`.
+    ///
+    /// # Errors
+    /// A sentence that says what is missing and how to give it.
+    pub fn get(&self, name: Option<&str>) -> Result<Arc<Model>, String> {
+        let name = name.or(self.project.model.as_deref()).filter(|name| !name.is_empty());
+        let name = match (name, &self.script) {
+            (Some(name), _) => name,
+            (None, Some(_)) => "script",
+            (None, None) => {
+                return Err("no model is named: give \"model\" in the loop or in loopctl.json, or --model".to_owned());
+            }
+        };
+        if let Some(model) = self.made().get(name) {
+            return Ok(Arc::clone(model));
+        }
+        let model = Arc::new(self.make(name)?);
+        self.made().insert(name.to_owned(), Arc::clone(&model));
+        Ok(model)
+    }
+
+    fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Model>>> {
+        // The map is whole at any moment: a panic elsewhere leaves nothing half done in it.
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn make(&self, name: &str) -> Result<Model, String> {
+        let declared = self.project.models.get(name);
+        let facts = ModelFacts {
+            name: name.to_owned(),
+            context_tokens: declared.and_then(|model| model.context_tokens),
+            price: declared.and_then(|model| model.price),
+        };
+        if let Some(script) = &self.script {
+            return Ok(scripted(facts, "--script", Arc::clone(script)));
+        }
+        let provider = declared.map_or_else(|| self.provider_of(name), |model| model.provider);
+        let (form, endpoint) = match (provider, declared) {
+            (Provider::Script, Some(declared)) => {
+                return Ok(scripted(facts, name, self.script_of(name, declared)?));
+            }
+            (Provider::Anthropic, _) => self.server(name, declared, &ANTHROPIC)?,
+            (Provider::Openai | Provider::Script, _) => self.server(name, declared, &OPENAI)?,
+        };
+        Ok(Model { facts, form, speaker: Speaker::Server(endpoint) })
+    }
+
+    /// Whose id a name is that the project does not have.
+    pub(super) fn provider_of(&self, name: &str) -> Provider {
+        let given = |variable| self.variable(variable).is_some();
+        let openai = given(OPENAI.key_variable) || given(OPENAI.base_variable);
+        if name.starts_with("claude") && !openai && given(ANTHROPIC.key_variable) {
+            Provider::Anthropic
+        } else {
+            Provider::Openai
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.variable)(name).filter(|value| !value.trim().is_empty())
+    }
+
+    fn server(&self, name: &str, declared: Option<&project::Model>, home: &Home) -> Result<(Form, Endpoint), String> {
+        let base_url = declared.and_then(|model| model.base_url.clone());
+        let from_project = base_url.is_some();
+        let (base, origin) = match (base_url, self.variable(home.base_variable)) {
+            (Some(base), _) => (base, format!("base_url of the model {name:?}")),
+            (None, Some(base)) => (base, home.base_variable.to_owned()),
+            (None, None) => (home.base.to_owned(), String::new()),
+        };
+        let url = address(&base, home.path).map_err(|wrong| format!("{origin} {wrong}"))?;
+        let official = url.host_str() == Some(home.host);
+        let key = match declared.and_then(|model| model.api_key.as_deref()) {
+            Some(source) => {
+                let key = self.vault.read(source);
+                Some(key.map_err(|wrong| format!("the key of the model {name:?} can't be read: {wrong}"))?)
+            }
+            // A key of the environment goes to the provider, or to the server that the environment
+            // names: never to an address that only a project file names.
+            None if official || !from_project => self.key(name, home, official)?,
+            None => None,
+        };
+        let id = declared.and_then(|model| model.model.as_deref()).unwrap_or(name).to_owned();
+        let fixed_temperature = match home.protocol {
+            Protocol::Openai => official && openai::reasons(&id),
+            Protocol::Anthropic => anthropic::fixed_temperature(&id),
+        };
+        let identity = format!("{name}\n{id}\n{url}").into();
+        let headers = headers(name, home.protocol, key.as_ref().map(ExposeSecret::expose_secret))?;
+        let host = url.host_str().unwrap_or_default();
+        let port = url.port_or_known_default().unwrap_or_default();
+        let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
+        let form = Form { protocol: home.protocol, id, fixed_temperature, identity };
+        Ok((form, Endpoint { url, headers, peer, http: Arc::clone(&self.http) }))
+    }
+
+    /// The key of the environment. Only the provider's own server needs one.
+    fn key(&self, name: &str, home: &Home, official: bool) -> Result<Option<secrecy::SecretString>, String> {
+        let variable = home.key_variable;
+        if self.variable(variable).is_some() {
+            let key = self.vault.read(&format!("env:{variable}"));
+            return key.map(Some).map_err(|wrong| format!("the key of the model {name:?} can't be read: {wrong}"));
+        }
+        if !official {
+            return Ok(None);
+        }
+        let near = nearest(name, self.project.models.keys().map(String::as_str))
+            .filter(|near| *near != name)
+            .map_or_else(String::new, |near| format!("; a model of the project is named {near:?}"));
+        Err(format!(
+            "the model {name:?} needs a key: set {variable} (or {} for a server that needs none), or say under \
+             \"models\" in loopctl.json where {name:?} is asked{near}",
+            home.base_variable
+        ))
+    }
+
+    /// The script of a model that the project declares as scripted.
+    fn script_of(&self, name: &str, declared: &project::Model) -> Result<Arc<Script>, String> {
+        let file = declared.script.as_deref();
+        let file = file.ok_or_else(|| format!("the model {name:?} of provider script needs \"script\": its file"))?;
+        let wrong = |why: String| format!("the script {file:?} of the model {name:?} can't be used: {why}");
+        let path = self.root.join(file);
+        let about = std::fs::metadata(&path).map_err(|error| wrong(error.to_string()))?;
+        if !about.is_file() || about.len() > MAX_SCRIPT {
+            return Err(wrong("it is not a file of at most 64 MiB".to_owned()));
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+        let document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        Ok(Arc::new(Script::new(document)))
+    }
+}
+
+/// A model that a script plays. Models of one `track` go through their script together.
+fn scripted(facts: ModelFacts, track: &str, script: Arc<Script>) -> Model {
+    let id = facts.name.clone();
+    let identity = format!("{id}\nscript").into();
+    let form = Form { protocol: Protocol::Openai, id, fixed_temperature: false, identity };
+    Model { facts, form, speaker: Speaker::Script(script, track.into()) }
+}
+
+/// The address of a server's method: `base` with or without a slash at its end, a query kept.
+fn address(base: &str, path: &str) -> Result<Url, String> {
+    let base = base.trim();
+    // What may hold a password is not shown.
+    let shown = if base.contains('@') { String::new() } else { format!(" {base:?}") };
+    let wrong = |why: &str| format!("is not an address{shown}: {why}");
+    let mut url = Url::parse(base).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("it must begin with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("it holds a user or a password; give the key as api_key"));
+    }
+    let begin = url.path().trim_end_matches('/');
+    let whole = format!("{}{path}", begin.strip_suffix(path).unwrap_or(begin));
+    url.set_path(&whole);
+    url.set_fragment(None);
+    Ok(url)
+}
+
+fn headers(name: &str, protocol: Protocol, key: Option<&str>) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    if protocol == Protocol::Anthropic {
+        headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+    }
+    let Some(key) = key.map(str::trim) else { return Ok(headers) };
+    let (header, text) = match protocol {
+        Protocol::Openai => ("authorization", format!("Bearer {key}")),
+        Protocol::Anthropic => ("x-api-key", key.to_owned()),
+    };
+    let value = HeaderValue::from_str(&text);
+    let mut value =
+        value.map_err(|_| format!("the key of the model {name:?} has characters that no header can carry"))?;
+    value.set_sensitive(true);
+    headers.insert(HeaderName::from_static(header), value);
+    Ok(headers)
+}
+
+#[expect(clippy::disallowed_methods, reason = "where a model's server is, is said by the environment; it is no secret")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -1,0 +1,200 @@
+//! OpenAI's chat completions, which many servers speak.
+
+use bytes::BytesMut;
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::Ask;
+use super::failure::Peer;
+use super::reply::{Deltas, Pieces, Said, Unread};
+use super::wire::{Form, json};
+use crate::engine::conversation::{Message, Role};
+use crate::engine::event::{Finish, Tokens};
+
+/// What closes a request.
+pub(super) const TAIL: &[u8] = b"]}";
+
+/// Whether OpenAI's own model of this id takes no temperature, and counts tokens by another name.
+pub(super) fn reasons(id: &str) -> bool {
+    ["o1", "o3", "o4", "gpt-5"].iter().any(|family| id.starts_with(family))
+}
+
+/// Writes a request up to its messages, which come last so that nothing behind them changes. Returns
+/// how many messages it took.
+pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
+    buffer.extend_from_slice(b"{\"model\":");
+    json(buffer, &form.id);
+    if form.fixed_temperature {
+        buffer.extend_from_slice(b",\"max_completion_tokens\":");
+        json(buffer, &ask.max_tokens);
+    } else {
+        buffer.extend_from_slice(b",\"temperature\":");
+        json(buffer, &ask.temperature);
+        buffer.extend_from_slice(b",\"max_tokens\":");
+        json(buffer, &ask.max_tokens);
+        // The models of the other branch refuse this one too.
+        if !ask.stop.is_empty() {
+            buffer.extend_from_slice(b",\"stop\":");
+            json(buffer, ask.stop);
+        }
+    }
+    if ask.deltas.is_some() {
+        buffer.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
+    }
+    buffer.extend_from_slice(b",\"messages\":[");
+    0
+}
+
+/// Writes a message behind the one that `last` said.
+pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Option<Role> {
+    if last.is_some() {
+        buffer.extend_from_slice(b",");
+    }
+    buffer.extend_from_slice(match message.role {
+        Role::System => b"{\"role\":\"system\",\"content\":".as_slice(),
+        Role::User => b"{\"role\":\"user\",\"content\":",
+        Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
+    });
+    json(buffer, &message.text);
+    buffer.extend_from_slice(b"}");
+    Some(message.role)
+}
+
+/// An answer, or one event of a stream: only what is needed of it.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    message: Option<Content>,
+    #[serde(default)]
+    delta: Option<Content>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Content {
+    #[serde(default)]
+    content: Text,
+    #[serde(default)]
+    refusal: Text,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+}
+
+/// A text that servers write as a string, as null, or as a list of parts.
+#[derive(Default)]
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Self)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = String;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a string, a list of text parts, or null")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<String, E> {
+        Ok(text)
+    }
+
+    fn visit_unit<E>(self) -> Result<String, E> {
+        Ok(String::new())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<String, A::Error> {
+        #[derive(Deserialize)]
+        struct Part {
+            #[serde(default)]
+            text: Option<String>,
+        }
+        let mut whole = String::new();
+        while let Some(part) = parts.next_element::<Part>()? {
+            whole.push_str(part.text.as_deref().unwrap_or_default());
+        }
+        Ok(whole)
+    }
+}
+
+/// Reads a whole answer.
+pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<Said, Unread> {
+    let answer: Answer<'_> = serde_json::from_slice(body)?;
+    if let Some(error) = answer.error {
+        return Err(Unread::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    let usage = tokens(answer.usage);
+    let choice = answer.choices.unwrap_or_default().into_iter().next().ok_or(Unread::Missing("choices"))?;
+    let content = choice.message.ok_or(Unread::Missing("message"))?;
+    let finish = finish(choice.finish_reason.as_deref());
+    if content.content.0.is_empty() && !content.refusal.0.is_empty() {
+        return Ok(Said { text: content.refusal.0, finish: Finish::Filtered, usage });
+    }
+    Ok(Said { text: content.content.0, finish, usage })
+}
+
+/// Takes one event of a stream. `true`: it was the last one.
+pub(super) fn piece(peer: &Peer, pieces: &mut Pieces, data: &[u8], deltas: Deltas<'_>) -> Result<bool, Unread> {
+    if data == b"[DONE]" {
+        pieces.ended = true;
+        return Ok(true);
+    }
+    let answer: Answer<'_> = serde_json::from_slice(data)?;
+    if let Some(error) = answer.error {
+        return Err(Unread::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    if let Some(tokens) = tokens(answer.usage) {
+        pieces.input = Some(tokens.input);
+        pieces.output = Some(tokens.output);
+    }
+    // The event that tells the usage has no choice.
+    let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
+    let content = choice.delta.or(choice.message).unwrap_or_default();
+    pieces.add(&content.content.0, deltas);
+    if !content.refusal.0.is_empty() {
+        pieces.add(&content.refusal.0, deltas);
+        pieces.refused = true;
+    }
+    if let Some(reason) = &choice.finish_reason {
+        pieces.finish = Some(finish(Some(reason)));
+    }
+    Ok(false)
+}
+
+fn finish(reason: Option<&str>) -> Finish {
+    match reason {
+        Some("length") => Finish::Length,
+        Some("content_filter") => Finish::Filtered,
+        _ => Finish::Stop,
+    }
+}
+
+/// A usage that can't be read is none: the engine estimates then.
+fn tokens(usage: Option<&RawValue>) -> Option<Tokens> {
+    let usage: Usage = serde_json::from_str(usage?.get()).ok()?;
+    Some(Tokens { input: usage.prompt_tokens, output: usage.completion_tokens })
+}

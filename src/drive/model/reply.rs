@@ -1,0 +1,74 @@
+//! Replies: an answer read whole, or put together from the pieces of a stream.
+
+use super::failure::Failure;
+use crate::engine::event::{Finish, Tokens};
+
+/// Is given a reply in pieces.
+pub(super) type Deltas<'a> = Option<&'a (dyn Fn(&str) + Send + Sync)>;
+
+/// What a model said in one attempt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    /// Its text.
+    pub(super) text: String,
+    /// Why it stopped.
+    pub(super) finish: Finish,
+    /// What the provider counted.
+    pub(super) usage: Option<Tokens>,
+}
+
+/// Why an answer could not be read.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// It is not JSON, or of other types.
+    Json(serde_json::Error),
+    /// A field is not there.
+    Missing(&'static str),
+    /// It tells of an error.
+    Failed(Failure),
+}
+
+impl From<serde_json::Error> for Unread {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
+}
+
+/// What has come of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    text: String,
+    /// Why the model stopped, when it has told.
+    pub(super) finish: Option<Finish>,
+    /// The tokens that it read.
+    pub(super) input: Option<u64>,
+    /// The tokens that it wrote.
+    pub(super) output: Option<u64>,
+    /// Whether it said why it refuses, in place of a reply.
+    pub(super) refused: bool,
+    /// Whether the stream's last event came.
+    pub(super) ended: bool,
+}
+
+impl Pieces {
+    /// Adds a piece of text and hands it on.
+    pub(super) fn add(&mut self, text: &str, deltas: Deltas<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        self.text.push_str(text);
+        if let Some(deltas) = deltas {
+            deltas(text);
+        }
+    }
+
+    /// The whole; nothing when the stream was cut before its end.
+    pub(super) fn whole(self) -> Option<Said> {
+        if !self.ended && self.finish.is_none() {
+            return None;
+        }
+        let finish = if self.refused { Finish::Filtered } else { self.finish.unwrap_or_default() };
+        let usage = self.input.zip(self.output).map(|(input, output)| Tokens { input, output });
+        Some(Said { text: self.text, finish, usage })
+    }
+}

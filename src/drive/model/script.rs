@@ -1,0 +1,196 @@
+//! Scripts: what a scripted model says, and what scripted tools answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::failure::{Failure, Peer};
+use super::reply::{Deltas, Said};
+use crate::drive::secret::Vault;
+use crate::drive::{clock, retry};
+use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault, ToolResult};
+use crate::language;
+
+/// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
+/// how far a run is, its `Wire` knows.
+pub struct Script {
+    replies: Vec<Entry>,
+    tools: BTreeMap<String, Vec<ToolResult>>,
+}
+
+/// A reply of a script.
+enum Entry {
+    /// The model says something.
+    Said { said: Said, delay: Duration },
+    /// The server fails.
+    Fails { failure: Failure, delay: Duration },
+}
+
+impl Script {
+    /// A script from its document. How far a resumed run is in it: [`super::Wire::skip_replies`].
+    pub fn new(document: language::Script) -> Self {
+        // A script's words are the author's own: no project's secrets are in them.
+        let vault = Arc::new(Vault::new(BTreeMap::new(), std::path::Path::new("")));
+        let peer = Peer { name: "the script".to_owned(), vault };
+        let replies = document.replies.into_iter().enumerate();
+        let replies = replies.map(|(index, reply)| Entry::read(&peer, index + 1, reply)).collect();
+        let tools = document.tools.into_iter();
+        let tools = tools.map(|(name, answers)| (name, answers.into_iter().map(answer).collect())).collect();
+        Self { replies, tools }
+    }
+
+    /// What the `nth` call of a tool in its run, from 0, gives: the entry of that number, and the
+    /// last one when there are no more. `None`: the script does not name the tool, so it really runs.
+    pub fn tool(&self, name: &str, nth: usize) -> Option<ToolResult> {
+        let answers = self.tools.get(name)?;
+        let answer = answers.get(nth).or_else(|| answers.last()).cloned();
+        Some(answer.unwrap_or_else(|| failed(format!("the script has no answer for {name}"))))
+    }
+
+    /// Whether the script answers for this tool.
+    pub fn names_tool(&self, name: &str) -> bool {
+        self.tools.contains_key(name)
+    }
+
+    /// How many replies it has.
+    pub fn replies(&self) -> usize {
+        self.replies.len()
+    }
+
+    /// Says the reply at `position`, and goes on to the next one.
+    pub(super) async fn say(&self, position: &mut usize, deltas: Deltas<'_>) -> Result<Said, Failure> {
+        let Some(entry) = self.replies.get(*position) else {
+            let (count, call) = (self.replies.len(), position.saturating_add(1));
+            let replies = if count == 1 { "reply" } else { "replies" };
+            let message = format!("the script has {count} {replies}; call {call} was asked for");
+            return Err(Failure::lasting(ModelFaultCode::ScriptExhausted, message));
+        };
+        *position = position.saturating_add(1);
+        let (Entry::Said { delay, .. } | Entry::Fails { delay, .. }) = entry;
+        if !delay.is_zero() {
+            tokio::time::sleep(*delay).await;
+        }
+        match entry {
+            Entry::Fails { failure, .. } => Err(failure.clone()),
+            Entry::Said { said, .. } => {
+                if let Some(deltas) = deltas {
+                    deltas(&said.text);
+                }
+                Ok(said.clone())
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// Reads a reply. What is no directive is what the model says, with its digits as they are
+    /// written.
+    fn read(peer: &Peer, number: usize, reply: Value) -> Self {
+        match reply {
+            Value::String(text) => Self::said(Said { text, ..Said::default() }),
+            Value::Object(fields) if only(&fields, &["http"], &["headers", "body", "delay_ms"]) => {
+                Self::directive(number, &fields, || fails(peer, &fields))
+            }
+            Value::Object(fields) if only(&fields, &["text"], &["delay_ms", "usage", "finish"]) => {
+                Self::directive(number, &fields, || says(&fields))
+            }
+            other => Self::said(Said { text: other.to_string(), ..Said::default() }),
+        }
+    }
+
+    fn said(said: Said) -> Self {
+        Self::Said { said, delay: Duration::ZERO }
+    }
+
+    fn directive(
+        number: usize,
+        fields: &Map<String, Value>,
+        read: impl FnOnce() -> Result<Result<Said, Failure>, &'static str>,
+    ) -> Self {
+        let delay = match fields.get("delay_ms").map(Value::as_u64) {
+            None => Ok(Duration::ZERO),
+            Some(Some(milliseconds)) => Ok(Duration::from_millis(milliseconds)),
+            Some(None) => Err("delay_ms is not a whole number of milliseconds"),
+        };
+        match delay.and_then(|delay| Ok((delay, read()?))) {
+            Ok((delay, Ok(said))) => Self::Said { said, delay },
+            Ok((delay, Err(failure))) => Self::Fails { failure, delay },
+            Err(wrong) => {
+                let message = format!("reply {number} of the script can't be used: {wrong}");
+                Self::Fails { failure: Failure::lasting(ModelFaultCode::ModelProtocol, message), delay: Duration::ZERO }
+            }
+        }
+    }
+}
+
+/// Whether an object has the field of `needed`, and no other than those of `allowed`.
+fn only(fields: &Map<String, Value>, needed: &[&str], allowed: &[&str]) -> bool {
+    needed.iter().all(|name| fields.contains_key(*name))
+        && fields.keys().all(|name| needed.contains(&name.as_str()) || allowed.contains(&name.as_str()))
+}
+
+/// `{"http": 429, "headers": {...}, "body": ...}`.
+fn fails(peer: &Peer, fields: &Map<String, Value>) -> Result<Result<Said, Failure>, &'static str> {
+    let status = fields.get("http").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
+    let status = status.filter(|status| (100..=599).contains(status)).ok_or("http is not a status from 100 to 599")?;
+    let headers = match fields.get("headers") {
+        None => None,
+        Some(headers) => Some(headers.as_object().ok_or("headers is not an object")?),
+    };
+    let texts: Vec<(String, String)> = headers
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.to_lowercase(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect();
+    let header = |name: &str| texts.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
+    let body = match fields.get("body") {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    Ok(Err(peer.status(status, retry::asked(header, clock::wall_ms()), body.as_bytes())))
+}
+
+/// `{"text": ..., "delay_ms": 50, "usage": {"input": 1, "output": 2}, "finish": "length"}`.
+fn says(fields: &Map<String, Value>) -> Result<Result<Said, Failure>, &'static str> {
+    let text = match fields.get("text") {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    };
+    let finish = match fields.get("finish").map(Value::as_str) {
+        None | Some(Some("stop")) => Finish::Stop,
+        Some(Some("length")) => Finish::Length,
+        Some(Some("filtered" | "content_filter")) => Finish::Filtered,
+        Some(_) => return Err("finish is not stop, length or filtered"),
+    };
+    let count = |usage: &Value, name| usage.get(name).and_then(Value::as_u64);
+    let usage = match fields.get("usage") {
+        None => None,
+        Some(usage) => Some(
+            count(usage, "input")
+                .zip(count(usage, "output"))
+                .map(|(input, output)| Tokens { input, output })
+                .ok_or("usage is not {\"input\": N, \"output\": N}")?,
+        ),
+    };
+    Ok(Ok(Said { text, finish, usage }))
+}
+
+/// A tool's entry: `{"error": "..."}` is a failure, anything else the result.
+fn answer(entry: Value) -> ToolResult {
+    match entry {
+        Value::Object(fields) if only(&fields, &["error"], &[]) => match fields.get("error") {
+            Some(Value::String(class)) => failed(class.clone()),
+            Some(other) => failed(other.to_string()),
+            None => ToolResult::Ok(Value::Object(fields)),
+        },
+        other => ToolResult::Ok(other),
+    }
+}
+
+fn failed(class: String) -> ToolResult {
+    ToolResult::Failed(ToolFault { class, detail: String::new() })
+}

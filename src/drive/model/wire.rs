@@ -1,0 +1,142 @@
+//! The wire: a conversation in the provider's bytes, which only ever grows at its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::Serialize;
+
+use super::{Ask, anthropic, openai};
+use crate::engine::conversation::Role;
+
+/// The grown bytes of a run's conversation in the provider's form, so that a request costs what it
+/// adds. Kept by the driver of one run; keyed by the conversation's generation and the model. It also
+/// knows how far a script is in this run.
+#[derive(Debug, Default)]
+pub struct Wire {
+    key: Option<Key>,
+    /// The last request, whole.
+    bytes: Bytes,
+    /// How many of its bytes stand before the tail that closes it.
+    open: usize,
+    /// How many messages are in them.
+    taken: usize,
+    /// Who said the last one of them.
+    last: Option<Role>,
+    /// How many entries of a script were used when the run was taken up.
+    used: usize,
+    /// The next entry of each script, from 0.
+    positions: BTreeMap<Arc<str>, usize>,
+}
+
+/// What a request's head is made of: another one makes other bytes.
+#[derive(Debug)]
+struct Key {
+    generation: u32,
+    identity: Arc<str>,
+    max_tokens: u32,
+    temperature: u64,
+    stop: Vec<String>,
+    stream: bool,
+}
+
+impl Key {
+    fn new(form: &Form, ask: &Ask<'_>) -> Self {
+        Self {
+            generation: ask.conversation.generation,
+            identity: Arc::clone(&form.identity),
+            max_tokens: ask.max_tokens,
+            temperature: ask.temperature.to_bits(),
+            stop: ask.stop.iter().map(|text| (*text).to_owned()).collect(),
+            stream: ask.deltas.is_some(),
+        }
+    }
+
+    fn fits(&self, form: &Form, ask: &Ask<'_>) -> bool {
+        self.generation == ask.conversation.generation
+            && self.identity == form.identity
+            && self.max_tokens == ask.max_tokens
+            && self.temperature == ask.temperature.to_bits()
+            && self.stream == ask.deltas.is_some()
+            && self.stop == ask.stop
+    }
+}
+
+/// The protocol of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// OpenAI's chat completions.
+    Openai,
+    /// Anthropic's messages.
+    Anthropic,
+}
+
+/// How a model's requests are written.
+#[derive(Debug)]
+pub(super) struct Form {
+    /// The protocol.
+    pub(super) protocol: Protocol,
+    /// The provider's own id of the model.
+    pub(super) id: String,
+    /// Whether the model refuses a temperature.
+    pub(super) fixed_temperature: bool,
+    /// What tells this form from every other.
+    pub(super) identity: Arc<str>,
+}
+
+impl Wire {
+    /// A run that is resumed goes on at the script's entry after the first `used` ones. Each reply
+    /// and each failed attempt used one entry.
+    pub fn skip_replies(&mut self, used: usize) {
+        self.used = used;
+        self.positions.clear();
+    }
+
+    /// The next entry of the script of this name.
+    pub(super) fn script_position(&mut self, track: &Arc<str>) -> &mut usize {
+        self.positions.entry(Arc::clone(track)).or_insert(self.used)
+    }
+
+    /// The request's bytes. Only messages that were not there before are written; the memory is
+    /// used again when the last request has been sent.
+    pub(super) fn request(&mut self, form: &Form, ask: &Ask<'_>) -> Bytes {
+        let messages = &ask.conversation.messages;
+        let fits = self.taken <= messages.len() && self.key.as_ref().is_some_and(|key| key.fits(form, ask));
+        if fits && self.taken == messages.len() {
+            return self.bytes.clone();
+        }
+        // Copies only when someone still holds the last request: a server that answered before it had read all.
+        let mut buffer = BytesMut::from(std::mem::take(&mut self.bytes));
+        if fits {
+            buffer.truncate(self.open);
+        } else {
+            buffer.clear();
+            self.key = Some(Key::new(form, ask));
+            self.last = None;
+            self.taken = match form.protocol {
+                Protocol::Openai => openai::head(&mut buffer, form, ask),
+                Protocol::Anthropic => anthropic::head(&mut buffer, form, ask),
+            };
+        }
+        for message in messages.iter().skip(self.taken) {
+            self.last = match form.protocol {
+                Protocol::Openai => openai::message(&mut buffer, self.last, message),
+                Protocol::Anthropic => anthropic::message(&mut buffer, self.last, message),
+            };
+        }
+        self.taken = messages.len();
+        self.open = buffer.len();
+        buffer.extend_from_slice(match form.protocol {
+            Protocol::Openai => openai::TAIL,
+            Protocol::Anthropic => anthropic::tail(self.last, ask),
+        });
+        self.bytes = buffer.freeze();
+        self.bytes.clone()
+    }
+}
+
+/// Writes a text or a number as JSON.
+pub(super) fn json(buffer: &mut BytesMut, value: &(impl Serialize + ?Sized)) {
+    // Memory takes every byte, and texts and numbers are always JSON: nothing here can fail.
+    let _ = serde_json::to_writer(buffer.writer(), value);
+}
