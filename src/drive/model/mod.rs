@@ -103,4 +103,14 @@ impl Script {
     pub fn new(_document: crate::language::Script) -> Self {
         Self {}
     }
+
+    /// What the script answers for the call of a tool, from 0.
+    pub fn tool(&self, _name: &str, _nth: usize) -> Option<crate::engine::event::ToolResult> {
+        None
+    }
+
+    /// Whether the script answers for a tool.
+    pub fn names_tool(&self, _name: &str) -> bool {
+        false
+    }
 }
