@@ -1,48 +1,221 @@
 //! The vault: secrets of the project by key, resolved late, and taken out of whatever comes back.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+mod encodings;
+#[cfg(test)]
+mod tests;
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
 
 use crate::compile::reference::Secrets;
+use crate::diagnostic::nearest;
+
+/// The longest secret in a file, in bytes.
+const MAX_FILE: u64 = 64 * 1024;
+
+/// The shortest secret, in bytes, that is taken out of texts. A shorter one would turn up by
+/// chance in nearly every text.
+const MIN_SCRUBBED: usize = 4;
 
 /// Resolves `env:VAR` and `file:PATH` on first use, and remembers what it resolved to be able to
 /// take it out of texts. Its `Debug` shows keys only.
+///
+/// A secret is found again when it comes back plain, escaped for JSON (once and twice) or HTML,
+/// percent-encoded (once and twice), in base64 at any offset, or in hexadecimal. It is not found
+/// when it is shorter than 4 bytes, cut in pieces, reversed, compressed, or encrypted.
 pub struct Vault {
-    #[expect(dead_code, reason = "contract")]
     keys: BTreeMap<String, String>,
-    #[expect(dead_code, reason = "contract")]
     root: PathBuf,
+    found: RwLock<Found>,
+}
+
+/// What was resolved until now.
+#[derive(Default)]
+struct Found {
+    /// The texts by source (`env:VAR`).
+    texts: BTreeMap<String, SecretString>,
+    /// Finds every one of them; none when there is nothing to find.
+    scrubber: Option<Arc<Scrubber>>,
+}
+
+struct Scrubber {
+    automaton: AhoCorasick,
+    /// What stands in the place of each pattern.
+    replacements: Vec<String>,
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vault").field("keys", &self.keys.keys().collect::<Vec<_>>()).finish_non_exhaustive()
+    }
 }
 
 impl Vault {
     /// A vault over the project's `orgconfig`; `file:` paths are relative to `root`.
     pub fn new(keys: BTreeMap<String, String>, root: &Path) -> Self {
-        Self { keys, root: root.to_owned() }
+        Self { keys, root: root.to_owned(), found: RwLock::default() }
     }
 
-    /// The text behind `env:VAR` or `file:PATH`.
+    /// The text behind `env:VAR` or `file:PATH` (a regular file of at most 64 KiB of UTF-8, without
+    /// its last line end). It is read once, and the same text is given from then on.
     ///
     /// # Errors
     /// A sentence that names the source and never the text.
-    pub fn read(&self, _source: &str) -> Result<secrecy::SecretString, String> {
-        Err("not written yet".to_owned())
+    pub fn read(&self, source: &str) -> Result<SecretString, String> {
+        if let Some(text) = self.found.read().unwrap_or_else(PoisonError::into_inner).texts.get(source) {
+            return Ok(SecretString::from(text.expose_secret()));
+        }
+        let text = self.load(source)?;
+        if text.is_empty() {
+            return Err(format!("the secret at `{source}` is empty"));
+        }
+        self.remember(source, &text)?;
+        Ok(SecretString::from(text))
     }
 
-    /// Takes every resolved secret out of a text: plain, JSON-escaped, URL-encoded, base64.
+    fn load(&self, source: &str) -> Result<String, String> {
+        if let Some(name) = source.strip_prefix("env:") {
+            return from_environment(name);
+        }
+        if let Some(path) = source.strip_prefix("file:") {
+            return from_file(&self.root.join(path)).map_err(|why| format!("the secret file `{path}` {why}"));
+        }
+        // What stands there may be a secret written out by mistake: it is not repeated.
+        Err("a secret's source must be `env:VAR` or `file:PATH`".to_owned())
+    }
+
+    /// Keeps a resolved text, and finds it from now on.
+    fn remember(&self, source: &str, text: &str) -> Result<(), String> {
+        let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        found.texts.insert(source.to_owned(), SecretString::from(text));
+        let mut patterns: BTreeMap<String, String> = BTreeMap::new();
+        for (source, text) in &found.texts {
+            let text = text.expose_secret();
+            if text.len() < MIN_SCRUBBED {
+                continue;
+            }
+            for spelling in encodings::spellings(text) {
+                patterns.entry(spelling).or_insert_with(|| format!("[secret {}]", self.label(source)));
+            }
+        }
+        if patterns.is_empty() {
+            return Ok(());
+        }
+        // The longest one first: a secret that begins like another is taken out whole.
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(patterns.keys())
+            .map_err(|_| format!("the secret at `{source}` is too long"))?;
+        found.scrubber = Some(Arc::new(Scrubber { automaton, replacements: patterns.into_values().collect() }));
+        Ok(())
+    }
+
+    /// The key that a source has in `orgconfig`, else the source itself.
+    fn label<'a>(&'a self, source: &'a str) -> &'a str {
+        self.keys.iter().find(|(_, at)| at.as_str() == source).map_or(source, |(key, _)| key)
+    }
+
+    fn scrubber(&self) -> Option<Arc<Scrubber>> {
+        self.found.read().unwrap_or_else(PoisonError::into_inner).scrubber.clone()
+    }
+
+    /// Takes every resolved secret out of a text: plain, JSON-escaped, URL-encoded, base64, hex.
+    /// `[secret KEY]` stands in its place.
     pub fn scrub(&self, text: String) -> String {
-        text
+        match self.scrubber() {
+            Some(scrubber) => scrubber.text(text),
+            None => text,
+        }
     }
 
-    /// The same for every string and key of a value.
+    /// The same for every string and key of a value; a number that is a secret becomes a string.
     pub fn scrub_value(&self, value: Value) -> Value {
-        value
+        match self.scrubber() {
+            Some(scrubber) => scrubber.value(value),
+            None => value,
+        }
+    }
+}
+
+impl Scrubber {
+    fn text(&self, text: String) -> String {
+        if self.automaton.is_match(&text) { self.automaton.replace_all(&text, &self.replacements) } else { text }
+    }
+
+    fn value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Number(number) => {
+                let text = number.to_string();
+                match self.automaton.find(&text) {
+                    Some(found) if found.len() == text.len() => Value::String(self.text(text)),
+                    _ => Value::Number(number),
+                }
+            }
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item)).collect()),
+            Value::Object(fields) => {
+                let mut clean = Map::with_capacity(fields.len());
+                for (key, value) in fields {
+                    let mut key = self.text(key);
+                    while clean.contains_key(&key) {
+                        key.push('\'');
+                    }
+                    clean.insert(key, self.value(value));
+                }
+                Value::Object(clean)
+            }
+            other => other,
+        }
     }
 }
 
 impl Secrets for Vault {
     fn secret(&self, key: &str) -> Result<String, String> {
-        Err(format!("not written yet: {key}"))
+        let Some(source) = self.keys.get(key) else {
+            let hint = nearest(key, self.keys.keys().map(String::as_str))
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            return Err(format!("there is no secret `{key}` in `orgconfig` of loopctl.json{hint}"));
+        };
+        let text = self.read(source).map_err(|why| format!("the secret `{key}` can't be read: {why}"))?;
+        Ok(text.expose_secret().to_owned())
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "secrets are one of the two things that come from the environment")]
+fn from_environment(name: &str) -> Result<String, String> {
+    match std::env::var(name) {
+        Ok(text) => Ok(text),
+        Err(std::env::VarError::NotPresent) => Err(format!("the environment variable `{name}` is not set")),
+        Err(std::env::VarError::NotUnicode(_)) => Err(format!("the environment variable `{name}` is not UTF-8")),
+    }
+}
+
+fn from_file(path: &Path) -> Result<String, String> {
+    // Looked at before it is opened: opening a pipe would wait for its writer.
+    let kind = std::fs::metadata(path).map_err(|error| format!("can't be read: {}", error.kind()))?;
+    if !kind.is_file() {
+        return Err("is not a regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
+        .map_err(|error| format!("can't be read: {}", error.kind()))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE {
+        return Err(format!("is longer than {MAX_FILE} bytes"));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
 }

@@ -1,17 +1,33 @@
 //! Tools: what a call does. A kind a file.
 
-use std::collections::BTreeMap;
+mod command;
+mod db;
+mod embedded;
+mod http;
+mod llm;
+mod output;
+#[cfg(test)]
+mod test_server;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use self::http::Http;
+use self::output::fault;
+use super::egress::Egress;
 use super::model::{Models, Script};
 use super::secret::Vault;
-use crate::compile::Tool;
+use crate::compile::reference::Scope;
+use crate::compile::{Tool, ToolKind};
 use crate::engine::event::{CallId, Tokens, ToolFault, ToolResult};
 use crate::language::Project;
 
@@ -65,7 +81,7 @@ pub trait EmbeddedTool: Send + Sync {
         false
     }
 
-    /// Makes a call.
+    /// Makes a call. It is dropped at its deadline: it must not block its thread.
     ///
     /// # Errors
     /// A failure is an observation, never the end of the run.
@@ -74,29 +90,134 @@ pub trait EmbeddedTool: Send + Sync {
 
 /// All that calls need of the world.
 pub struct Toolbox {
-    // the helper who owns this room decides
+    project: Arc<Project>,
+    root: PathBuf,
+    vault: Arc<Vault>,
+    models: Arc<Models>,
+    embedded: BTreeMap<String, Arc<dyn EmbeddedTool>>,
+    http: Http,
+    script: Option<Arc<Script>>,
+    /// How many calls a script answered, by run and tool.
+    answered: Mutex<HashMap<(String, String), usize>>,
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toolbox")
+            .field("root", &self.root)
+            .field("vault", &self.vault)
+            .field("embedded", &self.embedded.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Toolbox {
     /// The tools of a project in its folder `root`.
     pub fn new(
-        _project: &Arc<Project>,
-        _root: &Path,
-        _vault: &Arc<Vault>,
-        _models: &Arc<Models>,
-        _embedded: BTreeMap<String, Arc<dyn EmbeddedTool>>,
+        project: &Arc<Project>,
+        root: &Path,
+        vault: &Arc<Vault>,
+        models: &Arc<Models>,
+        embedded: BTreeMap<String, Arc<dyn EmbeddedTool>>,
     ) -> Self {
-        Self {}
+        Self {
+            project: Arc::clone(project),
+            root: root.to_owned(),
+            vault: Arc::clone(vault),
+            models: Arc::clone(models),
+            embedded,
+            http: Http::new(Egress::new(&project.allow)),
+            script: None,
+            answered: Mutex::default(),
+        }
     }
 
     /// The same, with a script that answers for the tools that it names.
     #[must_use]
-    pub fn with_script(self, _script: Arc<Script>) -> Self {
-        self
+    pub fn with_script(self, script: Arc<Script>) -> Self {
+        Self { script: Some(script), ..self }
     }
 
-    /// Makes a call. It ends by its deadline, whatever the tool does.
-    pub async fn call(&self, _tool: &Tool, _call: &ToolCall<'_>) -> Called {
-        Called { result: ToolResult::Ok(Value::Null), tokens: None }
+    /// Tells how many calls of a tool a run has made already, so that a script goes on where the
+    /// run stopped.
+    pub fn resume_script(&self, run_id: &str, tool: &str, calls: usize) {
+        self.counters().insert((run_id.to_owned(), tool.to_owned()), calls);
+    }
+
+    fn counters(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), usize>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a call. It ends by its deadline, whatever the tool does, but for an embedded tool that
+    /// blocks its thread.
+    pub async fn call(&self, tool: &Tool, call: &ToolCall<'_>) -> Called {
+        let (result, tokens) = match tokio::time::timeout(call.deadline, self.perform(tool, call)).await {
+            Ok(made) => made,
+            Err(_) => (Err(fault(format!("timed out after {}", seconds(call.deadline)), "")), None),
+        };
+        let result = match result {
+            Ok(value) => ToolResult::Ok(self.vault.scrub_value(value)),
+            Err(fault) => ToolResult::Failed(ToolFault {
+                class: self.vault.scrub(fault.class),
+                detail: self.vault.scrub(fault.detail),
+            }),
+        };
+        Called { result, tokens }
+    }
+
+    async fn perform(&self, tool: &Tool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Option<Tokens>) {
+        if let Some(result) = self.scripted(tool, call) {
+            return (result, None);
+        }
+        let scope = Scope {
+            arguments: call.input,
+            input: call.run_input,
+            now: call.now,
+            run_id: call.run_id,
+            extra: &[],
+            secrets: Some(self.vault.as_ref()),
+        };
+        let result = match &tool.kind {
+            ToolKind::Http(http) => self.http.call(http, call, &scope).await,
+            ToolKind::Llm(llm) => return llm::call(llm, call, &scope, &self.models).await,
+            ToolKind::Db(query) => {
+                let world = db::World { project: &self.project, root: &self.root, vault: &self.vault };
+                db::call(query, tool.parameters.source(), &world, &scope).await
+            }
+            ToolKind::Command(command) => {
+                command::call(command, &self.project.allow.commands, &self.root, &scope).await
+            }
+            ToolKind::Embedded => match self.embedded.get(&tool.name) {
+                Some(embedded) => embedded::call(embedded.as_ref(), call).await,
+                None => Err(fault("tool not available", format!("no function is registered as `{}`", tool.name))),
+            },
+            ToolKind::Builtin(_) => Err(fault("tool not available", "a built-in tool is the engine's own")),
+        };
+        (result, None)
+    }
+
+    /// What the script says, when it names the tool.
+    fn scripted(&self, tool: &Tool, call: &ToolCall<'_>) -> Option<Result<Value, ToolFault>> {
+        let script = self.script.as_ref().filter(|script| script.names_tool(&tool.name))?;
+        let nth = {
+            let mut counters = self.counters();
+            let made = counters.entry((call.run_id.to_owned(), tool.name.clone())).or_default();
+            let nth = *made;
+            *made = made.saturating_add(1);
+            nth
+        };
+        match script.tool(&tool.name, nth)? {
+            ToolResult::Ok(value) => Some(Ok(value)),
+            ToolResult::Failed(fault) => Some(Err(fault)),
+        }
+    }
+}
+
+/// A time as people say it: `30 s`, `1.5 s`, `250 ms`.
+fn seconds(time: Duration) -> String {
+    match time.as_millis() {
+        ms if ms < 1000 => format!("{ms} ms"),
+        ms if ms.is_multiple_of(1000) => format!("{} s", ms / 1000),
+        _ => format!("{:.1} s", time.as_secs_f64()),
     }
 }

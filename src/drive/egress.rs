@@ -1,1 +1,0 @@
-//! The egress guard: which addresses tools may reach.

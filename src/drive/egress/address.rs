@@ -1,0 +1,71 @@
+//! Which addresses are public: the ranges of IANA's special-purpose registries, and the ways to
+//! write one address inside another.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Ranges of IPv4 that lead to no public host: first address, and how many bits of it count.
+const V4: &[(Ipv4Addr, u32)] = &[
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    // The address at which one large cloud serves its machines their metadata.
+    (Ipv4Addr::new(168, 63, 129, 16), 32),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+];
+
+/// The only part of IPv6 that is given out to public hosts.
+const V6_PUBLIC: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// What is special inside of it: protocol assignments (with Teredo), documentation, 6to4.
+const V6_SPECIAL: &[(Ipv6Addr, u32)] = &[
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
+/// The prefix under which a network's own translator takes IPv4 addresses (RFC 6052).
+const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
+
+/// Whether an address is one of a public host. An IPv4 address inside an IPv6 one (mapped, or
+/// behind NAT64) is judged as itself; 6to4, Teredo and IPv4-compatible ones are not public.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => v4_is_public(address),
+        IpAddr::V6(address) => v6_is_public(address),
+    }
+}
+
+fn v4_is_public(address: Ipv4Addr) -> bool {
+    !V4.iter().any(|(first, bits)| same_prefix(address.to_bits(), first.to_bits(), 32 - bits))
+}
+
+fn v6_is_public(address: Ipv6Addr) -> bool {
+    if let Some(mapped) = address.to_ipv4_mapped() {
+        return v4_is_public(mapped);
+    }
+    if v6_in(address, NAT64) {
+        let low = u32::try_from(address.to_bits() & 0xffff_ffff).unwrap_or(0);
+        return v4_is_public(Ipv4Addr::from_bits(low));
+    }
+    v6_in(address, V6_PUBLIC) && !V6_SPECIAL.iter().any(|range| v6_in(address, *range))
+}
+
+fn v6_in(address: Ipv6Addr, (first, bits): (Ipv6Addr, u32)) -> bool {
+    address.to_bits() >> (128 - bits) == first.to_bits() >> (128 - bits)
+}
+
+fn same_prefix(left: u32, right: u32, host_bits: u32) -> bool {
+    left >> host_bits == right >> host_bits
+}

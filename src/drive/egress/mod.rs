@@ -1,0 +1,204 @@
+//! The egress guard: which hosts and addresses tools may reach. A name is looked up once, by the
+//! guard, and what it let pass is what is dialled.
+
+mod address;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::language::project::Allow;
+
+pub use address::is_public;
+
+/// The addresses of a name, later.
+pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// How names become addresses.
+pub type Lookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
+
+/// Names that mean this machine or a cloud's metadata, whatever they resolve to.
+const LOCAL_NAMES: &[&str] = &["localhost", "metadata.google.internal"];
+
+/// Why something may not, or can't, be reached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EgressFault {
+    /// The project does not allow it; a sentence that names the host.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// The name has no address; a sentence that names it.
+    #[error("{0}")]
+    NotFound(String),
+}
+
+/// The guard of a project.
+#[derive(Clone)]
+pub struct Egress {
+    hosts: Option<Arc<[HostRule]>>,
+    private: bool,
+    lookup: Lookup,
+}
+
+impl fmt::Debug for Egress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Egress").field("hosts", &self.hosts).field("private", &self.private).finish_non_exhaustive()
+    }
+}
+
+/// One entry of `allow.hosts`, in the form that URLs have after parsing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct HostRule {
+    /// The host, or what stands below it when `below`.
+    host: String,
+    /// Whether it is `*.host`.
+    below: bool,
+    /// The one port that is allowed.
+    port: Option<u16>,
+}
+
+impl Egress {
+    /// The guard by a project's `allow`. An entry of `hosts` that is no host lets nothing pass.
+    pub fn new(allow: &Allow) -> Self {
+        Self::with_lookup(allow, Arc::new(|name| Box::pin(system_lookup(name))))
+    }
+
+    /// The same with another way to look names up.
+    pub fn with_lookup(allow: &Allow, lookup: Lookup) -> Self {
+        let hosts = allow.hosts.as_ref().map(|hosts| hosts.iter().filter_map(|text| HostRule::parse(text)).collect());
+        Self { hosts, private: allow.private_addresses, lookup }
+    }
+
+    /// Whether a URL may be asked, as far as its text tells: its scheme, its host by
+    /// `allow.hosts`, and its address when it is written as one. Names are checked again when they
+    /// are looked up.
+    ///
+    /// # Errors
+    /// A sentence that names the host.
+    pub fn check(&self, url: &Url) -> Result<(), EgressFault> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(EgressFault::NotAllowed(format!("only http and https are allowed, not `{}`", url.scheme())));
+        }
+        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+        if host.is_empty() {
+            return Err(EgressFault::NotAllowed("the address has no host".to_owned()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(EgressFault::NotAllowed(format!(
+                "an address with a user name or a password is refused (host `{host}`)"
+            )));
+        }
+        let port = url.port_or_known_default();
+        if let Some(rules) = &self.hosts
+            && !rules.iter().any(|rule| rule.matches(host, port))
+        {
+            return Err(EgressFault::NotAllowed(format!(
+                "the host `{host}` is not in the project's `allow.hosts`{}",
+                port.map_or_else(String::new, |port| format!(" (port {port})"))
+            )));
+        }
+        match literal(host) {
+            Some(address) => self.permit(host, address),
+            None => self.check_name(host),
+        }
+    }
+
+    /// Whether an address may be dialled.
+    pub fn permits(&self, address: IpAddr) -> bool {
+        self.private || is_public(address)
+    }
+
+    fn permit(&self, host: &str, address: IpAddr) -> Result<(), EgressFault> {
+        if self.permits(address) { Ok(()) } else { Err(private(host)) }
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), EgressFault> {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        let local = LOCAL_NAMES.contains(&name.as_str()) || name.ends_with(".localhost");
+        if local && !self.private { Err(private(&name)) } else { Ok(()) }
+    }
+
+    /// Looks a name up, once, and gives the addresses that may be dialled.
+    ///
+    /// # Errors
+    /// When the name has no address, or none that is allowed.
+    pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, EgressFault> {
+        self.check_name(name)?;
+        let found = (self.lookup)(name.to_owned())
+            .await
+            .map_err(|error| EgressFault::NotFound(format!("the name `{name}` was not found: {error}")))?;
+        if found.is_empty() {
+            return Err(EgressFault::NotFound(format!("the name `{name}` has no address")));
+        }
+        let allowed: Vec<IpAddr> = found.into_iter().filter(|address| self.permits(*address)).collect();
+        if allowed.is_empty() { Err(private(name)) } else { Ok(allowed) }
+    }
+}
+
+impl Resolve for Egress {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.clone();
+        Box::pin(async move {
+            let allowed = guard.addresses(name.as_str()).await?;
+            // Port 0 stands for the URL's own.
+            let sockets: Addrs = Box::new(allowed.into_iter().map(|address| SocketAddr::new(address, 0)));
+            Ok(sockets)
+        })
+    }
+}
+
+impl HostRule {
+    /// Reads `host`, `*.host`, with or without `:port`; the host is brought into the form that it
+    /// has in a parsed URL (lower case, punycode, one spelling of an address).
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (below, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
+        if rest.is_empty() || rest.contains(['/', '\\', '@', '?', '#', '*', '%']) || rest.contains(char::is_whitespace)
+        {
+            return None;
+        }
+        let (name, port) = match rest.rsplit_once(':') {
+            Some((name, port)) if !port.contains(']') => (name, Some(port.parse::<u16>().ok()?)),
+            _ => (rest, None),
+        };
+        let url = Url::parse(&format!("http://{name}/")).ok()?;
+        let host = url.host_str()?.trim_end_matches('.').to_owned();
+        if host.is_empty() || (below && literal(&host).is_some()) {
+            return None;
+        }
+        Some(Self { host, below, port })
+    }
+
+    fn matches(&self, host: &str, port: Option<u16>) -> bool {
+        let host_fits = if self.below {
+            host.strip_suffix(self.host.as_str())
+                .and_then(|labels| labels.strip_suffix('.'))
+                .is_some_and(|labels| !labels.is_empty())
+        } else {
+            host == self.host
+        };
+        host_fits && (self.port.is_none() || self.port == port)
+    }
+}
+
+/// The address that a parsed URL's host is written as.
+fn literal(host: &str) -> Option<IpAddr> {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
+}
+
+fn private(host: &str) -> EgressFault {
+    EgressFault::NotAllowed(format!(
+        "the host `{host}` is private, local or reserved; `allow.private_addresses` in loopctl.json allows such hosts"
+    ))
+}
+
+async fn system_lookup(name: String) -> io::Result<Vec<IpAddr>> {
+    Ok(tokio::net::lookup_host((name.as_str(), 0)).await?.map(|socket| socket.ip()).collect())
+}

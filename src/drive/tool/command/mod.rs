@@ -1,0 +1,160 @@
+//! `command` actions: a program with its arguments, never a shell.
+
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+use super::output::fault;
+use crate::compile::program::CommandTool;
+use crate::compile::reference::{Scope, Unresolved};
+use crate::engine::event::ToolFault;
+
+/// Where a program that is named without a slash is looked for, and the `PATH` that it sees.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Variables that make a program load or run something else. Their values may only be written
+/// out in the action, never come from an input.
+const STEERING: &[&str] = &[
+    "PATH",
+    "ENV",
+    "BASH_ENV",
+    "IFS",
+    "SHELLOPTS",
+    "GCONV_PATH",
+    "HOSTALIASES",
+    "NODE_OPTIONS",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
+];
+
+/// A program, ready to be started.
+#[derive(Debug)]
+struct Prepared {
+    program: PathBuf,
+    args: Vec<String>,
+    /// Its environment, whole.
+    env: Vec<(String, String)>,
+    stdin: Option<Vec<u8>>,
+    cwd: PathBuf,
+}
+
+/// Runs the program that the action says. It, and the processes that it started in its process
+/// group, are killed when this future is dropped and when the program has ended.
+///
+/// # Errors
+/// When the program is not allowed or not there, an argument is refused, it ends with another
+/// status than 0, or says too much.
+pub(super) async fn call(
+    tool: &CommandTool,
+    allowed: &[String],
+    root: &Path,
+    scope: &Scope<'_>,
+) -> Result<Value, ToolFault> {
+    let prepared = prepare(tool, allowed, root, scope)?;
+    process::run(&prepared).await
+}
+
+fn prepare(tool: &CommandTool, allowed: &[String], root: &Path, scope: &Scope<'_>) -> Result<Prepared, ToolFault> {
+    let action = &tool.action;
+    let program = locate(&action.program, allowed, root)?;
+    // Arguments are seen by every user of the machine: no secret stands in one.
+    let open = Scope { secrets: None, ..*scope };
+    let mut args = Vec::with_capacity(tool.args.len());
+    for template in &tool.args {
+        let text = template.render(&open).map_err(missing)?;
+        args.push(argument(template.source(), text, action.allow_leading_dash)?);
+    }
+    let mut env = vec![("PATH".to_owned(), PATH.to_owned()), ("LANG".to_owned(), "C.UTF-8".to_owned())];
+    for (name, template) in &tool.env {
+        let text = template.render(scope).map_err(missing)?;
+        let pair = variable(name, template.source(), text)?;
+        env.retain(|(name, _)| *name != pair.0);
+        env.push(pair);
+    }
+    let stdin = tool.stdin.as_ref().map(|template| template.render(scope)).transpose().map_err(missing)?;
+    let cwd = folder(root, action.cwd.as_deref())?;
+    Ok(Prepared { program, args, env, stdin: stdin.map(String::into_bytes), cwd })
+}
+
+fn missing(missing: Unresolved) -> ToolFault {
+    fault("a value is missing", missing.0)
+}
+
+/// The file of a program that the project allows: with a slash as written (relative to the
+/// project's folder), else in the fixed path.
+fn locate(program: &str, allowed: &[String], root: &Path) -> Result<PathBuf, ToolFault> {
+    if !allowed.iter().any(|entry| entry == program) {
+        return Err(fault("program not allowed", format!("`{program}` is not in `allow.commands` of loopctl.json")));
+    }
+    if program.contains('/') {
+        return Ok(root.join(program));
+    }
+    let found = PATH.split(':').map(|folder| Path::new(folder).join(program)).find(|file| is_program(file));
+    found.ok_or_else(|| fault("program not found", format!("`{program}` is in none of {PATH}")))
+}
+
+#[cfg(unix)]
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(file).is_ok_and(|kind| kind.is_file() && kind.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(file: &Path) -> bool {
+    file.is_file()
+}
+
+/// One argument. A dash at its beginning must be the author's: a value that begins with one could
+/// turn an argument into an option.
+fn argument(source: &str, text: String, allow_leading_dash: bool) -> Result<String, ToolFault> {
+    if text.contains('\0') {
+        return Err(fault("argument not allowed", "it has a zero byte"));
+    }
+    if text.starts_with('-') && !source.starts_with('-') && !allow_leading_dash {
+        return Err(fault(
+            "argument begins with `-`",
+            format!("the argument `{source}` took a value that begins with `-`; `allow_leading_dash` would allow it"),
+        ));
+    }
+    Ok(text)
+}
+
+fn variable(name: &str, source: &str, text: String) -> Result<(String, String), ToolFault> {
+    let refuse = |why: String| Err(fault("environment not allowed", why));
+    if name.is_empty() || name.contains(['=', '\0']) || text.contains('\0') {
+        return refuse(format!("`{}` is no name of a variable, or its value has a zero byte", name.escape_default()));
+    }
+    let upper = name.to_ascii_uppercase();
+    if upper.starts_with("LD_") || upper.starts_with("DYLD_") {
+        return refuse(format!("`{name}` would load foreign code"));
+    }
+    if STEERING.contains(&upper.as_str()) && text != source {
+        return refuse(format!("the value of `{name}` must be written out, without templates"));
+    }
+    Ok((name.to_owned(), text))
+}
+
+/// The working folder, inside of the project's.
+fn folder(root: &Path, cwd: Option<&str>) -> Result<PathBuf, ToolFault> {
+    let refuse = |why: String| fault("folder not allowed", why);
+    let root = root.canonicalize().map_err(|error| refuse(format!("the project's folder: {error}")))?;
+    let Some(cwd) = cwd else { return Ok(root) };
+    if Path::new(cwd).components().any(|part| matches!(part, Component::Prefix(_))) {
+        return Err(refuse(format!("`{cwd}`")));
+    }
+    let folder = root.join(cwd).canonicalize().map_err(|error| refuse(format!("`{cwd}`: {error}")))?;
+    if folder.starts_with(&root) && folder.is_dir() {
+        Ok(folder)
+    } else {
+        Err(refuse(format!("`{cwd}` is no folder inside of the project's")))
+    }
+}

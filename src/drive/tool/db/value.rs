@@ -1,0 +1,65 @@
+//! Values on their way into SQLite and out of it. Nothing is rounded: what it can't keep is
+//! refused.
+
+use rusqlite::types::{Value as Sql, ValueRef};
+use serde_json::{Number, Value, json};
+
+/// A value as SQLite keeps it: booleans as 0 and 1, arrays and objects as JSON text.
+///
+/// # Errors
+/// For a number that SQLite would round.
+pub(super) fn to_sql(value: &Value) -> Result<Sql, String> {
+    Ok(match value {
+        Value::Null => Sql::Null,
+        Value::Bool(yes) => Sql::Integer(i64::from(*yes)),
+        Value::Number(number) => number_to_sql(number)?,
+        Value::String(text) => Sql::Text(text.clone()),
+        composed => Sql::Text(composed.to_string()),
+    })
+}
+
+fn number_to_sql(number: &Number) -> Result<Sql, String> {
+    let text = number.to_string();
+    if let Ok(integer) = text.parse::<i64>() {
+        return Ok(Sql::Integer(integer));
+    }
+    let shown: String = text.chars().take(40).collect();
+    let refused = || format!("the number {shown} has more digits than the database keeps");
+    if !text.contains(['.', 'e', 'E']) {
+        return Err(refused());
+    }
+    let real: f64 = text.parse().map_err(|_| refused())?;
+    if real.is_finite() && digits(&format!("{real:e}")) == digits(&text) { Ok(Sql::Real(real)) } else { Err(refused()) }
+}
+
+/// A decimal number as its digits without zeros around them, and the power of ten of the last one:
+/// equal for equal numbers. Zero has no digits.
+fn digits(text: &str) -> Option<(String, i64)> {
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let cut = all.trim_end_matches('0');
+    let dropped = i64::try_from(all.len() - cut.len()).ok()?;
+    let digits = cut.trim_start_matches('0').to_owned();
+    if digits.is_empty() {
+        return Some((digits, 0));
+    }
+    let exponent = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(dropped)?;
+    Some((digits, exponent))
+}
+
+/// A value out of SQLite, and how many bytes it takes, roughly. A blob is told by its size; a
+/// number that JSON does not have is null.
+pub(super) fn from_sql(value: ValueRef<'_>) -> (Value, usize) {
+    match value {
+        ValueRef::Null => (Value::Null, 4),
+        ValueRef::Integer(integer) => (json!(integer), 8),
+        ValueRef::Real(real) => (Number::from_f64(real).map_or(Value::Null, Value::Number), 8),
+        ValueRef::Text(text) => (Value::String(String::from_utf8_lossy(text).into_owned()), text.len()),
+        ValueRef::Blob(blob) => (json!({ "blob_bytes": blob.len() }), 24),
+    }
+}

@@ -1,0 +1,79 @@
+//! Embedded tools: functions of the program that loopctl is built into.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use serde_json::Value;
+
+use super::output::fault;
+use super::{BoxFuture, EmbeddedTool, ToolCall};
+use crate::engine::event::ToolFault;
+
+/// The deepest nesting of a result. What is parsed from text has this bound too.
+const MAX_DEPTH: usize = 128;
+
+/// Makes a call. A panic in the tool is a failure of the call, not of the run.
+pub(super) async fn call(tool: &dyn EmbeddedTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+    // The call itself is made inside the future: what panics before the first wait is caught too.
+    let made: BoxFuture<'_, Result<Value, ToolFault>> = Box::pin(async move { tool.call(call).await });
+    let value = Caught(made).await.map_err(|message| fault("tool panicked", message))??;
+    if is_too_deep(&value) {
+        dismantle(value);
+        return Err(fault("result nested too deep", format!("more than {MAX_DEPTH} levels")));
+    }
+    Ok(value)
+}
+
+/// A future whose panics are caught and given as their messages.
+struct Caught<'a, T>(BoxFuture<'a, T>);
+
+impl<T> Future for Caught<'_, T> {
+    type Output = Result<T, String>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // After a panic the future is never polled again, so that nobody sees what it left broken.
+        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
+            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(panic) => Poll::Ready(Err(message(panic.as_ref()))),
+        }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
+}
+
+fn is_too_deep(value: &Value) -> bool {
+    let mut open = vec![(value, 1)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > MAX_DEPTH {
+            return true;
+        }
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Drops a value level by level: dropping it at once would recurse as deep as it is nested.
+fn dismantle(value: Value) {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) => open.extend(fields.into_iter().map(|(_, field)| field)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `http` actions: one request, with redirects followed by hand inside one origin only.
+
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_request;
+
+use std::error::Error;
+use std::io;
+use std::sync::OnceLock;
+
+use reqwest::header::{CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Method, StatusCode, Url};
+use serde_json::Value;
+
+use self::request::Request;
+use super::ToolCall;
+use super::output::fault;
+use crate::compile::program::HttpTool;
+use crate::compile::reference::Scope;
+use crate::drive::egress::{Egress, EgressFault};
+use crate::engine::event::ToolFault;
+
+/// The most redirects that are followed.
+const MAX_HOPS: usize = 5;
+
+/// The connections of a project's `http` actions.
+pub(super) struct Http {
+    egress: Egress,
+    client: OnceLock<Client>,
+}
+
+impl Http {
+    pub(super) fn new(egress: Egress) -> Self {
+        Self { egress, client: OnceLock::new() }
+    }
+
+    /// Makes the request that the action says.
+    ///
+    /// # Errors
+    /// When the address is not allowed, the server can't be reached, or its answer is not one of
+    /// success, too large, or neither JSON nor text.
+    pub(super) async fn call(
+        &self,
+        tool: &HttpTool,
+        call: &ToolCall<'_>,
+        scope: &Scope<'_>,
+    ) -> Result<Value, ToolFault> {
+        let request = request::build(tool, call, scope)?;
+        self.perform(request, tool.action.ok_status.as_deref()).await
+    }
+
+    async fn perform(&self, mut request: Request, ok_status: Option<&[u16]>) -> Result<Value, ToolFault> {
+        for _ in 0..=MAX_HOPS {
+            self.egress.check(&request.url).map_err(|error| egress_fault(&error))?;
+            let client = self.client()?;
+            let response = client.execute(request.to_wire()).await.map_err(|error| network(error))?;
+            let status = response.status();
+            let ok = match ok_status {
+                Some(statuses) => statuses.contains(&status.as_u16()),
+                None => status.is_success(),
+            };
+            if ok {
+                return response::read(response, &request.method).await;
+            }
+            let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());
+            match location.filter(|_| is_redirect(status)) {
+                Some(location) => redirect(&mut request, status, location)?,
+                None => return Err(response::refused(response).await),
+            }
+        }
+        Err(fault("too many redirects", format!("more than {MAX_HOPS}, the last one to {}", place(&request.url))))
+    }
+
+    fn client(&self) -> Result<&Client, ToolFault> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = self.connect().map_err(|error| fault("http not available", error.to_string()))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    fn connect(&self) -> reqwest::Result<Client> {
+        // Someone else may have chosen one already: then theirs is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || {
+            Client::builder()
+                // A proxy would look names up itself, past the guard.
+                .no_proxy()
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                .pool_max_idle_per_host(4)
+                .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
+                .dns_resolver(self.egress.clone())
+        };
+        // A machine without root certificates can still ask plain http servers.
+        builder().build().or_else(|_| builder().tls_certs_only([]).build())
+    }
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// Turns the request to where the server points, when that is the same origin.
+fn redirect(request: &mut Request, status: StatusCode, location: &str) -> Result<(), ToolFault> {
+    let target = request
+        .url
+        .join(location)
+        .map_err(|error| fault("redirected to an address that is not valid", error.to_string()))?;
+    if origin(&target) != origin(&request.url) || !target.username().is_empty() || target.password().is_some() {
+        return Err(fault(
+            format!("redirected to {}, not followed", place(&target)),
+            format!("http {}: only redirects to the same scheme, host and port are followed", status.as_u16()),
+        ));
+    }
+    let becomes_get = match status.as_u16() {
+        303 => request.method != Method::HEAD,
+        301 | 302 => request.method == Method::POST,
+        _ => false,
+    };
+    if becomes_get {
+        request.method = Method::GET;
+        request.body = None;
+        request.headers.remove(CONTENT_TYPE);
+    }
+    request.url = target;
+    Ok(())
+}
+
+fn origin(url: &Url) -> (&str, Option<&str>, Option<u16>) {
+    (url.scheme(), url.host_str(), url.port_or_known_default())
+}
+
+/// Scheme, host and port: what may be told of an address that a server made up.
+fn place(url: &Url) -> String {
+    let host: String = url.host_str().unwrap_or("nowhere").chars().take(100).collect();
+    match url.port() {
+        Some(port) => format!("{}://{host}:{port}", url.scheme()),
+        None => format!("{}://{host}", url.scheme()),
+    }
+}
+
+fn egress_fault(error: &EgressFault) -> ToolFault {
+    match error {
+        EgressFault::NotAllowed(why) => fault("address not allowed", why),
+        EgressFault::NotFound(why) => fault("name not found", why),
+    }
+}
+
+/// The class of a network fault, and the whole chain of its causes for the operator. The URL is
+/// left out: its query may hold a secret.
+fn network(error: reqwest::Error) -> ToolFault {
+    let error = error.without_url();
+    let mut detail = error.to_string();
+    let mut class = None;
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if let Some(egress) = error.downcast_ref::<EgressFault>() {
+            return egress_fault(egress);
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            class = io_class(error.kind()).or(class);
+            // An io::Error shows its inner error as itself: what is inside is looked at too.
+            class = error.get_ref().filter(|inner| inner.is::<rustls::Error>()).map_or(class, |_| Some("tls failed"));
+        }
+        if error.is::<rustls::Error>() {
+            class = Some("tls failed");
+        }
+        detail.push_str(": ");
+        detail.push_str(&error.to_string());
+        cause = error.source();
+    }
+    let class = class.unwrap_or(if error.is_builder() {
+        "request not valid"
+    } else if error.is_connect() {
+        "connection failed"
+    } else if error.is_body() || error.is_decode() {
+        "response cut off"
+    } else {
+        "no valid http answer"
+    });
+    fault(class, detail)
+}
+
+fn io_class(kind: io::ErrorKind) -> Option<&'static str> {
+    match kind {
+        io::ErrorKind::ConnectionRefused => Some("connection refused"),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            Some("connection reset")
+        }
+        io::ErrorKind::UnexpectedEof => Some("response cut off"),
+        io::ErrorKind::TimedOut => Some("connection timed out"),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Some("host not reachable"),
+        _ => None,
+    }
+}
