@@ -1,1 +1,32 @@
-//! WHAT HAPPENED, pure.
+//! WHAT HAPPENED, pure: from a run's state to what people and programs read of it: the result, the
+//! trace's entries, text and HTML; with secrets hidden, and nothing in it that a terminal or a
+//! browser would obey.
+
+pub mod entries;
+pub mod escape;
+pub mod html;
+pub mod look;
+pub mod redact;
+pub mod result;
+#[cfg(test)]
+pub(crate) mod tests_state;
+pub mod text;
+pub mod units;
+
+pub use entries::TraceEntry;
+pub use look::{Look, Tone};
+pub use redact::Redaction;
+pub use result::{RunResult, Shown, result};
+
+/// What a trace tells of a run beside its result. The texts must be redacted already.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The loop's name.
+    pub loop_name: &'a str,
+    /// The model.
+    pub model: &'a str,
+    /// The objective, rendered.
+    pub objective: &'a str,
+    /// The time that the run was active, in milliseconds.
+    pub active_ms: u64,
+}

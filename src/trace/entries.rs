@@ -1,0 +1,79 @@
+//! The trace's entries: Hyphen's fields, with secrets hidden.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::redact::Redaction;
+use super::units::rfc3339;
+use crate::engine::event::{Tokens, ToolFault};
+use crate::engine::state::Entry;
+
+/// What happened in one call, or in one reply that could not be read. What does not apply is left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TraceEntry {
+    /// The iteration, from 1; several calls of a turn share it.
+    pub iteration: u32,
+    /// When the reply came, RFC 3339.
+    pub timestamp: String,
+    /// What the model thought.
+    pub thought: String,
+    /// The tool; none for a reply that could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The tool's input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action_input: Option<Value>,
+    /// What the model was told.
+    pub observation: Value,
+    /// Whether the call did what was asked.
+    pub success: bool,
+    /// The time of the call in milliseconds; of the model, when nothing was called.
+    pub duration_ms: u64,
+    /// The tokens of the reply, on the first entry of a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<EntryUsage>,
+    /// Why it failed, for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolFault>,
+}
+
+/// The tokens of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct EntryUsage {
+    /// Those that the model read.
+    pub input_tokens: u64,
+    /// Those that it wrote.
+    pub output_tokens: u64,
+}
+
+impl From<Tokens> for EntryUsage {
+    fn from(tokens: Tokens) -> Self {
+        Self { input_tokens: tokens.input, output_tokens: tokens.output }
+    }
+}
+
+impl TraceEntry {
+    /// An entry of a run's state as it is shown.
+    pub fn new(entry: &Entry, redact: &Redaction) -> Self {
+        Self {
+            iteration: entry.iteration,
+            timestamp: rfc3339(entry.at_ms),
+            thought: redact.text(&entry.thought).into_owned(),
+            action: entry.action.clone(),
+            action_input: entry.action.as_ref().map(|_| redact.value(&entry.action_input)),
+            observation: redact.value(&entry.observation),
+            success: entry.success,
+            duration_ms: entry.duration_ms,
+            usage: entry.usage.map(EntryUsage::from),
+            error: entry.error.as_ref().map(|fault| ToolFault {
+                class: redact.text(&fault.class).into_owned(),
+                detail: redact.text(&fault.detail).into_owned(),
+            }),
+        }
+    }
+}
+
+/// All entries of a run, in the journal's order.
+pub fn entries(all: &[Entry], redact: &Redaction) -> Vec<TraceEntry> {
+    all.iter().map(|entry| TraceEntry::new(entry, redact)).collect()
+}

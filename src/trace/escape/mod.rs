@@ -1,0 +1,115 @@
+//! What comes from documents, models, tools, servers and file names is text and nothing else: here it
+//! loses its power over terminals, logs and browsers, and stays readable.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+#[cfg(test)]
+mod tests;
+
+/// Whether a character can steer a terminal or is not seen by a reader: control characters (C0 and
+/// C1, but for tab and newline), what changes the direction of text, what has no width, tags.
+pub fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{00}'..='\u{08}' | '\u{0B}'..='\u{1F}' | '\u{7F}'..='\u{9F}'
+        | '\u{AD}' | '\u{61C}' | '\u{180E}'
+        | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
+        | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
+        | '\u{115F}' | '\u{1160}' | '\u{3164}' | '\u{FFA0}'
+        | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// Whether a character is a control character in the narrow sense: what a terminal may obey.
+fn is_control(c: char) -> bool {
+    matches!(c, '\u{00}'..='\u{08}' | '\u{0B}'..='\u{1F}' | '\u{7F}'..='\u{9F}')
+}
+
+/// For a terminal: hidden characters are shown as `\u{202E}`; tab and newline stay. A carriage return
+/// right before a newline is a part of it and goes.
+pub fn terminal(text: &str) -> Cow<'_, str> {
+    show(text, is_hidden)
+}
+
+/// For human output that may go to a file: only what a terminal would obey is shown as `\u{1B}`;
+/// joiners and marks that scripts need stay.
+pub fn controls(text: &str) -> Cow<'_, str> {
+    show(text, is_control)
+}
+
+/// For one line of a terminal or a log: as [`terminal`], and newlines and tabs are shown as `\n`, `\t`.
+pub fn line(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| matches!(c, '\n' | '\t') || is_hidden(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\\n"),
+            '\t' => shown.push_str("\\t"),
+            c => push(&mut shown, c, is_hidden),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// For JSON on one line: hidden characters as `\uXXXX`. The text must be valid JSON without newlines
+/// between its tokens; what it means stays the same, since they can only stand inside strings.
+pub fn json(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 32);
+    let mut units = [0u16; 2];
+    for c in text.chars() {
+        if is_hidden(c) {
+            for unit in c.encode_utf16(&mut units) {
+                // Writing to a String can't fail.
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// For the inside of an HTML element or a quoted attribute. Hidden characters are shown as in a
+/// terminal, so that a page can't be read otherwise than it is written.
+pub fn html(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len() + text.len() / 8);
+    for c in terminal(text).chars() {
+        match c {
+            '&' => shown.push_str("&amp;"),
+            '<' => shown.push_str("&lt;"),
+            '>' => shown.push_str("&gt;"),
+            '"' => shown.push_str("&quot;"),
+            '\'' => shown.push_str("&#39;"),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// One character as [`terminal`] shows it, added to `shown`.
+pub(crate) fn push(shown: &mut String, c: char, hide: fn(char) -> bool) {
+    if hide(c) {
+        let _ = write!(shown, "\\u{{{:X}}}", u32::from(c));
+    } else {
+        shown.push(c);
+    }
+}
+
+fn show(text: &str, hide: fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(hide) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c == '\r' && rest.peek() == Some(&'\n') {
+            continue;
+        }
+        push(&mut shown, c, hide);
+    }
+    Cow::Owned(shown)
+}

@@ -1,0 +1,56 @@
+//! The page holds no element, address or script that we did not write.
+
+use super::*;
+use crate::engine::event::ToolFault;
+use crate::trace::tests_state::{entry, state};
+use crate::trace::{Redaction, Shown, result};
+use serde_json::json;
+
+const HOSTILE: &str = "</pre></style><script>alert(1)</script><img src=x onerror=y>\" ' & \u{202E}";
+
+fn page(hostile: &str) -> String {
+    let mut state = state();
+    state.begun.run_id = hostile.to_owned();
+    let mut bad = entry(1);
+    bad.thought = hostile.to_owned();
+    bad.action = Some(hostile.to_owned());
+    bad.action_input = json!({ hostile: hostile });
+    bad.observation = json!(hostile);
+    bad.success = false;
+    bad.error = Some(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned() });
+    state.entries = vec![bad, entry(2)];
+    let result = result(Shown { result_key: None, trace: true }, &state, &Redaction::default());
+    html(&About { loop_name: hostile, model: hostile, objective: hostile, active_ms: 4_200 }, &result)
+}
+
+fn elements(page: &str) -> Vec<&str> {
+    page.split('<').skip(1).filter_map(|rest| rest.split(['>', ' ', '\n']).next()).collect()
+}
+
+#[test]
+fn hostile_text_makes_no_element() {
+    assert_eq!(elements(&page(HOSTILE)), elements(&page("harmless")));
+    assert!(!page(HOSTILE).contains('\u{202E}'));
+}
+
+#[test]
+fn the_page_fetches_nothing_and_runs_nothing() {
+    let page = page("x");
+    assert!(page.contains("default-src 'none'; style-src 'unsafe-inline'"));
+    for word in ["<script", "<link", "<img", "src=", "url(", "@import", "http://", "https://", "javascript:"] {
+        assert!(!page.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn a_card_an_iteration() {
+    let page = page("x");
+    assert_eq!(page.matches("<article").count(), 2);
+    assert!(page.contains("id=\"i1\"") && page.contains("id=\"i2\""));
+}
+
+#[test]
+fn a_long_observation_is_folded() {
+    assert!(value(&json!("x\n".repeat(100))).starts_with("<details>"));
+    assert!(value(&json!("x")).starts_with("<pre>"));
+}

@@ -1,0 +1,174 @@
+//! How text for people is laid out: colours or none, and a width that lines are wrapped to.
+
+use anstyle::{AnsiColor, Color, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Colours and width of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Whether colours are wanted.
+    pub colour: bool,
+    /// The columns of a line, at least 20.
+    pub width: usize,
+}
+
+/// What a part of a text is; how that is shown is decided here and nowhere else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// What is read last.
+    Dim,
+    /// What is read first.
+    Bold,
+    /// Names of tools, numbers of iterations.
+    Accent,
+    /// What went well.
+    Good,
+    /// What failed.
+    Bad,
+    /// What wants attention.
+    Warn,
+}
+
+impl Tone {
+    fn style(self) -> Style {
+        let colour = |colour: AnsiColor| Style::new().fg_color(Some(Color::Ansi(colour)));
+        match self {
+            Self::Dim => Style::new().dimmed(),
+            Self::Bold => Style::new().bold(),
+            Self::Accent => colour(AnsiColor::Cyan).bold(),
+            Self::Good => colour(AnsiColor::Green).bold(),
+            Self::Bad => colour(AnsiColor::Red).bold(),
+            Self::Warn => colour(AnsiColor::Yellow).bold(),
+        }
+    }
+}
+
+/// A block of wrapped text.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'a> {
+    /// What stands before the first line, painted, and how many columns it takes; the others are
+    /// indented by as many.
+    pub lead: (&'a str, usize),
+    /// The tone of the text.
+    pub tone: Option<Tone>,
+    /// What stands after the last line, painted already.
+    pub tail: &'a str,
+    /// The most lines; what is left out is counted.
+    pub lines: usize,
+}
+
+impl Look {
+    /// No colours, for files and pipes.
+    pub fn plain(width: usize) -> Self {
+        Self { colour: false, width: width.max(20) }
+    }
+
+    /// The text in a tone. It must be escaped already.
+    pub fn paint(&self, tone: Tone, text: &str) -> String {
+        if !self.colour || text.is_empty() {
+            return text.to_owned();
+        }
+        let style = tone.style();
+        format!("{style}{text}{style:#}")
+    }
+
+    /// The text as lines that are wrapped to the width, each ended by a newline. It must be escaped
+    /// already.
+    pub fn block(&self, text: &str, block: &Block<'_>) -> String {
+        let (lead, indent) = block.lead;
+        let room = self.width.saturating_sub(indent).max(16);
+        let wrapped = wrap(text.trim_end_matches('\n'), room);
+        let left_out: usize = wrapped.iter().skip(block.lines).map(|line| line.chars().count()).sum();
+        let mut shown = String::new();
+        let last = wrapped.len().min(block.lines).saturating_sub(1);
+        for (at, line) in wrapped.iter().take(block.lines).enumerate() {
+            if at == 0 {
+                shown.push_str(lead);
+            } else if !line.is_empty() || at == last {
+                shown.extend(std::iter::repeat_n(' ', indent));
+            }
+            match block.tone {
+                Some(tone) => shown.push_str(&self.paint(tone, line)),
+                None => shown.push_str(line),
+            }
+            if at == last {
+                if left_out > 0 {
+                    let more = format!(" … {} more", super::units::plural(left_out, "character"));
+                    shown.push_str(&self.paint(Tone::Dim, &more));
+                }
+                shown.push_str(block.tail);
+            }
+            shown.push('\n');
+        }
+        shown
+    }
+}
+
+/// The text in lines of at most `width` columns: broken at spaces, and inside a word that is longer.
+/// Tabs become spaces.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        wrap_line(&line.replace('\t', "    "), width, &mut lines);
+    }
+    lines
+}
+
+fn wrap_line(line: &str, width: usize, lines: &mut Vec<String>) {
+    let mut current = String::new();
+    let mut columns = 0;
+    for word in line.split_inclusive(' ') {
+        let bare = word.trim_end_matches(' ').width();
+        if columns > 0 && columns + bare > width {
+            current.truncate(current.trim_end_matches(' ').len());
+            lines.push(std::mem::take(&mut current));
+            columns = 0;
+        }
+        if bare <= width {
+            current.push_str(word);
+            columns += word.width();
+            continue;
+        }
+        for c in word.chars() {
+            let wide = c.width().unwrap_or(0);
+            if columns > 0 && columns + wide > width {
+                lines.push(std::mem::take(&mut current));
+                columns = 0;
+            }
+            current.push(c);
+            columns += wide;
+        }
+    }
+    current.truncate(current.trim_end_matches(' ').len());
+    lines.push(current);
+}
+
+/// The text cut to `width` columns, with `…` at its end when something went.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    let mut columns = 0;
+    for c in text.chars() {
+        let wide = c.width().unwrap_or(0);
+        if columns + wide >= width {
+            break;
+        }
+        shown.push(c);
+        columns += wide;
+    }
+    shown.push('…');
+    shown
+}
+
+/// The text with spaces up to `width` columns.
+pub fn pad(text: &str, width: usize) -> String {
+    let mut shown = text.to_owned();
+    shown.extend(std::iter::repeat_n(' ', width.saturating_sub(text.width())));
+    shown
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Redaction: what a field's name or a text's shape says is secret is hidden in traces, events and
+//! logs. Secrets that the engine resolved itself are taken out before, wherever they turn up; this is
+//! for those that it never knew: what models, tools and users write.
+
+mod names;
+mod shapes;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+/// What stands in a hidden value's place.
+pub const HIDDEN: &str = "[hidden]";
+
+/// Deeper than this, a value is hidden whole: no value that was parsed from text is as deep.
+const DEPTH: usize = 200;
+
+/// So many layers of JSON inside a string of JSON are looked into.
+const LAYERS: usize = 4;
+
+/// Which fields are hidden.
+#[derive(Debug, Clone, Default)]
+pub struct Redaction {
+    /// The project's own names, folded.
+    names: HashSet<String>,
+}
+
+impl Redaction {
+    /// Our own list, and these names beside it. Case, `_`, `-`, `.` and spaces do not matter; a name of
+    /// the project's hides every kind of value.
+    pub fn new(names: &[String]) -> Self {
+        Self { names: names.iter().map(|name| names::fold(name)).collect() }
+    }
+
+    /// The same value with the secrets hidden, at any depth, also in strings that are JSON.
+    pub fn value(&self, value: &Value) -> Value {
+        self.walk(value, 0, 0)
+    }
+
+    /// The same text with the secrets hidden: those in fields, when the text is JSON, and those of a
+    /// well-known shape anywhere.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.string(text, 0)
+    }
+
+    /// Whether a field of this name is hidden when it holds this value.
+    pub fn hides(&self, name: &str, value: &Value) -> bool {
+        if value.is_null() {
+            return false;
+        }
+        if !self.names.is_empty() && self.names.contains(&names::fold(name)) {
+            return true;
+        }
+        match names::secrecy(name) {
+            names::Secrecy::None => false,
+            // A count or a switch is no token; a number may well be a password.
+            names::Secrecy::Texts => !matches!(value, Value::Bool(_) | Value::Number(_)),
+            names::Secrecy::All => !value.is_boolean(),
+        }
+    }
+
+    fn walk(&self, value: &Value, depth: usize, layer: usize) -> Value {
+        if depth > DEPTH {
+            return Value::String(HIDDEN.to_owned());
+        }
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+            Value::String(text) => Value::String(self.string(text, layer).into_owned()),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.walk(item, depth + 1, layer)).collect()),
+            Value::Object(fields) => Value::Object(self.object(fields, depth, layer)),
+        }
+    }
+
+    fn object(&self, fields: &Map<String, Value>, depth: usize, layer: usize) -> Map<String, Value> {
+        // `{"name": "Authorization", "value": "..."}`: headers and settings in lists.
+        let named = ["name", "key", "header"]
+            .iter()
+            .filter_map(|field| fields.get(*field).and_then(Value::as_str))
+            .any(|name| fields.get("value").is_some_and(|value| self.hides(name, value)));
+        fields
+            .iter()
+            .map(|(name, value)| {
+                let hide = self.hides(name, value) || (named && name == "value");
+                let value = if hide { Value::String(HIDDEN.to_owned()) } else { self.walk(value, depth + 1, layer) };
+                (name.clone(), value)
+            })
+            .collect()
+    }
+
+    fn string<'a>(&self, text: &'a str, layer: usize) -> Cow<'a, str> {
+        if layer < LAYERS && text.trim_start().starts_with(['{', '[', '"']) {
+            if let Ok(inner) = serde_json::from_str::<Value>(text) {
+                let shown = self.walk(&inner, 0, layer + 1);
+                // The spelling of a text without secrets is not touched.
+                return if shown == inner { Cow::Borrowed(text) } else { Cow::Owned(shown.to_string()) };
+            }
+        }
+        shapes::hide(text, &|name| self.hides(name, &Value::String(String::new())))
+    }
+}

@@ -1,0 +1,249 @@
+//! Which field names say that their value is secret.
+
+/// What a name says of its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Secrecy {
+    /// Nothing.
+    None,
+    /// Texts and what holds texts are secret; numbers and booleans are not.
+    Texts,
+    /// All but booleans.
+    All,
+}
+
+/// Words that make any name secret that they stand in.
+const ANYWHERE: &[&str] =
+    &["password", "passwd", "passphrase", "passcode", "authorization", "credential", "credentials"];
+
+/// Words that make a name secret when they are its last one.
+const LAST: &[&str] = &["secret", "secrets", "apikey", "pwd", "cookie", "cookies", "otp", "totp", "cvv", "cvc", "jwt"];
+
+/// What stands before `key` when the key is a secret one.
+const BEFORE_KEY: &[&str] = &[
+    "api",
+    "access",
+    "private",
+    "secret",
+    "signing",
+    "encryption",
+    "master",
+    "ssh",
+    "account",
+    "auth",
+    "shared",
+    "service",
+    "subscription",
+    "deploy",
+    "webhook",
+    "hmac",
+    "aes",
+    "rsa",
+];
+
+/// What stands before `token` when it is no secret: pages, places in a text, kinds of tokens.
+const BEFORE_TOKEN: &[&str] = &[
+    "next",
+    "page",
+    "previous",
+    "prev",
+    "continuation",
+    "continue",
+    "cursor",
+    "sync",
+    "pagination",
+    "resume",
+    "max",
+    "min",
+    "input",
+    "output",
+    "total",
+    "stop",
+    "eos",
+    "bos",
+    "pad",
+    "unk",
+    "unknown",
+    "mask",
+    "special",
+    "cls",
+    "sep",
+    "start",
+    "end",
+    "design",
+    "css",
+    "lexer",
+    "parser",
+    "syntax",
+    "first",
+    "last",
+    "prompt",
+    "completion",
+    "current",
+    "per",
+    "new",
+    "context",
+    "text",
+    "word",
+    "sub",
+];
+
+/// What stands before `tokens` when they are secret; other `tokens` are counted or written.
+const BEFORE_TOKENS: &[&str] =
+    &["access", "refresh", "auth", "api", "session", "bearer", "security", "identity", "personal", "oauth"];
+
+/// Words at the end that tell about a secret and are none: `password_policy`, `secret_name`.
+const ABOUT: &[&str] = &[
+    "name",
+    "names",
+    "id",
+    "ids",
+    "hint",
+    "policy",
+    "length",
+    "url",
+    "uri",
+    "link",
+    "path",
+    "file",
+    "expires",
+    "expiry",
+    "expiration",
+    "ttl",
+    "updated",
+    "changed",
+    "created",
+    "rotated",
+    "at",
+    "age",
+    "count",
+    "strength",
+    "required",
+    "type",
+    "kind",
+    "status",
+    "rotation",
+    "version",
+    "arn",
+    "ref",
+    "reference",
+    "label",
+    "title",
+    "description",
+    "field",
+    "fields",
+    "source",
+    "provider",
+    "consent",
+    "domain",
+    "limit",
+    "attempts",
+    "format",
+    "scope",
+    "scopes",
+    "manager",
+    "reset",
+    "days",
+    "date",
+    "enabled",
+    "error",
+    "message",
+    "scheme",
+    "method",
+    "found",
+];
+
+/// Words at the end that are still the secret itself: `password_value`, `authorization_header`.
+const ITSELF: &[&str] =
+    &["value", "text", "plain", "plaintext", "raw", "header", "b64", "base64", "encoded", "old", "confirm"];
+
+/// Names written in one word: they are secret when they end so.
+const WRITTEN_TOGETHER: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "accesstoken",
+    "authtoken",
+    "refreshtoken",
+    "idtoken",
+    "sessiontoken",
+    "bearertoken",
+    "securitytoken",
+    "csrftoken",
+    "xsrftoken",
+    "clientsecret",
+    "privatekey",
+    "secretkey",
+    "accesskey",
+    "connectionstring",
+    "setcookie",
+];
+
+/// A name without case and word marks.
+pub(super) fn fold(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// What the name says.
+pub(super) fn secrecy(name: &str) -> Secrecy {
+    // No field of a sensible document has a longer name; a text that is used as a name is not searched.
+    if name.len() > 128 {
+        return Secrecy::None;
+    }
+    let words = words(name);
+    let mut words: &[String] = &words;
+    while let Some((last, rest)) = words.split_last() {
+        let numbered = !rest.is_empty() && last.chars().all(|c| c.is_ascii_digit());
+        if numbered || (!rest.is_empty() && ITSELF.contains(&last.as_str())) {
+            words = rest;
+        } else {
+            break;
+        }
+    }
+    let Some((last, before)) = words.split_last() else { return Secrecy::None };
+    if !before.is_empty() && ABOUT.contains(&last.as_str()) {
+        return Secrecy::None;
+    }
+    if words.iter().any(|word| ANYWHERE.contains(&word.as_str())) || LAST.contains(&last.as_str()) {
+        return Secrecy::All;
+    }
+    by_last(last, before.last().map(String::as_str))
+}
+
+fn by_last(last: &str, before: Option<&str>) -> Secrecy {
+    match (last, before) {
+        ("key", Some(before)) if BEFORE_KEY.contains(&before) => Secrecy::All,
+        ("keys", Some("api" | "private" | "secret")) => Secrecy::All,
+        ("string", Some("connection")) => Secrecy::All,
+        ("token", Some(before)) if BEFORE_TOKEN.contains(&before) => Secrecy::None,
+        ("token", _) | ("auth" | "bearer", None) => Secrecy::Texts,
+        ("tokens", Some(before)) if BEFORE_TOKENS.contains(&before) => Secrecy::Texts,
+        (last, _) if WRITTEN_TOGETHER.iter().any(|name| last.ends_with(name)) => Secrecy::All,
+        _ => Secrecy::None,
+    }
+}
+
+/// The words of a name, in small letters: `_`, `-`, `.`, spaces and a change to a capital part them.
+fn words(name: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut before = ' ';
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        let begins = c.is_uppercase()
+            && (before.is_lowercase()
+                || before.is_ascii_digit()
+                || (before.is_uppercase() && rest.peek().is_some_and(|next| next.is_lowercase())));
+        if (begins || !c.is_alphanumeric()) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}

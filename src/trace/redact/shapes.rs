@@ -1,0 +1,159 @@
+//! Secrets that are known by their shape wherever they stand in a text: only well-known exact ones,
+//! so that ids, hashes and uuids stay readable.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::HIDDEN;
+
+/// How the well-known tokens begin, and how many characters must follow.
+const PREFIXES: &[(&str, usize)] = &[
+    ("sk-ant-", 20),
+    ("sk-proj-", 20),
+    ("sk-or-v1-", 20),
+    ("sk_live_", 16),
+    ("sk_test_", 16),
+    ("rk_live_", 16),
+    ("whsec_", 20),
+    ("ghp_", 30),
+    ("gho_", 30),
+    ("ghu_", 30),
+    ("ghs_", 30),
+    ("ghr_", 30),
+    ("github_pat_", 30),
+    ("glpat-", 20),
+    ("xoxb-", 20),
+    ("xoxp-", 20),
+    ("xoxa-", 20),
+    ("xoxs-", 20),
+    ("xapp-", 20),
+    ("npm_", 30),
+    ("pypi-", 40),
+    ("AIza", 35),
+    ("ya29.", 30),
+    ("hf_", 30),
+    ("dop_v1_", 40),
+    ("sk-", 40),
+];
+
+/// The text with what is secret by its shape hidden; `secret` tells of the names in queries.
+pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
+    let mut found = Vec::new();
+    tokens(text, &mut found);
+    urls(text, secret, &mut found);
+    private_keys(text, &mut found);
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    found.sort_by_key(|range| range.start);
+    let mut shown = String::with_capacity(text.len());
+    let mut at = 0;
+    for range in found {
+        if range.start >= at {
+            shown.push_str(text.get(at..range.start).unwrap_or_default());
+            shown.push_str(HIDDEN);
+        }
+        at = at.max(range.end);
+    }
+    shown.push_str(text.get(at..).unwrap_or_default());
+    Cow::Owned(shown)
+}
+
+/// Tokens by their prefix, JSON web tokens, and what follows `Bearer`.
+fn tokens(text: &str, found: &mut Vec<Range<usize>>) {
+    let mut before: Option<(&str, usize)> = None;
+    for (start, run) in runs(text, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+        let end = start + run.len();
+        if known(run) || web_token(run) {
+            found.push(start..end);
+        }
+        if let Some((word, word_end)) = before {
+            let gap = text.get(word_end..start).unwrap_or_default();
+            let bearer = word.eq_ignore_ascii_case("bearer") && gap == " ";
+            let basic = word.eq_ignore_ascii_case("basic") && gap == " " && after_authorization(text, word_end);
+            if (bearer && run.len() >= 16 && run.contains(|c: char| c.is_ascii_digit())) || basic {
+                let tail = text.get(start..).unwrap_or_default();
+                let length =
+                    tail.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.+/=~".contains(c))).unwrap_or(tail.len());
+                found.push(start..start + length);
+            }
+        }
+        before = Some((run, end));
+    }
+}
+
+fn known(run: &str) -> bool {
+    PREFIXES.iter().any(|(prefix, least)| {
+        run.strip_prefix(prefix).is_some_and(|rest| rest.len() >= *least && rest.contains(|c: char| c.is_ascii_digit()))
+    })
+}
+
+fn web_token(run: &str) -> bool {
+    let mut parts = run.split('.');
+    let begins = |part: Option<&str>| part.is_some_and(|part| part.starts_with("eyJ") && part.len() > 10);
+    begins(parts.next()) && begins(parts.next()) && parts.next().is_some()
+}
+
+fn after_authorization(text: &str, end: usize) -> bool {
+    let start = end.saturating_sub(30);
+    let near = (start..=end).find_map(|start| text.get(start..end)).unwrap_or_default();
+    near.to_ascii_lowercase().contains("authorization")
+}
+
+/// The password in `scheme://user:password@host`, and the values of secret names in queries.
+fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>) {
+    for (at, _) in text.match_indices("://") {
+        let start = at + 3;
+        let authority = text.get(start..).unwrap_or_default();
+        let length = authority
+            .find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>'))
+            .unwrap_or(authority.len());
+        let authority = authority.get(..length).unwrap_or_default();
+        let Some((user, _)) = authority.rsplit_once('@') else { continue };
+        if let Some((name, password)) = user.split_once(':') {
+            if !password.is_empty() {
+                found.push(start + name.len() + 1..start + user.len());
+            }
+        }
+    }
+    for (at, mark) in text.match_indices(['?', '&']) {
+        let start = at + mark.len();
+        let pair = text.get(start..).unwrap_or_default();
+        let length = pair
+            .find(|c: char| c.is_whitespace() || matches!(c, '&' | '#' | '"' | '\'' | '<' | '>'))
+            .unwrap_or(pair.len());
+        let Some((name, value)) = pair.get(..length).unwrap_or_default().split_once('=') else { continue };
+        if !name.is_empty() && !value.is_empty() && secret(name) {
+            let begin = start + name.len() + 1;
+            found.push(begin..begin + value.len());
+        }
+    }
+}
+
+/// What stands between the first and the last line of a private key; to the end, when it was cut.
+fn private_keys(text: &str, found: &mut Vec<Range<usize>>) {
+    const END: &str = "PRIVATE KEY-----";
+    for (at, begin) in text.match_indices("-----BEGIN ") {
+        let head = text.get(at..).unwrap_or_default();
+        let Some(title) = head.find(END).filter(|length| *length < begin.len() + 24) else { continue };
+        let start = at + title + END.len();
+        let body = text.get(start..).unwrap_or_default();
+        let length = body.find("-----END").unwrap_or(body.len());
+        if length > 0 {
+            found.push(start..start + length);
+        }
+    }
+}
+
+/// The longest runs of characters that `keep` wants, with the byte at which each begins.
+fn runs(text: &str, keep: impl Fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let start = at + rest.find(&keep)?;
+        let run = text.get(start..)?;
+        let length = run.find(|c| !keep(c)).unwrap_or(run.len());
+        at = start + length;
+        Some((start, run.get(..length)?))
+    })
+}

@@ -1,0 +1,217 @@
+//! What is hidden, and what must stay readable.
+
+use super::*;
+use serde_json::json;
+
+fn own() -> Redaction {
+    Redaction::default()
+}
+
+#[test]
+fn names_that_say_secret_are_hidden() {
+    for name in [
+        "password",
+        "Password",
+        "db_password",
+        "userPassword",
+        "password_value",
+        "passwd",
+        "passphrase",
+        "secret",
+        "client_secret",
+        "clientSecret",
+        "clientsecret",
+        "api_key",
+        "apikey",
+        "apiKey",
+        "x-api-key",
+        "X-API-Key",
+        "OPENAI_API_KEY",
+        "authorization",
+        "Authorization",
+        "proxy-authorization",
+        "authorization_header",
+        "cookie",
+        "Set-Cookie",
+        "private_key",
+        "privateKey",
+        "access_key",
+        "aws_secret_access_key",
+        "token",
+        "access_token",
+        "accessToken",
+        "refresh_token",
+        "id_token",
+        "auth_token",
+        "csrfToken",
+        "credentials",
+        "credential",
+        "jwt",
+        "bearer",
+        "connection_string",
+        "PASSWORD_PROD",
+        "token_1",
+        "otp",
+    ] {
+        assert!(own().hides(name, &json!("abcdef")), "{name}");
+    }
+}
+
+#[test]
+fn names_of_other_things_stay_readable() {
+    for name in [
+        "max_tokens",
+        "input_tokens",
+        "output_tokens",
+        "tokens",
+        "token_count",
+        "next_page_token",
+        "nextPageToken",
+        "continuation_token",
+        "stop_token",
+        "session_id",
+        "sessionId",
+        "request_id",
+        "key",
+        "public_key",
+        "primary_key",
+        "idempotency_key",
+        "cache_key",
+        "sha256",
+        "hash",
+        "checksum",
+        "uuid",
+        "etag",
+        "commit",
+        "secretary",
+        "secret_name",
+        "password_policy",
+        "password_hint_shown_at",
+        "credential_id",
+        "token_type",
+        "token_expires_at",
+        "access_key_id",
+        "cookie_policy",
+        "author",
+        "authority",
+        "authors",
+        "tokenizer",
+        "keyboard",
+        "passenger",
+        "compass",
+        "signature",
+        "monkey",
+        "accountKeyboard",
+        "api_version",
+        "secret_arn",
+    ] {
+        assert!(!own().hides(name, &json!("abcdef")), "{name}");
+    }
+}
+
+#[test]
+fn counts_and_switches_are_no_secrets_and_null_is_none() {
+    for value in [json!(12), json!(true), json!(null)] {
+        assert!(!own().hides("token", &value), "{value}");
+    }
+    assert!(!own().hides("has_password", &json!(true)));
+    assert!(own().hides("password", &json!(123_456)));
+    assert!(own().hides("token", &json!({"value": "x"})));
+}
+
+#[test]
+fn the_projects_names_hide_every_value_whatever_their_spelling() {
+    let redaction = Redaction::new(&["tax_number".to_owned()]);
+    for name in ["tax_number", "taxNumber", "TAX-NUMBER"] {
+        assert!(redaction.hides(name, &json!(42)), "{name}");
+    }
+    assert!(!redaction.hides("tax_number_count", &json!(42)));
+}
+
+#[test]
+fn secrets_are_hidden_at_any_depth_and_inside_strings_of_json() {
+    let value = json!({
+        "user": {"name": "Ann", "logins": [{"password": "hunter2", "at": 1}]},
+        "body": "{\"token\":\"abc\",\"n\":1.0}",
+        "twice": "{\"inner\":\"{\\\"api_key\\\":\\\"k\\\"}\"}",
+    });
+    let shown = own().value(&value);
+    assert_eq!(shown["user"]["name"], "Ann");
+    assert_eq!(shown["user"]["logins"][0]["password"], HIDDEN);
+    assert_eq!(shown["body"], "{\"token\":\"[hidden]\",\"n\":1.0}");
+    assert!(!shown["twice"].as_str().unwrap().contains("\\\"k"));
+}
+
+#[test]
+fn a_header_in_a_list_is_hidden_by_its_name_beside_it() {
+    let shown =
+        own().value(&json!([{"name": "Authorization", "value": "Basic eA=="}, {"name": "Accept", "value": "*"}]));
+    assert_eq!(shown, json!([{"name": "Authorization", "value": "[hidden]"}, {"name": "Accept", "value": "*"}]));
+}
+
+#[test]
+fn json_text_without_secrets_keeps_its_spelling() {
+    let text = "{ \"a\" :  1.50 }";
+    assert!(matches!(own().text(text), Cow::Borrowed(same) if same == text));
+}
+
+#[test]
+fn well_known_shapes_are_hidden_in_plain_text() {
+    let cases = [
+        ("curl -H 'Authorization: Bearer abcdefgh12345678+/=' x", "curl -H 'Authorization: Bearer [hidden]' x"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [hidden]"),
+        ("postgres://app:s3cr3t@db/x", "postgres://app:[hidden]@db/x"),
+        ("https://h/p?api_key=abc&page=2", "https://h/p?api_key=[hidden]&page=2"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2ln", "[hidden]"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----",
+            "-----BEGIN RSA PRIVATE KEY-----[hidden]-----END RSA PRIVATE KEY-----",
+        ),
+    ];
+    for (text, shown) in cases {
+        assert_eq!(own().text(text), shown, "{text}");
+    }
+}
+
+#[test]
+fn tokens_of_well_known_services_are_hidden() {
+    // Put together here, so that the file itself holds none.
+    for (prefix, rest) in
+        [("sk-ant-", "api03-abcdefghij0123456789xyz"), ("ghp_", "0123456789abcdefghijABCDEFGHIJ012345")]
+    {
+        let text = format!("key {prefix}{rest}!");
+        assert_eq!(own().text(&text), "key [hidden]!");
+    }
+}
+
+#[test]
+fn ids_hashes_and_prose_stay_readable() {
+    for text in [
+        "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "$2b$12$KIXQ4",
+        "the bearer of the message",
+        "a basic understanding12",
+        "sk-1234 is the shelf",
+        "sku-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefghij",
+        "https://h/p?next_page_token=abc&sort=id",
+        "mailto:a@b.c, http://host:8080/@user:x",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    ] {
+        assert_eq!(own().text(text), text);
+    }
+}
+
+#[test]
+fn a_value_of_any_depth_is_walked_without_overflow() {
+    let mut value = json!({"password": "x"});
+    for _ in 0..10_000 {
+        value = Value::Array(vec![value]);
+    }
+    let shown = own().value(&value).to_string();
+    assert!(shown.contains(HIDDEN) && !shown.contains("password"));
+    // Dropping such a value recurses as well: take it apart instead.
+    while let Value::Array(mut items) = value {
+        value = items.pop().unwrap_or_default();
+    }
+}

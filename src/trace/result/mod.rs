@@ -1,0 +1,280 @@
+//! The result of a run: what `--output json` prints and the API answers. What does not apply is left
+//! out.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::entries::{TraceEntry, entries};
+use super::redact::Redaction;
+use super::units::rfc3339;
+use crate::engine::event::CallId;
+use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
+use crate::engine::state::{Phase, Progress, State};
+use crate::engine::stuck::Stuck;
+
+/// A run's result, or how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunResult {
+    /// The run's id.
+    pub run_id: String,
+    /// Where the run is.
+    pub status: Status,
+    /// Why it ended or stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub termination: Option<Termination>,
+    /// The limit that a forced answer came of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// The pattern that a failed run was stuck in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<Stuck>,
+    /// The context key that the answer is kept under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_key: Option<String>,
+    /// What the run answered. It is the author's own answer: nothing in it is hidden.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Answer>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+    /// What it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Waiting>,
+    /// Replies read so far.
+    pub iterations: u32,
+    /// Tokens and cost.
+    pub usage: Usage,
+    /// What was counted.
+    pub metadata: Metadata,
+    /// What the model thought last, when there is no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_thought: Option<String>,
+    /// What the agent kept, when there is no answer.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub memory: BTreeMap<String, Value>,
+    /// When the run began, RFC 3339.
+    pub started_at: String,
+    /// When it ended, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<String>,
+    /// What happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Vec<TraceEntry>>,
+}
+
+/// What a paused run waits for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Waiting {
+    /// Human, stuck, approval or uncertain.
+    pub kind: Termination,
+    /// The question: the model's for `human`, else the engine's.
+    pub question: String,
+    /// What the model said around its question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The answers that the model offers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// The call that waits, the first of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<WaitingCall>,
+    /// All calls that wait, when there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<WaitingCall>,
+    /// The pattern that the agent is stuck in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<Stuck>,
+}
+
+/// A call that waits for a human.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitingCall {
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// Its place in the turn, from 0.
+    pub index: u32,
+    /// The tool.
+    pub action: String,
+    /// Its input.
+    pub action_input: Value,
+}
+
+/// Tokens and cost of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Usage {
+    /// Those that the model read.
+    pub input_tokens: u64,
+    /// Those that it wrote.
+    pub output_tokens: u64,
+    /// US dollars, when the model's price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Whether tokens were estimated because the provider did not say; left out when none were.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// What was counted in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Metadata {
+    /// Replies read, readable or not.
+    pub rounds: u32,
+    /// Tool calls made.
+    pub tool_calls_made: u32,
+    /// Replies that could not be read.
+    pub invalid_replies: u32,
+    /// Replies that `max_tokens` cut off.
+    pub truncated_responses: u32,
+    /// Observations that were cut.
+    pub truncated_observations: u32,
+    /// Messages that the history lost.
+    pub messages_trimmed: u32,
+    /// Model calls that failed and were made again.
+    pub model_retries: u32,
+}
+
+/// What the author wants of a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shown<'a> {
+    /// `result_key`: the context key that the answer is kept under.
+    pub result_key: Option<&'a str>,
+    /// `include_reasoning_trace`: whether the trace is in the result.
+    pub trace: bool,
+}
+
+/// The result of a run as its state tells it.
+pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult {
+    let (ending, pause) = match &state.phase {
+        Phase::Ended(ending) => (Some(&**ending), None),
+        Phase::Paused { pause, .. } => (None, Some(pause)),
+        Phase::New | Phase::Thinking { .. } | Phase::Acting { .. } => (None, None),
+    };
+    let status = state.status();
+    let open = status != Status::Completed;
+    RunResult {
+        run_id: state.begun.run_id.clone(),
+        status,
+        termination: termination(ending, pause, state.interrupted),
+        limit: ending.and_then(|ending| ending.limit),
+        stuck: ending.and_then(|ending| ending.stuck.as_ref()).map(|stuck| hidden(stuck, redact)),
+        result_key: shown.result_key.map(str::to_owned),
+        result: ending.and_then(|ending| ending.answer.clone()),
+        error: error(ending, state.interrupted, redact),
+        pause: pause.map(|pause| waiting(pause, state, redact)),
+        iterations: state.tally.iterations,
+        usage: usage(state),
+        metadata: metadata(state),
+        last_thought: open.then(|| last_thought(state, redact)).flatten(),
+        memory: if open { memory(state, redact) } else { BTreeMap::new() },
+        started_at: rfc3339(state.begun.at_ms),
+        finished_at: ending.map(|ending| rfc3339(ending.at_ms)),
+        trace: shown.trace.then(|| entries(&state.entries, redact)),
+    }
+}
+
+fn termination(ending: Option<&Ending>, pause: Option<&Pause>, interrupted: bool) -> Option<Termination> {
+    match (ending, pause) {
+        (Some(ending), _) => Some(ending.termination),
+        (None, _) if interrupted => Some(Termination::Cancelled),
+        (None, Some(pause)) => Some(pause.kind),
+        (None, None) => None,
+    }
+}
+
+fn error(ending: Option<&Ending>, interrupted: bool, redact: &Redaction) -> Option<RunError> {
+    if ending.is_none() && interrupted {
+        return Some(RunError {
+            code: "interrupted".to_owned(),
+            message: "the run was stopped between two steps and can be resumed".to_owned(),
+            retryable: true,
+        });
+    }
+    let error = ending?.error.as_ref()?;
+    Some(RunError { message: redact.text(&error.message).into_owned(), ..error.clone() })
+}
+
+fn hidden(stuck: &Stuck, redact: &Redaction) -> Stuck {
+    Stuck { detail: redact.text(&stuck.detail).into_owned(), ..stuck.clone() }
+}
+
+fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> Waiting {
+    let mut calls: Vec<WaitingCall> = pause.calls.iter().filter_map(|id| call(*id, state, redact)).collect();
+    let first = calls.first().cloned();
+    if calls.len() < 2 {
+        calls.clear();
+    }
+    Waiting {
+        kind: pause.kind,
+        question: redact.text(&pause.question).into_owned(),
+        context: pause.context.as_deref().map(|context| redact.text(context).into_owned()),
+        options: pause.options.clone(),
+        call: first,
+        calls,
+        stuck: pause.stuck.as_ref().map(|stuck| hidden(stuck, redact)),
+    }
+}
+
+fn call(id: CallId, state: &State, redact: &Redaction) -> Option<WaitingCall> {
+    let call = state.call(id)?;
+    if matches!(call.progress, Progress::Done { .. }) {
+        return None;
+    }
+    Some(WaitingCall {
+        iteration: id.iteration,
+        index: id.index,
+        action: call.tool.clone(),
+        action_input: redact.value(&call.input),
+    })
+}
+
+fn usage(state: &State) -> Usage {
+    Usage {
+        input_tokens: state.tally.tokens.input,
+        output_tokens: state.tally.tokens.output,
+        // A billionth of a dollar is below every price; what is left of the binary fraction is noise.
+        cost_usd: state.cost_usd().map(|cost| (cost * 1e9).round() / 1e9),
+        estimated: state.tally.estimated,
+    }
+}
+
+fn metadata(state: &State) -> Metadata {
+    let tally = &state.tally;
+    Metadata {
+        rounds: tally.iterations,
+        tool_calls_made: tally.tool_calls_made,
+        invalid_replies: tally.invalid_replies,
+        truncated_responses: tally.truncated_responses,
+        truncated_observations: tally.truncated_observations,
+        messages_trimmed: tally.messages_trimmed,
+        model_retries: tally.model_retries,
+    }
+}
+
+fn last_thought(state: &State, redact: &Redaction) -> Option<String> {
+    let under_way = match &state.phase {
+        Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } => Some(turn.thought.as_str()),
+        _ => None,
+    };
+    let thought = under_way
+        .into_iter()
+        .chain(state.entries.iter().rev().map(|entry| entry.thought.as_str()))
+        .find(|thought| !thought.is_empty())?;
+    Some(redact.text(thought).into_owned())
+}
+
+fn memory(state: &State, redact: &Redaction) -> BTreeMap<String, Value> {
+    let hide = |(key, value): (&String, &Value)| {
+        let shown = if redact.hides(key, value) {
+            Value::String(super::redact::HIDDEN.to_owned())
+        } else {
+            redact.value(value)
+        };
+        (key.clone(), shown)
+    };
+    state.memory.iter().map(hide).collect()
+}

@@ -1,0 +1,160 @@
+//! The result's shape: each ending has its fields and no others.
+
+use super::*;
+use crate::engine::event::{ModelFacts, Tokens, ToolFault};
+use crate::engine::state::{Call, Entry, Turn};
+use crate::engine::stuck::Pattern;
+use crate::language::project::Price;
+use crate::trace::tests_state::{entry, state};
+use serde_json::json;
+
+const SHOWN: Shown<'static> = Shown { result_key: None, trace: true };
+
+fn shown(state: &State) -> Value {
+    serde_json::to_value(result(SHOWN, state, &Redaction::default())).unwrap()
+}
+
+fn ended(ending: Ending) -> State {
+    State { phase: Phase::Ended(Box::new(ending)), ..state() }
+}
+
+fn ending(status: Status, termination: Termination) -> Ending {
+    Ending { status, termination, answer: None, limit: None, stuck: None, error: None, at_ms: 1_769_941_805_000 }
+}
+
+#[test]
+fn a_completed_run_has_its_answer_and_all_counts() {
+    let answer =
+        Answer { answer: json!({"refund": true}), confidence: 0.9.to_string().parse().unwrap(), summary: None };
+    let mut state = ended(Ending { answer: Some(answer), ..ending(Status::Completed, Termination::Complete) });
+    state.entries = vec![entry(1)];
+    assert_eq!(
+        shown(&state),
+        json!({
+            "run_id": "run-1", "status": "completed", "termination": "complete",
+            "result": {"answer": {"refund": true}, "confidence": 0.9},
+            "iterations": 1, "usage": {"input_tokens": 100, "output_tokens": 20},
+            "metadata": {"rounds": 1, "tool_calls_made": 1, "invalid_replies": 0, "truncated_responses": 0,
+                "truncated_observations": 0, "messages_trimmed": 0, "model_retries": 0},
+            "started_at": "2026-02-01T10:30:00.000Z", "finished_at": "2026-02-01T10:30:05.000Z",
+            "trace": [{"iteration": 1, "timestamp": "2026-02-01T10:30:01.000Z", "thought": "look first",
+                "action": "lookup_ticket", "action_input": {"ticket_id": "TK-1"},
+                "observation": {"status": "open"}, "success": true, "duration_ms": 312,
+                "usage": {"input_tokens": 100, "output_tokens": 20}}]
+        })
+    );
+}
+
+#[test]
+fn numbers_keep_their_digits() {
+    let answer = Answer {
+        answer: serde_json::from_str("[12345678901234567890123,9007199254740993,1.0,-0]").unwrap(),
+        confidence: 1.into(),
+        summary: None,
+    };
+    let state = ended(Ending { answer: Some(answer), ..ending(Status::Completed, Termination::Complete) });
+    let line = serde_json::to_string(&result(SHOWN, &state, &Redaction::default())).unwrap();
+    assert!(line.contains("[12345678901234567890123,9007199254740993,1.0,-0]"), "{line}");
+}
+
+#[test]
+fn a_failed_run_says_why_and_keeps_what_was_found() {
+    let stuck = Stuck { pattern: Pattern::SameAction, iterations: (2, 4), detail: "3 times the same".to_owned() };
+    let error = RunError { code: "stuck".to_owned(), message: "it went in circles".to_owned(), retryable: false };
+    let mut state =
+        ended(Ending { stuck: Some(stuck), error: Some(error), ..ending(Status::Failed, Termination::Stuck) });
+    state.entries = vec![entry(1)];
+    state.memory.insert("db_password".to_owned(), json!("x"));
+    state.memory.insert("found".to_owned(), json!([1]));
+    let shown = shown(&state);
+    assert_eq!(shown["stuck"], json!({"pattern": "same_action", "iterations": [2, 4], "detail": "3 times the same"}));
+    assert_eq!(shown["error"], json!({"code": "stuck", "message": "it went in circles", "retryable": false}));
+    assert_eq!(shown["memory"], json!({"db_password": "[hidden]", "found": [1]}));
+    assert_eq!(shown["last_thought"], "look first");
+    assert!(shown.get("result").is_none() && shown.get("pause").is_none() && shown.get("limit").is_none());
+}
+
+#[test]
+fn a_forced_answer_says_which_limit() {
+    let answer = Answer { answer: json!("so far"), confidence: 1.into(), summary: Some("cut".to_owned()) };
+    let state = ended(Ending {
+        answer: Some(answer),
+        limit: Some(Limit::Timeout),
+        ..ending(Status::Completed, Termination::ForcedAnswer)
+    });
+    let shown = shown(&state);
+    assert_eq!((&shown["termination"], &shown["limit"]), (&json!("forced_answer"), &json!("timeout")));
+}
+
+#[test]
+fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
+    let call = |index| Call {
+        id: CallId { iteration: 2, index },
+        tool: "pay".to_owned(),
+        input: json!({"amount": 12, "api_key": "k"}),
+        progress: Progress::AwaitsApproval,
+    };
+    let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
+    let pause = Pause {
+        number: 1,
+        kind: Termination::Approval,
+        question: "May it pay?".to_owned(),
+        context: None,
+        options: Vec::new(),
+        calls: vec![CallId { iteration: 2, index: 0 }],
+        stuck: None,
+    };
+    let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
+    let one = shown(&state);
+    assert_eq!(
+        one["pause"],
+        json!({"kind": "approval", "question": "May it pay?", "call": {"iteration": 2, "index": 0, "action": "pay",
+            "action_input": {"amount": 12, "api_key": "[hidden]"}}})
+    );
+    assert_eq!((&one["status"], &one["termination"]), (&json!("paused"), &json!("approval")));
+    assert_eq!(one["last_thought"], "pay it");
+    assert!(one.get("finished_at").is_none());
+}
+
+#[test]
+fn an_interrupted_run_is_cancelled_and_may_be_tried_again() {
+    let state = State { phase: Phase::Thinking { forced: None }, interrupted: true, ..state() };
+    let shown = shown(&state);
+    assert_eq!((&shown["status"], &shown["termination"]), (&json!("cancelled"), &json!("cancelled")));
+    assert_eq!(shown["error"]["retryable"], true);
+    assert!(shown.get("finished_at").is_none());
+}
+
+#[test]
+fn the_trace_and_the_key_are_there_when_the_document_wants_them() {
+    let bare = result(Shown::default(), &state(), &Redaction::default());
+    assert!(bare.trace.is_none() && bare.result_key.is_none());
+    let keyed = result(Shown { result_key: Some("check"), trace: true }, &state(), &Redaction::default());
+    assert!(keyed.trace.is_some() && keyed.result_key.as_deref() == Some("check"));
+}
+
+#[test]
+fn an_unreadable_reply_has_no_action_and_a_fault_tells_the_operator_the_whole() {
+    let unread = Entry { action: None, action_input: Value::Null, success: false, ..entry(2) };
+    let failed = Entry {
+        success: false,
+        error: Some(ToolFault { class: "http 503".to_owned(), detail: "GET https://h/?token=abc".to_owned() }),
+        ..entry(3)
+    };
+    let shown = serde_json::to_value(entries(&[unread, failed], &Redaction::default())).unwrap();
+    assert!(shown[0].get("action").is_none() && shown[0].get("action_input").is_none());
+    assert_eq!(shown[1]["error"], json!({"class": "http 503", "detail": "GET https://h/?token=[hidden]"}));
+}
+
+#[test]
+fn a_cost_is_told_only_when_the_price_is_known_and_an_estimate_is_called_one() {
+    let mut state = state();
+    assert!(shown(&state)["usage"].get("cost_usd").is_none());
+    state.begun.model = ModelFacts { price: Some(Price { input: 0.1, output: 0.2 }), ..ModelFacts::default() };
+    state.tally.tokens = Tokens { input: 3, output: 0 };
+    state.tally.estimated = true;
+    assert_eq!(
+        shown(&state)["usage"].to_string(),
+        r#"{"input_tokens":3,"output_tokens":0,"cost_usd":3e-7,"estimated":true}"#
+    );
+}

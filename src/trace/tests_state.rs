@@ -1,0 +1,45 @@
+//! A small state for the tests of this room and of the command line.
+
+use serde_json::json;
+
+use crate::engine::event::{ModelFacts, Moment, Tokens};
+use crate::engine::state::{Begun, Entry, Phase, State, Tally};
+
+/// A run after one iteration.
+pub(crate) fn state() -> State {
+    let begun = Begun {
+        run_id: "run-1".to_owned(),
+        session: None,
+        loop_name: "refund-check".to_owned(),
+        objective: "Decide about the ticket.".to_owned(),
+        input: json!({"ticket_id": "TK-1"}),
+        model: ModelFacts { name: "small".to_owned(), ..ModelFacts::default() },
+        at_ms: 1_769_941_800_000,
+        timeout_ms: 300_000,
+    };
+    let tally =
+        Tally { iterations: 1, tokens: Tokens { input: 100, output: 20 }, tool_calls_made: 1, ..Tally::default() };
+    State {
+        phase: Phase::Thinking { forced: None },
+        begun,
+        tally,
+        now: Moment { wall_ms: 1_769_941_804_200, active_ms: 4_200 },
+        ..State::default()
+    }
+}
+
+/// A call that went well.
+pub(crate) fn entry(iteration: u32) -> Entry {
+    Entry {
+        iteration,
+        at_ms: 1_769_941_801_000,
+        thought: "look first".to_owned(),
+        action: Some("lookup_ticket".to_owned()),
+        action_input: json!({"ticket_id": "TK-1"}),
+        observation: json!({"status": "open"}),
+        success: true,
+        error: None,
+        duration_ms: 312,
+        usage: Some(Tokens { input: 100, output: 20 }),
+    }
+}

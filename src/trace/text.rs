@@ -1,0 +1,292 @@
+//! The trace as text: the pieces that the terminal shows while a run goes on, and the whole of a run
+//! that is over. Everything is redacted before it comes here, and escaped here.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::entries::TraceEntry;
+use super::escape;
+use super::look::{Block, Look, Tone, pad};
+use super::result::{RunResult, Waiting, WaitingCall};
+use super::units::{count, dollars, duration, plural};
+use crate::engine::outcome::{Status, Termination};
+
+/// Where the text of an iteration begins.
+const INDENT: usize = 5;
+
+/// Draws the pieces of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Pieces {
+    /// Colours and width.
+    pub look: Look,
+    /// Whether long texts are cut to a few lines.
+    pub shorten: bool,
+}
+
+/// What a tool or the engine said about a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Observation<'a> {
+    /// The tool's name, when several calls are under way and it must be told whose it is.
+    pub whose: Option<&'a str>,
+    /// What was said.
+    pub value: &'a Value,
+    /// Whether the call did what was asked.
+    pub success: bool,
+    /// The time in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl Pieces {
+    /// An iteration's beginning: its number, and what the model thought.
+    pub fn thought(&self, iteration: u32, thought: &str) -> String {
+        let number = format!("{iteration:>3}");
+        let lead = format!("{}  ", self.look.paint(Tone::Accent, &number));
+        let thought = escape::terminal(thought.trim());
+        let thought = if thought.is_empty() { Cow::Borrowed("(no thought)") } else { thought };
+        self.block(&lead, INDENT, &thought, Some(Tone::Dim), "")
+    }
+
+    /// A call: the tool and its input.
+    pub fn call(&self, action: &str, input: &Value) -> String {
+        let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Accent, "→"));
+        let name = escape::line(action);
+        let empty = input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty);
+        let text = if empty { name.into_owned() } else { format!("{name} {}", escape::terminal(&input.to_string())) };
+        self.block(&lead, INDENT + 2, &text, None, "")
+    }
+
+    /// What came of a call.
+    pub fn observation(&self, observation: &Observation<'_>) -> String {
+        let (mark, tone) = if observation.success { ("←", Tone::Good) } else { ("✗", Tone::Bad) };
+        let lead = format!("{:INDENT$}{} ", "", self.look.paint(tone, mark));
+        let text = text_of(observation.value);
+        let text = escape::terminal(text.trim());
+        let text = match observation.whose {
+            Some(name) => Cow::Owned(format!("{}: {text}", escape::line(name))),
+            None if text.is_empty() => Cow::Borrowed("(nothing)"),
+            None => text,
+        };
+        let time = format!("  {}", self.look.paint(Tone::Dim, &duration(observation.duration_ms)));
+        self.block(&lead, INDENT + 2, &text, (!observation.success).then_some(Tone::Bad), &time)
+    }
+
+    /// How far the agent says it is.
+    pub fn progress(&self, message: &str, milestone: Option<&str>, percent: Option<f64>) -> String {
+        let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Accent, "◆"));
+        let mut text = String::new();
+        if let Some(percent) = percent.filter(|percent| percent.is_finite()) {
+            let percent = percent.clamp(0.0, 100.0);
+            let full = (1..=10).filter(|tenth| f64::from(*tenth) * 10.0 <= percent + 0.000_1).count();
+            let _ = write!(text, "{}{} {percent:.0} %  ", "█".repeat(full), "░".repeat(10 - full));
+        }
+        text.push_str(&escape::terminal(message));
+        if let Some(milestone) = milestone {
+            let _ = write!(text, "  ({})", escape::line(milestone));
+        }
+        self.block(&lead, INDENT + 2, &text, Some(Tone::Bold), "")
+    }
+
+    /// A remark of the driver's: a call to the model that is made again.
+    pub fn remark(&self, text: &str) -> String {
+        let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Warn, "!"));
+        self.block(&lead, INDENT + 2, &escape::terminal(text), Some(Tone::Warn), "")
+    }
+
+    /// The run's beginning.
+    pub fn header(&self, loop_name: &str, facts: &[&str], objective: &str) -> String {
+        let mut title = self.look.paint(Tone::Bold, &escape::line(loop_name));
+        for fact in facts {
+            title.push_str(&self.look.paint(Tone::Dim, &format!(" · {}", escape::line(fact))));
+        }
+        title.push('\n');
+        if !objective.trim().is_empty() {
+            title.push_str(&self.block("", 0, &escape::terminal(objective.trim()), Some(Tone::Dim), ""));
+        }
+        title
+    }
+
+    /// How the run stands: its status, and what was counted.
+    pub fn summary(&self, result: &RunResult, active_ms: u64) -> String {
+        let (mark, tone) = mark(result.status);
+        let mut title = format!("{mark} {}", word(result.status));
+        if let Some(termination) = result.termination.filter(|why| !told_by_status(*why)) {
+            let _ = write!(title, ": {}", reason(termination));
+        }
+        let mut facts = vec![plural(result.iterations, "iteration")];
+        facts.push(plural(result.metadata.tool_calls_made, "tool call"));
+        let about = if result.usage.estimated { "about " } else { "" };
+        let tokens = result.usage.input_tokens.saturating_add(result.usage.output_tokens);
+        facts.push(format!("{about}{} token{}", count(tokens), if tokens == 1 { "" } else { "s" }));
+        facts.extend(result.usage.cost_usd.map(|cost| format!("{about}{}", dollars(cost))));
+        facts.push(duration(active_ms));
+        let facts = self.look.paint(Tone::Dim, &facts.join(" · "));
+        let mut shown = format!("{}  {facts}\n", self.look.paint(tone, &title));
+        if let Some(error) = &result.error {
+            shown.push_str(&self.block("  ", 2, &escape::terminal(&error.message), None, ""));
+        }
+        if let Some(stuck) = &result.stuck {
+            shown.push_str(&self.block("  ", 2, &escape::terminal(&stuck.detail), Some(Tone::Dim), ""));
+        }
+        shown
+    }
+
+    /// What a paused run waits for. The model's words are marked as the model's; a call is shown whole,
+    /// or with the count of what is hidden.
+    pub fn pause(&self, waiting: &Waiting) -> String {
+        let mut shown = String::new();
+        let says = match waiting.kind {
+            Termination::Human => "The agent asks:",
+            Termination::Stuck => "The agent goes in circles:",
+            Termination::Uncertain => "It is not known whether this call happened:",
+            _ => "This call wants your approval:",
+        };
+        let _ = writeln!(shown, "{}", self.look.paint(Tone::Bold, says));
+        let bar = format!("{} ", self.look.paint(Tone::Warn, "┃"));
+        for text in [Some(waiting.question.as_str()), waiting.context.as_deref()].into_iter().flatten() {
+            for line in escape::terminal(text.trim()).split('\n') {
+                for line in super::look::wrap(line, self.look.width.saturating_sub(4)) {
+                    let _ = writeln!(shown, "  {bar}{line}");
+                }
+            }
+        }
+        for (at, option) in waiting.options.iter().enumerate() {
+            let _ = writeln!(shown, "  {bar}{}. {}", at + 1, escape::line(option));
+        }
+        let calls = if waiting.calls.is_empty() { waiting.call.as_slice() } else { &waiting.calls };
+        for call in calls {
+            shown.push_str(&self.waiting_call(call));
+        }
+        shown
+    }
+
+    fn waiting_call(&self, call: &WaitingCall) -> String {
+        let id = self.look.paint(Tone::Dim, &format!("call {}.{}", call.iteration, call.index));
+        let name = self.look.paint(Tone::Accent, &escape::line(&call.action));
+        let input = serde_json::to_string_pretty(&call.action_input).unwrap_or_default();
+        let lines = if self.shorten { 40 } else { usize::MAX };
+        let block = Block { lead: ("    ", 4), tone: None, tail: "", lines };
+        format!("  {name}  {id}\n{}", self.look.block(&escape::terminal(&input), &block))
+    }
+
+    fn block(&self, lead: &str, indent: usize, text: &str, tone: Option<Tone>, tail: &str) -> String {
+        let lines = if self.shorten { 4 } else { usize::MAX };
+        self.look.block(text, &Block { lead: (lead, indent), tone, tail, lines })
+    }
+}
+
+/// The trace of a run as text: what it was for, each iteration, how it stands. `result` must hold the
+/// trace.
+pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String {
+    let pieces = Pieces { look, shorten: false };
+    let mut shown = pieces.header(about.loop_name, &[&result.run_id, about.model, &result.started_at], about.objective);
+    shown.push('\n');
+    let mut iteration = 0;
+    let trace = result.trace.as_deref().unwrap_or_default();
+    for entry in trace {
+        if entry.iteration != iteration {
+            if iteration != 0 {
+                shown.push('\n');
+            }
+            iteration = entry.iteration;
+            shown.push_str(&pieces.thought(entry.iteration, &entry.thought));
+        }
+        shown.push_str(&call_and_observation(&pieces, entry));
+    }
+    if !trace.is_empty() {
+        shown.push('\n');
+    }
+    shown.push_str(&pieces.summary(result, about.active_ms));
+    if let Some(waiting) = &result.pause {
+        shown.push_str(&pieces.pause(waiting));
+    }
+    if let Some(answer) = &result.result {
+        let text = text_of_pretty(&answer.answer);
+        let _ = write!(shown, "\n{}\n", escape::terminal(text.trim_end()));
+    }
+    shown
+}
+
+fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
+    let mut shown = String::new();
+    if let (Some(action), Some(input)) = (&entry.action, &entry.action_input) {
+        shown.push_str(&pieces.call(action, input));
+    }
+    let observation =
+        Observation { whose: None, value: &entry.observation, success: entry.success, duration_ms: entry.duration_ms };
+    shown.push_str(&pieces.observation(&observation));
+    if let Some(fault) = entry.error.as_ref().filter(|fault| !fault.detail.is_empty()) {
+        shown.push_str(&pieces.remark(&fault.detail));
+    }
+    shown
+}
+
+/// A value as people read it: a text as it stands, anything else as JSON on one line.
+pub fn text_of(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Null => Cow::Borrowed(""),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// A value as people read it: a text as it stands, anything else as JSON on several lines.
+pub fn text_of_pretty(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(serde_json::to_string_pretty(other).unwrap_or_default()),
+    }
+}
+
+/// A status in a word.
+pub fn word(status: Status) -> &'static str {
+    match status {
+        Status::Running => "running",
+        Status::Paused => "paused",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+    }
+}
+
+/// A status padded to `width` columns, in its tone.
+pub fn status(look: &Look, status: Status, width: usize) -> String {
+    look.paint(mark(status).1, &pad(word(status), width))
+}
+
+fn mark(status: Status) -> (&'static str, Tone) {
+    match status {
+        Status::Running => ("…", Tone::Accent),
+        Status::Paused => ("‖", Tone::Warn),
+        Status::Completed => ("✓", Tone::Good),
+        Status::Failed => ("✗", Tone::Bad),
+        Status::Cancelled => ("■", Tone::Warn),
+    }
+}
+
+fn told_by_status(termination: Termination) -> bool {
+    matches!(termination, Termination::Complete | Termination::Cancelled)
+}
+
+/// Why a run ended or stopped, in words.
+pub fn reason(termination: Termination) -> &'static str {
+    match termination {
+        Termination::Complete => "complete",
+        Termination::ForcedAnswer => "a limit was reached, and the answer was forced",
+        Termination::MaxIterations => "the iterations are spent",
+        Termination::Timeout => "the time is spent",
+        Termination::Context => "the model's window is full",
+        Termination::Budget => "the budget is spent",
+        Termination::Stuck => "the agent goes in circles",
+        Termination::ModelError => "the model could not be asked",
+        Termination::InvalidReplies => "the model's replies could not be read",
+        Termination::Human => "a question for a human",
+        Termination::Approval => "a call wants approval",
+        Termination::Uncertain => "a call of unknown outcome",
+        Termination::Cancelled => "cancelled",
+    }
+}
+
+#[cfg(test)]
+mod tests;

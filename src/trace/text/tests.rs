@@ -1,0 +1,118 @@
+//! The trace as text, word for word.
+
+use super::*;
+use crate::engine::event::ToolFault;
+use crate::engine::outcome::{Answer, Ending};
+use crate::engine::state::{Phase, State};
+use crate::trace::tests_state::{entry, state};
+use crate::trace::{About, Redaction, Shown, result};
+use serde_json::json;
+
+fn about() -> About<'static> {
+    About { loop_name: "refund-check", model: "small", objective: "Decide about the ticket.", active_ms: 4_200 }
+}
+
+fn shown(state: &State, look: Look) -> String {
+    text(look, &about(), &result(Shown { result_key: None, trace: true }, state, &Redaction::default()))
+}
+
+fn whole() -> State {
+    let answer = Answer { answer: json!({"refund": true}), confidence: 1.into(), summary: None };
+    let ending = Ending {
+        status: Status::Completed,
+        termination: Termination::Complete,
+        answer: Some(answer),
+        limit: None,
+        stuck: None,
+        error: None,
+        at_ms: 1_769_941_805_000,
+    };
+    let mut failed = entry(2);
+    failed.success = false;
+    failed.observation = json!("http 503");
+    failed.error = Some(ToolFault { class: "http 503".to_owned(), detail: "GET https://h/x: overloaded".to_owned() });
+    State { phase: Phase::Ended(Box::new(ending)), entries: vec![entry(1), failed], ..state() }
+}
+
+#[test]
+fn a_run_reads_from_top_to_bottom() {
+    insta::assert_snapshot!(shown(&whole(), Look::plain(60)), @r#"
+    refund-check · run-1 · small · 2026-02-01T10:30:00.000Z
+    Decide about the ticket.
+
+      1  look first
+         → lookup_ticket {"ticket_id":"TK-1"}
+         ← {"status":"open"}  312 ms
+
+      2  look first
+         → lookup_ticket {"ticket_id":"TK-1"}
+         ✗ http 503  312 ms
+         ! GET https://h/x: overloaded
+
+    ✓ completed  1 iteration · 1 tool call · 120 tokens · 4.2 s
+
+    {
+      "refund": true
+    }
+    "#);
+}
+
+#[test]
+fn a_narrow_terminal_is_kept_to() {
+    use unicode_width::UnicodeWidthStr;
+    let mut state = state();
+    let mut long = entry(1);
+    long.thought = "漢字 and words ".repeat(20);
+    long.action_input = json!({"ticket_id": "x".repeat(200)});
+    long.success = false;
+    state.entries = vec![long];
+    let text = shown(&state, Look::plain(40));
+    let widest = text.lines().skip(2).take_while(|line| !line.contains('✗')).map(str::width).max();
+    assert!(widest <= Some(40), "{text}");
+}
+
+#[test]
+fn hostile_text_comes_through_harmless_and_colours_are_ours_only() {
+    let mut state = state();
+    let mut bad = entry(1);
+    let hostile = "\u{1b}[2J\u{9b}31m\u{202E}\r\u{7}";
+    bad.thought = hostile.to_owned();
+    bad.action = Some(hostile.to_owned());
+    bad.action_input = json!({ hostile: hostile });
+    bad.observation = json!(hostile);
+    state.entries = vec![bad];
+    state.begun.run_id = hostile.to_owned();
+    assert!(!shown(&state, Look::plain(80)).contains(escape::is_hidden));
+    let coloured = shown(&state, Look { colour: true, width: 80 });
+    assert!(!coloured.replace("\u{1b}[", "").contains(escape::is_hidden));
+    assert!(!coloured.contains("\u{1b}[2J"));
+}
+
+#[test]
+fn progress_is_a_bar_within_its_bounds() {
+    let pieces = Pieces { look: Look::plain(80), shorten: true };
+    assert_eq!(pieces.progress("half", Some("m1"), Some(50.0)), "     ◆ █████░░░░░ 50 %  half  (m1)\n");
+    assert_eq!(pieces.progress("odd", None, Some(900.0)), "     ◆ ██████████ 100 %  odd\n");
+    assert_eq!(pieces.progress("none", None, Some(f64::NAN)), "     ◆ none\n");
+}
+
+#[test]
+fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
+    let call = WaitingCall {
+        iteration: 2,
+        index: 0,
+        action: "pay".to_owned(),
+        action_input: json!({"note": "\n".repeat(10_000), "rows": vec![1; 100]}),
+    };
+    let waiting = Waiting {
+        kind: Termination::Approval,
+        question: "May it pay?".to_owned(),
+        context: None,
+        options: Vec::new(),
+        call: Some(call),
+        calls: Vec::new(),
+        stuck: None,
+    };
+    let text = Pieces { look: Look::plain(80), shorten: true }.pause(&waiting);
+    assert!(text.lines().count() < 50 && text.contains("characters more"), "{text}");
+}
