@@ -68,7 +68,9 @@ impl<'a> Driver<'a> {
         (state, seat): (State, Seat),
         watch: Watch<'a>,
     ) -> Self {
-        let wire = Wire::resumed(state.tally.iterations.saturating_add(state.tally.model_retries));
+        let mut wire = Wire::default();
+        let used = state.tally.iterations.saturating_add(state.tally.model_retries);
+        wire.skip_replies(usize::try_from(used).unwrap_or(usize::MAX));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
         Self { world, program, models, state, seat, watch, wire, active, looked: now }
@@ -306,7 +308,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn confirm(&self) -> Result<(), Fault> {
-        failpoint::hit("journal", self.seat.events.saturating_sub(1), "before-effect");
+        failpoint::before_effect();
         self.world.journal.confirm(&self.seat.run_id, self.seat.fence).await.map_err(Fault::Cut)
     }
 

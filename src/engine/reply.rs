@@ -21,7 +21,7 @@ const INVALID_IN_A_ROW: u32 = 3;
 /// Takes a reply in.
 pub(super) fn take(program: &Program, state: &mut State, said: Reply, forced: Option<Limit>) -> Effects {
     let usage = count(state, &said);
-    let reading = dialect::read(program.properties.dialect, &said.text);
+    let reading = dialect::read(program.properties.dialect, &said);
     // A provider refuses a message without text.
     let text = if said.text.trim().is_empty() { "(nothing)".to_owned() } else { said.text };
     state.conversation.push(Role::Assistant, text);

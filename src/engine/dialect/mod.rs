@@ -82,6 +82,11 @@ pub fn write_observation(dialect: Dialect, action: Option<&str>, text: &str) -> 
     }
 }
 
+/// The user message with a human's guidance for an agent that was stuck.
+pub fn write_guidance(dialect: Dialect, text: &str) -> String {
+    format!("A human says:\n{text}\n\n{}", question(dialect))
+}
+
 /// The turn's question, for a message that is no observation.
 pub fn question(dialect: Dialect) -> &'static str {
     match dialect {
