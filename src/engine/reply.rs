@@ -9,7 +9,7 @@ use super::effect::{Effect, Effects};
 use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
 use super::limit;
 use super::outcome::{Limit, RunError, Status, Termination};
-use super::state::{Call, Entry, Phase, Progress, State, Turn};
+use super::state::{Call, Entry, Progress, State, Turn};
 use super::step::failed as failure;
 use super::turn;
 use super::validate;

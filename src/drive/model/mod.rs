@@ -217,14 +217,4 @@ fn fault(failure: Failure, attempts: u32, begun: std::time::Instant) -> ModelFau
         attempts,
         duration_ms: clock::elapsed_ms(begun),
     }
-
-    /// What the script answers for the call of a tool, from 0.
-    pub fn tool(&self, _name: &str, _nth: usize) -> Option<crate::engine::event::ToolResult> {
-        None
-    }
-
-    /// Whether the script answers for a tool.
-    pub fn names_tool(&self, _name: &str) -> bool {
-        false
-    }
 }
