@@ -193,7 +193,7 @@ fn a_list_shows_the_newest_first_with_their_standing() {
             damaged: None,
             identity: "document+input".to_owned(),
         };
-        assert_eq!(paused, [expected.clone()]);
+        assert_eq!(paused, std::slice::from_ref(&expected));
         assert_eq!(wait(journal.find("b")).unwrap(), Some(expected));
         assert!(wait(journal.find("a")).unwrap().unwrap().driven);
     });

@@ -20,7 +20,14 @@ pub(super) struct Drivers {
 pub(super) struct Membership {
     /// The driver's name, a UUID.
     pub(super) name: String,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        // Said aloud: a child that is just being started may still have the file open too.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Drivers {
@@ -48,7 +55,7 @@ impl Drivers {
             };
             file.lock()?;
             if fs::exists(&path)? {
-                return Ok(Membership { name, _lock: file });
+                return Ok(Membership { name, lock: file });
             }
         }
         Err(last)

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::drivers::Drivers;
-use super::requests::{sum, word};
+use super::requests::{cut_short, sum, word};
 use super::schema::open_to_read;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
@@ -92,9 +92,9 @@ impl Drop for Reader {
 /// All events of a run, each held against its number and its sum.
 pub(super) fn events(connection: &Connection, run_id: &str) -> Result<Vec<String>, Trouble> {
     let damaged = |what: String| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
-    let row: i64 = connection
-        .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
-        .query_row([run_id], |row| row.get(0))
+    let (row, known): (i64, i64) = connection
+        .prepare_cached("SELECT id, events FROM runs WHERE run_id = ?1")?
+        .query_row([run_id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?
         .ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
     let mut query = connection.prepare_cached("SELECT seq, sum, event FROM events WHERE run = ?1 ORDER BY seq")?;
@@ -113,7 +113,7 @@ pub(super) fn events(connection: &Connection, run_id: &str) -> Result<Vec<String
         events.push(event);
         next += 1;
     }
-    if events.is_empty() { Err(damaged("its events are missing".to_owned())) } else { Ok(events) }
+    if next < known.max(1) { Err(cut_short(run_id).into()) } else { Ok(events) }
 }
 
 /// Whether a run's end was asked for: one look-up by key.

@@ -73,9 +73,9 @@ impl Request for NewRun {
         let me = desk.leases.me().unwrap_or_default();
         desk.connection
             .prepare_cached(
-                "INSERT INTO runs (run_id, fence, driver, status, iterations, started_at_ms, updated_at_ms,
+                "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
                    session, loop_name, identity)
-                 VALUES (?1, 1, ?2, ?3, 0, ?4, ?4, ?5, ?6, ?7)",
+                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7)",
             )?
             .execute(params![
                 self.run_id,
@@ -145,14 +145,16 @@ impl Request for Append {
         if let Some(standing) = &self.standing {
             connection
                 .prepare_cached(
-                    "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5 WHERE id = ?1",
+                    "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5, events = ?6
+                     WHERE id = ?1",
                 )?
                 .execute(params![
                     row,
                     word(&standing.status),
                     standing.termination.as_ref().and_then(word),
                     standing.iterations,
-                    standing.at_ms
+                    standing.at_ms,
+                    next + 1
                 ])?;
         }
         for (key, value) in &self.remember {
@@ -175,6 +177,11 @@ fn events_of(connection: &Connection, row: i64) -> rusqlite::Result<i64> {
         .query_row([row], |row| row.get(0))
 }
 
+/// The fault of a run that had more events once.
+pub(super) fn cut_short(run_id: &str) -> StoreFault {
+    StoreFault::Corrupt(format!("run {run_id}: its last events are missing"))
+}
+
 /// Takes the lease of a run.
 pub(super) struct Take(pub(super) String);
 
@@ -189,14 +196,17 @@ impl Request for Take {
         let connection = desk.connection;
         let found = connection
             .prepare_cached(
-                "SELECT id, fence, runs.driver, until_ms FROM runs LEFT JOIN drivers USING (driver) WHERE run_id = ?1",
+                "SELECT id, fence, events, runs.driver, until_ms FROM runs LEFT JOIN drivers USING (driver)
+                 WHERE run_id = ?1",
             )?
-            .query_row([&self.0], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get(2)?, row.get::<_, Option<i64>>(3)?))
-            })
+            .query_row([&self.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
             .optional()?;
-        let (row, fence, driver, until_ms): (_, _, Option<String>, _) =
+        let (row, fence, known, driver, until_ms): (i64, i64, i64, Option<String>, Option<i64>) =
             found.ok_or_else(|| StoreFault::NoSuchRun(self.0.clone()))?;
+        let events = events_of(connection, row)?;
+        if events < known.max(1) {
+            return Err(cut_short(&self.0).into());
+        }
         if driver.is_some() && driver.as_deref() == desk.leases.me() {
             return Err(StoreFault::Driven(self.0.clone()).into());
         }
@@ -214,7 +224,7 @@ impl Request for Take {
             desk.leases.me()
         ])?;
         desk.made = row;
-        Ok(Lease { fence: count(fence), events: count(events_of(connection, row)?) })
+        Ok(Lease { fence: count(fence), events: count(events) })
     }
 
     fn durable(&self, lease: &Lease, row: i64, leases: &mut Leases) {
@@ -242,9 +252,13 @@ impl Request for GiveBack {
 
     fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
         let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
+        let events = desk.leases.held(&self.run_id).and_then(|held| held.next);
         desk.connection
-            .prepare_cached("UPDATE runs SET driver = NULL WHERE run_id = ?1 AND fence = ?2 AND driver = ?3")?
-            .execute(params![self.run_id, fence, desk.leases.me()])?;
+            .prepare_cached(
+                "UPDATE runs SET driver = NULL, events = coalesce(?4, events)
+                 WHERE run_id = ?1 AND fence = ?2 AND driver = ?3",
+            )?
+            .execute(params![self.run_id, fence, desk.leases.me(), events])?;
         Ok(())
     }
 

@@ -18,6 +18,7 @@ pub(super) const VERSION: i64 = 1;
 
 /// Events of all runs lie one behind the other, with an index by run: a commit of many runs then
 /// writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
+/// `runs.events` is how many events a run had when its row was last written: it has no fewer now.
 /// The long texts of `runs` come last, so that looking at the others does not read them.
 const TABLES: &str = "
 CREATE TABLE runs (
@@ -28,6 +29,7 @@ CREATE TABLE runs (
   status TEXT NOT NULL,
   termination TEXT,
   iterations INTEGER NOT NULL,
+  events INTEGER NOT NULL,
   started_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL,
   cancel_requested INTEGER NOT NULL DEFAULT 0,

@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -14,6 +15,10 @@ use crate::journal::{StoreFault, Ticket, failpoint};
 
 /// So many requests share a commit at most: nobody waits for an endless one.
 const BATCH: usize = 512;
+
+/// Who shared the last commit is likely to come again at once: so long the next commit waits for
+/// each of them. One who is alone never waits.
+const LINGER: Duration = Duration::from_micros(100);
 
 /// What a request works with: the transaction that is open.
 pub(super) struct Desk<'a> {
@@ -181,6 +186,7 @@ struct Thread {
 impl Thread {
     fn run(mut self, requests: &Receiver<Message>) {
         let mut batch: Vec<Box<dyn Job>> = Vec::new();
+        let mut company = 0;
         while let Some(first) = self.wait(requests) {
             let mut message = first;
             loop {
@@ -194,8 +200,15 @@ impl Thread {
                     }
                     None => break,
                 }
-                message = if batch.len() < BATCH { requests.try_recv().ok() } else { None };
+                message = if batch.len() < company {
+                    requests.recv_timeout(LINGER).ok()
+                } else if batch.len() < BATCH {
+                    requests.try_recv().ok()
+                } else {
+                    None
+                };
             }
+            company = batch.len();
             self.commit(std::mem::take(&mut batch));
         }
         self.leases.leave(&self.connection);

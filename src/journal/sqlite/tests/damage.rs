@@ -111,7 +111,14 @@ fn an_event_that_is_missing_makes_only_its_run_unreadable() {
     let (_folder, journal) = changed("DELETE FROM events WHERE run = 2 AND seq = 4");
     assert!(fault_of_beta(&journal).contains("event 4 is missing"));
     let (_folder, journal) = changed("DELETE FROM events WHERE run = 2");
-    assert!(fault_of_beta(&journal).contains("its events are missing"));
+    assert!(fault_of_beta(&journal).contains("its last events are missing"));
+}
+
+#[test]
+fn a_run_that_lost_its_last_event_is_not_read_and_not_gone_on_with() {
+    let (_folder, journal) = changed("DELETE FROM events WHERE run = 2 AND seq = 11");
+    assert!(fault_of_beta(&journal).contains("its last events are missing"));
+    assert_eq!(wait(journal.lease("beta")).unwrap_err().code(), "store_corrupt");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::journal::tests::{begin, event, wait};
+use crate::journal::tests::{begin, event};
 
 /// So many runs append so many events each, at once; events a second.
 fn rate(path: &Path, runs: u64, events: u64) -> f64 {
