@@ -47,13 +47,13 @@ impl Answer {
     }
 
     /// JSON, written as it stands.
-    pub fn json(body: impl ToString) -> Self {
+    pub fn json(body: &(impl ToString + ?Sized)) -> Self {
         Self::new("application/json", body.to_string())
     }
 
     /// A reply of OpenAI's chat completions, of 10 and 5 tokens.
     pub fn openai(text: &str) -> Self {
-        Self::json(serde_json::json!({
+        Self::json(&serde_json::json!({
             "id": "chatcmpl-1", "object": "chat.completion", "model": "test",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
@@ -62,7 +62,7 @@ impl Answer {
 
     /// A reply of Anthropic's messages, of 10 and 5 tokens.
     pub fn anthropic(text: &str) -> Self {
-        Self::json(serde_json::json!({
+        Self::json(&serde_json::json!({
             "id": "msg_1", "type": "message", "role": "assistant", "model": "test",
             "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
             "usage": {"input_tokens": 10, "output_tokens": 5},

@@ -94,6 +94,18 @@ async fn a_port_where_nobody_listens_is_named() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_speak_tls_is_a_fault_and_no_panic() {
+    let server = Server::new(Vec::new());
+    let base_url = server.url().replace("http://", "https://");
+    let file = serde_json::json!({"models": {"m": {"provider": "openai", "base_url": base_url}}});
+    let fault = greet(&models(&file).get(Some("m")).unwrap(), 1).await.0.unwrap_err();
+    assert_eq!(fault.code, ModelFaultCode::ModelUnreachable);
+    // A machine without certificates can't speak TLS at all, and says so.
+    let told = ["no connection to 127.0.0.1:", "connection reset by 127.0.0.1:", "no HTTP client can be made"];
+    assert!(told.iter().any(|words| fault.message.starts_with(words)), "{}", fault.message);
+}
+
+#[tokio::test]
 async fn a_retry_after_of_seconds_is_told_before_it_is_waited() {
     let server = Server::new(vec![error(429, "{}").header("Retry-After", "120")]);
     let model = openai(&server);

@@ -186,6 +186,24 @@ async fn five_asks_take_one_connection_and_send_what_request_shows() {
 }
 
 #[tokio::test]
+async fn what_was_sent_is_let_go_so_that_the_wire_need_not_copy() {
+    let server = Server::with(|_, _| Answer::openai("Hi"));
+    let (model, mut wire, mut conversation) = (openai(&server), Wire::default(), hello());
+    let mut moved = 0;
+    let mut place = std::ptr::null();
+    for _ in 0..200 {
+        let asked = plain(&conversation);
+        ask(std::slice::from_ref(&model), &asked, &mut wire, &retry(1), &|_| ()).await.unwrap();
+        conversation.push(Role::User, "x".repeat(500));
+        let now = model.request(&plain(&conversation), &mut wire).as_ptr();
+        moved += usize::from(now != place);
+        place = now;
+    }
+    // A buffer that doubles moves 8 times from 200 bytes to 100,000.
+    assert!(moved < 20, "{moved} copies");
+}
+
+#[tokio::test]
 async fn a_server_without_a_key_gets_no_authorization() {
     let server = Server::with(|_, _| Answer::openai("Hi"));
     greet(&openai(&server), 1).await.0.unwrap();
