@@ -89,7 +89,8 @@ pub fn before(text: &str, at: usize) -> Before {
     if head.strip_suffix('(').is_some_and(|head| head.ends_with(|c: char| c.is_alphanumeric() || c == '_')) {
         return Before::Input;
     }
-    let head = head.trim_end_matches("json").trim_end_matches(['*', '`', '_']).trim_end();
+    let head =
+        head.trim_end_matches("json").trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '`' | '_'));
     let Some(label) = head.strip_suffix([':', '=', '>']) else { return Before::Free };
     let label = label.trim_end().trim_end_matches(['*', '`']);
     if label.ends_with(['"', '\'', '”']) {

@@ -244,7 +244,8 @@ impl Search<'_> {
             Err(fault) => return self.broken(fault, None),
         };
         self.spend(reach)?;
-        let fault = Fault { kind: Kind::Colon, at: reach };
+        let kind = if reach == self.text.len() { Kind::CutOff } else { Kind::Colon };
+        let fault = Fault { kind, at: reach };
         if quoted || role(&key) != Role::Other { self.broken(fault, Some(&key)) } else { Ok(prose) }
     }
 

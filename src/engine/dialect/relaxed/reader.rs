@@ -119,6 +119,7 @@ impl<'a> Reader<'a> {
             Some('}') => return Ok(Opening::Object { key: None }),
             Some('"' | '\'' | '“') => true,
             Some(c) if begins_word(c) => false,
+            _ if self.at_end() => return Err(self.fault(Kind::CutOff)),
             _ => return Ok(Opening::Other),
         };
         let word = self.key()?;
