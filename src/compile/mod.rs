@@ -1,13 +1,88 @@
 //! MEANING: documents become a [`Program`], best effort, with all faults gathered. Texts are
 //! handed in; nothing here opens a file, knows a check rule, or knows the loop.
 
+pub mod bind;
+pub mod builtin;
+mod catalog;
+mod declare;
 pub mod document;
+mod layout;
+mod load;
+pub mod names;
 pub mod parse;
+mod pasted;
 pub mod program;
+mod prompt;
 pub mod reference;
 pub mod schema;
 pub mod shape;
 pub mod template;
+pub mod tool;
 
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_names;
+
+use serde_json::Value;
+
+use crate::diagnostic::{Diagnostic, Source};
+
+pub use bind::{Bound, bind};
+pub use document::{Document, DocumentKind};
+pub use load::compile;
 pub use program::{Builtin, Program, Tool, ToolKind};
 pub use schema::{Schema, SchemaFault};
+
+/// A tool of the embedder's: its name, what the model is told of it, the JSON Schema of its input,
+/// and whether a call may be made again without harm.
+pub type Embedded = (String, String, Value, bool);
+
+/// The texts that a loop is compiled from.
+#[derive(Debug, Clone)]
+pub struct Texts {
+    /// The document.
+    pub main: Source,
+    /// The project file of its folder.
+    pub project: Option<Source>,
+    /// The files beside the document that its actions may stand in, the nearest first.
+    pub actions: Vec<Source>,
+    /// The files that the user named with `--actions`.
+    pub extra_actions: Vec<Source>,
+    /// The embedder's own tools.
+    pub embedded: Vec<Embedded>,
+    /// Why files beside the document could not be read: told when an action is not found.
+    pub unread: Vec<Diagnostic>,
+}
+
+impl Texts {
+    /// A document that stands alone.
+    pub fn new(main: Source) -> Self {
+        Self {
+            main,
+            project: None,
+            actions: Vec::new(),
+            extra_actions: Vec::new(),
+            embedded: Vec::new(),
+            unread: Vec::new(),
+        }
+    }
+}
+
+/// What came of compiling.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The program; only when there is no error.
+    pub program: Option<Program>,
+    /// All that was found, the document's own faults first, each file's in the order of its text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The document as it was read, with the place of everything in it.
+    pub document: Document,
+}
+
+impl Compiled {
+    /// Whether something was found that keeps the loop from running.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}

@@ -1,0 +1,103 @@
+//! The catalog: which registered actions there are, and where each of them stands.
+
+use serde_json::Value;
+
+use super::Texts;
+use super::document::{Document, DocumentKind, read};
+use crate::diagnostic::{Diagnostic, Place, codes};
+
+/// The documents that actions are looked up in, beside the main one.
+pub(super) struct Shelf {
+    /// Those beside the document, the nearest first.
+    pub beside: Vec<Document>,
+    /// Those that the user named.
+    pub given: Vec<Document>,
+}
+
+impl Shelf {
+    /// Reads the documents.
+    pub(super) fn read(texts: &Texts) -> Self {
+        let read_all = |sources: &[crate::diagnostic::Source]| sources.iter().map(read).collect();
+        Self { beside: read_all(&texts.actions), given: read_all(&texts.extra_actions) }
+    }
+
+    /// What is wrong with the files that the user named: they are told in any case.
+    pub(super) fn faults_of_given(&self) -> Vec<Diagnostic> {
+        let mut faults = Vec::new();
+        for document in &self.given {
+            faults.extend(document.faults.iter().cloned());
+            if let Some(kind) = document.kind.filter(|kind| *kind != DocumentKind::Actions) {
+                let message = format!("an actions document was expected; this is {}", kind.called());
+                faults.push(Diagnostic::error(codes::NO_LOOP, message, "", document.tree.source.whole()));
+            }
+        }
+        faults
+    }
+}
+
+/// A registered action and where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Registered<'a> {
+    /// The document that it stands in.
+    pub document: &'a Document,
+    /// Its index in `actions` or in the document's array; none for a document of one action.
+    index: Option<usize>,
+    /// Whether it stands in the loop's own `actions`.
+    pub own: bool,
+    /// Its name.
+    pub name: &'a str,
+    /// The action.
+    pub value: &'a Value,
+}
+
+impl Registered<'_> {
+    /// Its JSON pointer in its document.
+    pub(super) fn pointer(&self) -> String {
+        let array = if self.own { "/actions" } else { "" };
+        self.index.map_or_else(|| array.to_owned(), |index| format!("{array}/{index}"))
+    }
+
+    /// Where its name stands.
+    pub(super) fn place(&self) -> Place {
+        self.document.tree.place(&format!("{}/action_name", self.pointer()))
+    }
+}
+
+/// All registered actions, the nearest first.
+pub(super) struct Catalog<'a> {
+    /// The actions.
+    pub all: Vec<Registered<'a>>,
+}
+
+impl<'a> Catalog<'a> {
+    /// The actions of the document, of those beside it, and of those that the user named.
+    pub(super) fn new(main: &'a Document, shelf: &'a Shelf) -> Self {
+        let mut all = Vec::new();
+        if let Some(own) = main.value.get("actions").and_then(Value::as_array) {
+            all.extend(own.iter().enumerate().filter_map(|(index, value)| registered(main, Some(index), true, value)));
+        }
+        for document in shelf.beside.iter().chain(&shelf.given) {
+            if document.kind != Some(DocumentKind::Actions) {
+                continue;
+            }
+            match &document.value {
+                Value::Array(items) => {
+                    let items = items.iter().enumerate();
+                    all.extend(items.filter_map(|(index, value)| registered(document, Some(index), false, value)));
+                }
+                value => all.extend(registered(document, None, false, value)),
+            }
+        }
+        Self { all }
+    }
+
+    /// Every action of this exact name.
+    pub(super) fn find(&self, name: &str) -> Vec<Registered<'a>> {
+        self.all.iter().filter(|action| action.name == name).copied().collect()
+    }
+}
+
+fn registered<'a>(document: &'a Document, index: Option<usize>, own: bool, value: &'a Value) -> Option<Registered<'a>> {
+    let name = value.get("action_name").and_then(Value::as_str)?;
+    Some(Registered { document, index, own, name, value })
+}

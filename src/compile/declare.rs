@@ -1,0 +1,325 @@
+//! Tool declarations: from what stands in `tools` to the tools that a model may call.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::catalog::{Catalog, Registered, Shelf};
+use super::document::Document;
+use super::layout::Layout;
+use super::program::{Tool, ToolKind};
+use super::schema::Schema;
+use super::{Embedded, Texts, builtin, names, tool};
+use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest};
+use crate::language::tool::{ActionTool, TypedTool};
+use crate::language::{Action, ReactProperties, ToolDeclaration};
+
+/// Makes the tools of a loop.
+pub(super) struct Declare<'a> {
+    pub texts: &'a Texts,
+    pub main: &'a Document,
+    pub layout: Layout,
+    pub shelf: &'a Shelf,
+    pub catalog: Catalog<'a>,
+    pub properties: &'a ReactProperties,
+    /// The tools so far.
+    pub tools: Vec<Tool>,
+    /// The documents beside the main one whose actions are used.
+    pub used: Vec<Source>,
+    pub faults: Vec<Diagnostic>,
+    /// Where each name is declared.
+    declared: BTreeMap<String, String>,
+    /// The documents whose faults were told.
+    told: Vec<std::sync::Arc<str>>,
+}
+
+impl<'a> Declare<'a> {
+    pub(super) fn new(
+        texts: &'a Texts,
+        main: &'a Document,
+        layout: Layout,
+        shelf: &'a Shelf,
+        properties: &'a ReactProperties,
+    ) -> Self {
+        Self {
+            texts,
+            main,
+            layout,
+            shelf,
+            catalog: Catalog::new(main, shelf),
+            properties,
+            tools: Vec::new(),
+            used: Vec::new(),
+            faults: Vec::new(),
+            declared: BTreeMap::new(),
+            told: shelf.given.iter().map(|document| document.tree.source.name.clone()).collect(),
+        }
+    }
+
+    /// Makes the tools in their order, then the built-in ones.
+    pub(super) fn all(&mut self) {
+        self.own_names();
+        let pointer = self.layout.pointer("tools");
+        let declarations = self.layout.get(self.main, "tools").and_then(Value::as_array);
+        for (index, value) in declarations.into_iter().flatten().enumerate() {
+            // One that can't be read was told by its shape already.
+            if let Ok(declaration) = serde_json::from_value::<ToolDeclaration>(value.clone()) {
+                self.one(declaration, &format!("{pointer}/{index}"));
+            }
+        }
+        if declarations.is_some_and(Vec::is_empty) {
+            let message = "the loop has no tools of its own: the model can only think and complete";
+            let fault = Diagnostic::warning(codes::NO_TOOLS, message, pointer.as_str(), self.main.tree.place(&pointer));
+            self.faults.push(fault.help("declare an action: `{\"type\": \"action\", \"name\": \"...\"}`"));
+        }
+        self.tools.extend(builtin::all());
+    }
+
+    fn one(&mut self, declaration: ToolDeclaration, pointer: &str) {
+        match declaration {
+            ToolDeclaration::Legacy(name) => self.legacy(name, pointer),
+            ToolDeclaration::Typed(TypedTool::Action(declaration)) => {
+                self.action(&declaration, pointer, &format!("{pointer}/name"));
+            }
+            ToolDeclaration::Typed(TypedTool::Workflow(_)) => self.not_yet("workflows as tools", pointer),
+            ToolDeclaration::Typed(TypedTool::Loop(_)) => self.not_yet("loops as tools", pointer),
+            ToolDeclaration::Typed(TypedTool::Mcp(_)) => self.not_yet("tools of MCP servers", pointer),
+        }
+    }
+
+    fn not_yet(&mut self, what: &str, pointer: &str) {
+        let pointer = format!("{pointer}/type");
+        let place = self.main.tree.place(&pointer);
+        let fault = Diagnostic::error(codes::NOT_YET, format!("{what} can't be run yet"), pointer, place);
+        self.faults.push(fault.help("declare an action of kind `http`, `llm`, `db` or `command` in its place"));
+    }
+
+    fn legacy(&mut self, name: String, pointer: &str) {
+        if !is_builtin(&name) {
+            let message = format!("`{}` is declared in the old form", names::shown(&name));
+            let typed = serde_json::json!({ "type": "action", "name": name }).to_string();
+            let place = self.main.tree.place(pointer);
+            let fault = Diagnostic::warning(codes::LEGACY_TOOL, message, pointer, place);
+            self.faults.push(fault.help(format!("write {typed}")).suggest(typed));
+        }
+        let declaration = ActionTool {
+            name,
+            description: None,
+            requires_approval: false,
+            max_calls: None,
+            timeout_ms: None,
+            polling: false,
+        };
+        self.action(&declaration, pointer, pointer);
+    }
+
+    /// An action as a tool; `pointer` is the declaration, `at` the name in it.
+    fn action(&mut self, declaration: &ActionTool, pointer: &str, at: &str) {
+        let name = declaration.name.as_str();
+        let place = self.main.tree.place(at);
+        if is_builtin(name) {
+            let message = format!("`{name}` is built in and always there");
+            let fault = Diagnostic::warning(codes::DECLARED_BUILTIN, message, at, place);
+            self.faults.push(fault.help("take it out of `tools`"));
+            return;
+        }
+        if let Some(fault) = self.name_fault(name, at) {
+            self.faults.push(fault);
+            return;
+        }
+        if let Some(first) = self.declared.get(name) {
+            let first = self.main.tree.place(first);
+            let fault = Diagnostic::error(codes::DUPLICATE_TOOL, format!("`{name}` is declared twice"), at, place);
+            self.faults.push(fault.help("keep one of the two").related(&first, "it is declared here already"));
+            return;
+        }
+        self.case_twin(name, at);
+        self.declared.insert(name.to_owned(), at.to_owned());
+        match self.catalog.find(name).as_slice() {
+            [] => match self.texts.embedded.iter().find(|embedded| embedded.0 == name) {
+                Some(embedded) => self.embedded(declaration, embedded, pointer),
+                None => self.unknown(name, at),
+            },
+            [action] => self.registered(declaration, *action, at),
+            [first, second, ..] => {
+                let message = format!("there are two actions of the name `{name}`");
+                let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place);
+                let fault = fault.help("give one of the two another name");
+                self.faults
+                    .push(fault.related(&first.place(), "one is here").related(&second.place(), "the other is here"));
+            }
+        }
+    }
+
+    fn name_fault(&self, name: &str, at: &str) -> Option<Diagnostic> {
+        let place = self.main.tree.place(at);
+        if name.starts_with("__") {
+            let message =
+                format!("names that begin with `__` are those of built-in tools; there is no `{}`", names::shown(name));
+            let fault = Diagnostic::error(codes::SHADOWED_BUILTIN, message, at, place);
+            let all = builtin::all();
+            return Some(match nearest(name, all.iter().map(|tool| tool.name.as_str())) {
+                Some(near) => fault.help(format!("`{near}` is always there: take the declaration out")),
+                None => fault.help("give the action another name"),
+            });
+        }
+        let fault = names::fault_of(name)?;
+        Some(Diagnostic::error(codes::BAD_NAME, fault, at, place))
+    }
+
+    fn case_twin(&mut self, name: &str, at: &str) {
+        let lower = name.to_lowercase();
+        let Some((other, first)) = self.declared.iter().find(|(other, _)| other.to_lowercase() == lower) else {
+            return;
+        };
+        let message = format!("`{name}` and `{other}` differ by case only: a model will mix them up");
+        let first = self.main.tree.place(first);
+        let fault = Diagnostic::warning(codes::CASE_TWINS, message, at, self.main.tree.place(at));
+        self.faults.push(fault.related(&first, "the other is declared here"));
+    }
+
+    /// The loop's own actions must have names that can be declared.
+    fn own_names(&mut self) {
+        let own: Vec<Registered<'_>> = self.catalog.all.iter().filter(|action| action.own).copied().collect();
+        for action in own {
+            let at = format!("{}/action_name", action.pointer());
+            // An empty name, and one that is too long, were told by their shape.
+            let length = action.name.chars().count();
+            if let Some(fault) = self.name_fault(action.name, &at).filter(|_| (1..=64).contains(&length)) {
+                self.faults.push(fault);
+            }
+        }
+    }
+
+    fn registered(&mut self, declaration: &ActionTool, action: Registered<'a>, at: &str) {
+        let pointer = action.pointer();
+        if !action.own {
+            self.use_document(action.document);
+        }
+        let Ok(meaning) = serde_json::from_value::<Action>(action.value.clone()) else {
+            // Its shape told why, unless the schema and the types disagree.
+            if !action.document.is_broken() {
+                let message = format!("the action `{}` can't be read", declaration.name);
+                self.faults.push(Diagnostic::error(codes::UNREADABLE, message, pointer, action.place()));
+            }
+            return;
+        };
+        if let Action::Matcher(_) | Action::CustomTable(_) = meaning {
+            let kind = action.value.get("kind").and_then(Value::as_str).unwrap_or_default();
+            let message = format!("`{}` is of kind `{kind}`, which is a part of Hyphen's platform", declaration.name);
+            let fault = Diagnostic::error(codes::NOT_YET, message, at, self.main.tree.place(at));
+            let kind = action.document.tree.place(&format!("{pointer}/kind"));
+            self.faults.push(
+                fault
+                    .help("the kinds that run here: `http`, `llm`, `db`, `command`")
+                    .related(&kind, "its kind is here"),
+            );
+            return;
+        }
+        match tool::declared(declaration, &meaning, self.properties) {
+            Ok(tool) => self.tools.push(tool),
+            Err(faults) => self.faults.extend(faults.into_iter().map(|fault| place(action, &pointer, fault))),
+        }
+    }
+
+    /// A document beside the main one is used: it belongs to the program, and its faults are told.
+    fn use_document(&mut self, document: &Document) {
+        let source = &document.tree.source;
+        if !self.used.iter().any(|used| used.name == source.name) {
+            self.used.push(source.clone());
+        }
+        self.tell_of(document);
+    }
+
+    fn tell_of(&mut self, document: &Document) {
+        let name = &document.tree.source.name;
+        if !self.told.contains(name) {
+            self.told.push(name.clone());
+            self.faults.extend(document.faults.iter().cloned());
+        }
+    }
+
+    fn embedded(&mut self, declaration: &ActionTool, embedded: &Embedded, pointer: &str) {
+        let (name, description, parameters, idempotent) = embedded;
+        let parameters = match Schema::compile(parameters.clone()) {
+            Ok(parameters) => parameters,
+            Err(fault) => {
+                let message =
+                    format!("the parameters of the embedded tool `{name}` are no JSON Schema: {}", fault.message);
+                self.faults.push(Diagnostic::error(codes::BAD_SCHEMA, message, pointer, self.main.tree.place(pointer)));
+                return;
+            }
+        };
+        self.tools.push(Tool {
+            name: name.clone(),
+            description: declaration.description.clone().unwrap_or_else(|| description.clone()),
+            parameters,
+            kind: ToolKind::Embedded,
+            requires_approval: declaration.requires_approval,
+            max_calls: declaration.max_calls,
+            timeout_ms: declaration.timeout_ms.unwrap_or(self.properties.tool_timeout_ms),
+            polling: declaration.polling,
+            idempotent: *idempotent,
+            on_uncertain: crate::language::action::OnUncertain::default(),
+        });
+    }
+
+    fn unknown(&mut self, name: &str, at: &str) {
+        let shelf = self.shelf;
+        let broken: Vec<&Document> = shelf.beside.iter().filter(|document| document.is_broken()).collect();
+        let names = self.catalog.all.iter().map(|action| action.name);
+        let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
+        let near = nearest(name, names).map(str::to_owned);
+        let mut looked: Vec<&str> = vec!["the document's own `actions`"];
+        looked.extend(shelf.beside.iter().chain(&shelf.given).map(|document| &*document.tree.source.name));
+        let more = looked.len().saturating_sub(8);
+        looked.truncate(8);
+        let mut help = near.as_ref().map(|near| format!("the nearest name is `{near}`; ")).unwrap_or_default();
+        help.push_str(&format!("looked in {}", looked.join(", ")));
+        match (more, shelf.beside.len() + shelf.given.len()) {
+            (0, 0) => help.push_str(", and found no `actions/*.json` beside it; `--actions FILE` names another file"),
+            (0, _) => {}
+            (more, _) => help.push_str(&format!(" and {more} more files")),
+        }
+        let place = self.main.tree.place(at);
+        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, format!("the action `{name}` is not found"), at, place);
+        let fault = fault.help(help);
+        self.faults.push(match near {
+            // The declaration's name is a string; in the old form it is the whole declaration.
+            Some(near) if at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
+            _ => fault,
+        });
+        // It may stand in a file that could not be read.
+        for document in broken {
+            self.tell_of(document);
+        }
+        for fault in &self.texts.unread {
+            if !self.faults.contains(fault) {
+                self.faults.push(fault.clone());
+            }
+        }
+    }
+}
+
+/// Whether a name is that of a built-in tool.
+fn is_builtin(name: &str) -> bool {
+    name.starts_with("__") && builtin::all().iter().any(|tool| tool.name == name)
+}
+
+/// A fault in an action, at its place in the action's document.
+fn place(action: Registered<'_>, pointer: &str, fault: tool::LocalFault) -> Diagnostic {
+    let path = format!("{pointer}{}", fault.pointer);
+    let tree = &action.document.tree;
+    let place = match &fault.inside {
+        Some(inside) => tree.place_inside(&path, inside),
+        None => tree.place(&path),
+    };
+    let told = match fault.severity {
+        Severity::Error => Diagnostic::error(fault.code, fault.message, path, place),
+        Severity::Warning => Diagnostic::warning(fault.code, fault.message, path, place),
+    };
+    match fault.help {
+        Some(help) => told.help(help),
+        None => told,
+    }
+}

@@ -1,0 +1,184 @@
+//! From texts to a program: each part by its own module, put together here.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::catalog::Shelf;
+use super::declare::Declare;
+use super::document::{self, Document, DocumentKind};
+use super::layout::{self, Layout};
+use super::prompt::Prompts;
+use super::{Compiled, Program, Schema, Texts, names, pasted};
+use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::language::{AgentRequest, LoopDocument, LoopProperties, Project, ReactProperties};
+
+/// Compiles a loop document or an agent request. All faults are gathered; the program is there only
+/// when none of them is an error.
+pub fn compile(texts: &Texts) -> Compiled {
+    let main = document::read(&texts.main);
+    let mut faults = main.faults.clone();
+    faults.extend(pasted::secrets(&main));
+    let project = project(texts.project.as_ref(), &mut faults);
+    let program = match (main.kind, Layout::of(&main)) {
+        (Some(DocumentKind::Loop), _) if main.value.pointer("/properties/mode") == Some(&Value::from("foreach")) => {
+            let at = "/properties/mode";
+            let fault =
+                Diagnostic::error(codes::NOT_YET, "loops of mode `foreach` can't be run yet", at, main.tree.place(at));
+            faults.push(fault.help("the mode that runs here is `react`"));
+            None
+        }
+        (_, Some(layout)) => react(texts, &main, layout, project, &mut faults),
+        (Some(kind), None) => {
+            faults.push(no_loop(&main, kind));
+            None
+        }
+        (None, None) => None,
+    };
+    sort(&mut faults, &main.tree.source);
+    let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error));
+    Compiled { program, diagnostics: faults, document: main }
+}
+
+/// The document's faults first, then those of each other file; each in the order of the text.
+fn sort(faults: &mut [Diagnostic], main: &Source) {
+    let order = |fault: &Diagnostic| {
+        let other = (fault.place.file != main.name).then(|| fault.place.file.clone());
+        (other, fault.place.start)
+    };
+    faults.sort_by_cached_key(order);
+}
+
+fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
+    let place = main.tree.source.whole();
+    if kind == DocumentKind::Workflow {
+        let fault = Diagnostic::error(codes::NOT_YET, "workflows can't be run yet", "", place);
+        return fault
+            .help("a loop step of it runs here when it stands alone: `{\"type\": \"loop\", \"properties\": {...}}`");
+    }
+    let message = format!("a loop was expected; this is {}", kind.called());
+    Diagnostic::error(codes::NO_LOOP, message, "", place)
+}
+
+fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> Arc<Project> {
+    let Some(source) = source else { return Arc::default() };
+    let document = document::read_as(source, Some(DocumentKind::Project));
+    faults.extend(document.faults.iter().cloned());
+    faults.extend(pasted::secrets(&document));
+    if document.is_broken() {
+        return Arc::default();
+    }
+    read_typed(&document, document.value.clone(), faults).unwrap_or_default()
+}
+
+fn react(
+    texts: &Texts,
+    main: &Document,
+    layout: Layout,
+    project: Arc<Project>,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Program> {
+    let sound = !main.is_broken();
+    let shelf = Shelf::read(texts);
+    faults.extend(shelf.faults_of_given());
+    let values = layout.properties(main);
+    let readable = layout::readable(&values)?;
+    let mut declare = Declare::new(texts, main, layout, &shelf, &readable);
+    declare.all();
+    faults.append(&mut declare.faults);
+    for document in shelf.beside.iter().chain(&shelf.given) {
+        if declare.used.iter().any(|used| used.name == document.tree.source.name) {
+            faults.extend(pasted::secrets(document));
+        }
+    }
+    let mut prompts = Prompts::compile(main, layout);
+    faults.append(&mut prompts.faults);
+    let answer = schema(main, &layout.pointer("answer_schema"), faults);
+    let head = head(main, faults);
+    let properties: Option<Arc<ReactProperties>> = if sound { read_typed(main, values, faults) } else { None };
+    let mut sources = vec![main.tree.source.clone()];
+    sources.append(&mut declare.used);
+    let tools = std::mem::take(&mut declare.tools);
+    let head = head?;
+    Some(Program {
+        name: head.name,
+        description: head.description,
+        properties: Arc::into_inner(properties?)?,
+        objective: prompts.objective?,
+        system_prompt: prompts.system_prompt,
+        input: head.input,
+        default_input: head.default_input,
+        answer,
+        tools,
+        project,
+        sources,
+    })
+}
+
+/// What stands around the properties.
+struct Head {
+    name: String,
+    description: Option<String>,
+    input: Option<Schema>,
+    default_input: Option<Map<String, Value>>,
+}
+
+fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Option<Head> {
+    let stem = stem(&main.tree.source.name);
+    if main.kind == Some(DocumentKind::AgentRequest) {
+        let request: Option<Arc<AgentRequest>> =
+            if main.is_broken() { None } else { read_typed(main, main.value.clone(), faults) };
+        let default_input = request.and_then(|request| request.input.clone());
+        return Some(Head { name: stem, description: None, input: None, default_input });
+    }
+    if let Some(name) = main.value.get("name").and_then(Value::as_str)
+        && let Some(fault) = names::fault_of(name)
+    {
+        faults.push(Diagnostic::error(codes::BAD_NAME, fault, "/name", main.tree.place("/name")));
+    }
+    let input = schema(main, "/input", faults);
+    if main.is_broken() {
+        return None;
+    }
+    let document: Arc<LoopDocument> = read_typed(main, main.value.clone(), faults)?;
+    let LoopProperties::React(_) = &document.properties else { return None };
+    let name = document.name.clone().unwrap_or(stem);
+    Some(Head { name, description: document.description.clone(), input, default_input: None })
+}
+
+/// A file's name without its folders and its ending.
+fn stem(file: &str) -> String {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    name.strip_suffix(".json").unwrap_or(name).to_owned()
+}
+
+/// The JSON Schema that the document holds at a pointer.
+fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Option<Schema> {
+    let written = main.value.pointer(pointer).filter(|written| written.is_object())?;
+    match Schema::compile(written.clone()) {
+        Ok(schema) => Some(schema),
+        Err(fault) => {
+            let at = format!("{pointer}{}", fault.path);
+            let message = format!("this is no valid JSON Schema: {}", fault.message);
+            faults.push(Diagnostic::error(codes::BAD_SCHEMA, message, at.as_str(), main.tree.place(&at)));
+            None
+        }
+    }
+}
+
+/// A value as the type that its schema was made from: only a schema that disagrees with its type
+/// can make it fail, and then that is told and nothing is run.
+fn read_typed<T: serde::de::DeserializeOwned>(
+    document: &Document,
+    value: Value,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Arc<T>> {
+    match serde_json::from_value(value) {
+        Ok(read) => Some(Arc::new(read)),
+        Err(error) => {
+            let message = format!("the document can't be read: {error}");
+            faults.push(Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole()));
+            None
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Names: what a tool, an action or a loop may be called, so that no name passes for another.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_script::{Script, UnicodeScript};
+
+/// The longest name, in characters.
+const LONGEST: usize = 64;
+
+/// Scripts that one language is written in together.
+const TOGETHER: [&[Script]; 3] = [
+    &[Script::Han, Script::Hiragana, Script::Katakana],
+    &[Script::Han, Script::Hangul],
+    &[Script::Han, Script::Bopomofo],
+];
+
+/// Why a name is not allowed, in a sentence about it; nothing when it is. Names have 1 to 64
+/// letters, digits, `_`, `-`, `.` and `/`, of one script, in the form that Unicode calls NFKC: then
+/// two names that look alike in one script are one name.
+pub fn fault_of(name: &str) -> Option<String> {
+    let length = name.chars().count();
+    if length == 0 {
+        return Some("a name must not be empty".to_owned());
+    }
+    if length > LONGEST {
+        return Some(format!("a name has at most {LONGEST} characters; this one has {length}"));
+    }
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    if let Some(odd) = name.chars().find(|c| !allowed(*c)) {
+        let shown = if odd.is_ascii_graphic() { format!("`{odd}`") } else { format!("U+{:04X}", u32::from(odd)) };
+        return Some(format!("a name has letters, digits, `_`, `-`, `.` and `/`; this one has {shown}"));
+    }
+    if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Some("a name is no path: no part between its `/` is empty, `.` or `..`".to_owned());
+    }
+    if !name.nfkc().eq(name.chars()) {
+        let plain: String = name.nfkc().collect();
+        return Some(format!("this name has characters that stand for others; it is written `{plain}`"));
+    }
+    let mut scripts: Vec<Script> = Vec::new();
+    for script in name.chars().map(|c| c.script()) {
+        if !matches!(script, Script::Common | Script::Inherited) && !scripts.contains(&script) {
+            scripts.push(script);
+        }
+    }
+    let together = scripts.len() <= 1 || TOGETHER.iter().any(|set| scripts.iter().all(|script| set.contains(script)));
+    if together {
+        return None;
+    }
+    let names: Vec<&str> = scripts.iter().map(|script| script.full_name()).collect();
+    Some(format!("a name is written in one script; this one mixes {}", names.join(" and ")))
+}
+
+/// A name as it can be shown in a message: twins of ASCII letters are shown as their code points.
+pub fn shown(name: &str) -> String {
+    name.chars()
+        .take(LONGEST)
+        .map(|c| if c.is_control() || c.is_whitespace() { format!("\\u{{{:X}}}", u32::from(c)) } else { c.to_string() })
+        .collect()
+}
