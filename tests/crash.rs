@@ -27,7 +27,7 @@ impl Reference {
     fn new() -> Self {
         let server = Server::with(|_, request| {
             let name = request.path.trim_start_matches('/').to_owned();
-            Answer::json(json!({ "did": name }))
+            Answer::json(&json!({ "did": name }))
         });
         let place = Place::new();
         let tool = |name: &str, method: &str, more: Value| {

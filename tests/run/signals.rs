@@ -32,7 +32,7 @@ fn a_signal_while_a_tool_is_called_lets_the_step_end_and_the_run_resumes() {
     for which in [Signal::SIGINT, Signal::SIGTERM] {
         let gate = Gate::default();
         let held = gate.clone();
-        let server = Server::with(move |_, _| Answer::json(json!({ "did": 1 }).to_string()).behind(&held));
+        let server = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
         let place = Place::new();
         let mut document = crate::common::document(&json!({}));
         document["actions"][1]["url"] = json!(format!("{}/act", server.url()));
