@@ -134,11 +134,9 @@ fn prepare(arguments: &Arguments, folder: &Path) -> Result<(Engine, Arc<Program>
     })
     .to_string();
     let texts = Texts {
-        main: Source::new("loop.json", document),
         project: Some(Source::new("loopctl.json", project)),
-        actions: Vec::new(),
-        extra_actions: Vec::new(),
         embedded: vec![("echo".to_owned(), Echo.description().to_owned(), Echo.parameters(), Echo.idempotent())],
+        ..Texts::new(Source::new("loop.json", document))
     };
     let program = load_texts(&texts, folder.to_owned())
         .map_err(|unsound| {

@@ -16,7 +16,7 @@ pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
 
 /// Gives the text of a secret by its key. The driver implements it; the text is used at once and
 /// kept nowhere.
-pub trait Secrets {
+pub trait Secrets: Sync {
     /// The secret's text, or why there is none.
     ///
     /// # Errors
