@@ -234,24 +234,24 @@ impl Search<'_> {
         let (key, quoted) = match opening {
             Ok(Opening::Object { key }) => match relaxed::object(self.text, self.at, self.ending) {
                 Ok(found) => return Ok(Brace::Object(found)),
-                Err(fault) => return self.broken(fault, key.as_deref()),
+                Err(fault) => return self.broken(&fault, key.as_deref()),
             },
             Ok(Opening::Word { word, quoted }) => (word, quoted),
             Ok(Opening::Other) => {
                 self.spend(reach)?;
                 return Ok(prose);
             }
-            Err(fault) => return self.broken(fault, None),
+            Err(fault) => return self.broken(&fault, None),
         };
         self.spend(reach)?;
         let kind = if reach == self.text.len() { Kind::CutOff } else { Kind::Colon };
         let fault = Fault { kind, at: reach };
-        if quoted || role(&key) != Role::Other { self.broken(fault, Some(&key)) } else { Ok(prose) }
+        if quoted || role(&key) != Role::Other { self.broken(&fault, Some(&key)) } else { Ok(prose) }
     }
 
     /// An object that can't be read: a placeholder like `{name: value}` is prose, when no key of a
     /// reply stands in it; all else ends the search.
-    fn broken(&mut self, fault: Fault, key: Option<&str>) -> Result<Brace, Refusal> {
+    fn broken(&mut self, fault: &Fault, key: Option<&str>) -> Result<Brace, Refusal> {
         let begin = self.at.saturating_add(1);
         let bytes = self.text.as_bytes().get(begin..).unwrap_or_default();
         let end = bytes.iter().take(PLACEHOLDER).position(|byte| matches!(byte, b'{' | b'}'));
