@@ -113,9 +113,11 @@ impl Step {
     }
 }
 
+/// Looks for one pattern at the end of the steps, with `N`.
+type Detect = fn(&[Step], usize) -> Option<Stuck>;
+
 /// The patterns in the order in which they are looked for.
-const PATTERNS: [fn(&[Step], usize) -> Option<Stuck>; 4] =
-    [same_action::detect, same_failure::detect, cycle::detect, same_thought::detect];
+const PATTERNS: [Detect; 4] = [same_action::detect, same_failure::detect, cycle::detect, same_thought::detect];
 
 /// The first pattern that the steps show at their end, with `n` as `on_stuck.iterations`. An `n`
 /// under 2, which no document can have, is taken as 2.

@@ -123,7 +123,7 @@ fn an_alternation_with_news_does_not_fire_until_the_news_is_old() {
     assert_eq!(fires(&letters("ababab", &["x", "y", "x", "y", "x", "new"]), 3), None);
     assert_eq!(
         fires(&letters("abababab", &["1", "1", "2", "2", "2", "2", "2", "2"]), 3),
-        Some((8, Pattern::Alternation))
+        Some((7, Pattern::Alternation))
     );
 }
 

@@ -70,7 +70,7 @@ pub enum Before {
     Free,
     /// It is an item of a list.
     Item,
-    /// It is the value of a quoted key.
+    /// It is the value of a quoted key, or begins a quoted text.
     Member,
     /// It is called an input: `Action Input:`, `<arguments>`, `restart(`.
     Input,
@@ -81,6 +81,10 @@ pub fn before(text: &str, at: usize) -> Before {
     let head = text.get(..at).unwrap_or_default().trim_end();
     if head.ends_with('[') {
         return Before::Item;
+    }
+    // Quoted by something; a reply that is quoted as a whole begins with its quote.
+    if head.trim_start().len() > 1 && head.len() == at && head.ends_with(['"', '\'', '“']) {
+        return Before::Member;
     }
     if let Some(head) = head.strip_suffix(',') {
         return if head.trim_end().ends_with(['}', ']']) { Before::Item } else { Before::Free };
@@ -129,16 +133,18 @@ pub fn behind(text: &str, at: usize) -> Behind {
         let next = next.trim_start();
         return if next.is_empty() || next.starts_with("```") { Behind::Free } else { Behind::Member };
     }
-    if tail.starts_with(':') || begins_member(tail) {
+    if tail.starts_with(':') || (tail.starts_with(['"', '\'']) && quoted_key(tail, 0).is_some()) {
         return Behind::Member;
     }
     if rest.starts_with('}') { Behind::Surplus } else { Behind::Free }
 }
 
-/// Whether the text begins with a quoted word and a colon.
-fn begins_member(text: &str) -> bool {
-    let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) else { return false };
-    let mut rest =
-        text.chars().skip(1).take(64).skip_while(|c| *c != quote).skip(1).skip_while(char::is_ascii_whitespace);
-    rest.next() == Some(':')
+/// The quoted word that begins at this byte, when a colon follows it: a key.
+pub fn quoted_key(text: &str, at: usize) -> Option<&str> {
+    let bytes = text.as_bytes().get(at..)?;
+    let quote = *bytes.first()?;
+    let length = bytes.iter().skip(1).take(64).position(|byte| *byte == quote)?;
+    let begin = at.saturating_add(1);
+    let mut behind = bytes.iter().skip(length.saturating_add(2)).take(64).skip_while(|byte| byte.is_ascii_whitespace());
+    (behind.next() == Some(&b':')).then_some(text.get(begin..begin.saturating_add(length))?)
 }

@@ -83,6 +83,8 @@ struct Seen {
     item: bool,
     /// A thinking block without its end.
     open_thinking: bool,
+    /// A quoted key of a reply with its colon, outside of any object that could be read.
+    loose_key: bool,
 }
 
 struct Search<'a> {
@@ -117,6 +119,11 @@ impl Search<'_> {
             let go_on = match byte {
                 b'{' => self.brace()?,
                 b'<' => self.tag()?,
+                b'"' | b'\'' => {
+                    self.seen.loose_key |=
+                        marks::quoted_key(self.text, self.at).is_some_and(|key| role(key) != Role::Other);
+                    self.pass(1)
+                }
                 _ => !marks::is_observation(self.text, self.at) && self.pass(1),
             };
             if !go_on {
@@ -130,7 +137,7 @@ impl Search<'_> {
     fn next(&mut self) -> Option<u8> {
         let acted = self.chosen.is_some();
         let rest = self.text.as_bytes().get(self.at..)?;
-        let matters = |byte: &u8| matches!(byte, b'{' | b'<') || (acted && matches!(byte, b'o' | b'O'));
+        let matters = |byte: &u8| matches!(byte, b'{' | b'<' | b'"' | b'\'') || (acted && matches!(byte, b'o' | b'O'));
         let found = rest.iter().position(matters)?;
         self.at = self.at.saturating_add(found);
         rest.get(found).copied()
@@ -234,24 +241,24 @@ impl Search<'_> {
         let (key, quoted) = match opening {
             Ok(Opening::Object { key }) => match relaxed::object(self.text, self.at, self.ending) {
                 Ok(found) => return Ok(Brace::Object(found)),
-                Err(fault) => return self.broken(fault, key.as_deref()),
+                Err(fault) => return self.broken(&fault, key.as_deref()),
             },
             Ok(Opening::Word { word, quoted }) => (word, quoted),
             Ok(Opening::Other) => {
                 self.spend(reach)?;
                 return Ok(prose);
             }
-            Err(fault) => return self.broken(fault, None),
+            Err(fault) => return self.broken(&fault, None),
         };
         self.spend(reach)?;
         let kind = if reach == self.text.len() { Kind::CutOff } else { Kind::Colon };
         let fault = Fault { kind, at: reach };
-        if quoted || role(&key) != Role::Other { self.broken(fault, Some(&key)) } else { Ok(prose) }
+        if quoted || role(&key) != Role::Other { self.broken(&fault, Some(&key)) } else { Ok(prose) }
     }
 
     /// An object that can't be read: a placeholder like `{name: value}` is prose, when no key of a
     /// reply stands in it; all else ends the search.
-    fn broken(&mut self, fault: Fault, key: Option<&str>) -> Result<Brace, Refusal> {
+    fn broken(&mut self, fault: &Fault, key: Option<&str>) -> Result<Brace, Refusal> {
         let begin = self.at.saturating_add(1);
         let bytes = self.text.as_bytes().get(begin..).unwrap_or_default();
         let end = bytes.iter().take(PLACEHOLDER).position(|byte| matches!(byte, b'{' | b'}'));
@@ -297,8 +304,9 @@ impl Search<'_> {
         if self.seen.answer {
             return Err(Refusal::AnswerBeside);
         }
-        // Its input may be the other object.
-        if self.seen.input && !has(&chosen.map, &[Role::Input]) {
+        // The object may be a part of one whose beginning or end is broken; or the other object may
+        // be its input.
+        if self.seen.loose_key || (self.seen.input && !has(&chosen.map, &[Role::Input])) {
             return Err(Refusal::Fragment);
         }
         Ok(chosen)

@@ -18,7 +18,7 @@ pub fn string(text: &str, at: usize) -> Result<Option<(String, usize)>, Fault> {
     let mut out = String::new();
     loop {
         let piece = scan.at;
-        let stop = scan.to_special(open, close);
+        let stop = scan.next_special(open, close);
         let plain = text.get(piece..scan.at).unwrap_or_default();
         match stop {
             None => return Err(Fault { kind: Kind::OpenString, at }),
@@ -54,7 +54,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     /// Goes to the next character that is not plain, and tells it.
-    fn to_special(&mut self, open: char, close: char) -> Option<char> {
+    fn next_special(&mut self, open: char, close: char) -> Option<char> {
         let rest = self.text.get(self.at..)?;
         let found = if close.is_ascii() {
             rest.bytes()

@@ -65,6 +65,7 @@ const NUMBERS: &[&str] = &[
 ];
 
 const AROUND: &[(&str, &str, &str, &str)] = &[
+    (r#"'{"thought":"t","action":"a","action_input":{}}'"#, "t", "a", "{}"),
     ("```json\n{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}}\n```", "t", "a", "{}"),
     ("```\n{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}}\n```", "t", "a", "{}"),
     ("```JSON\n{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}}\n```\n", "t", "a", "{}"),

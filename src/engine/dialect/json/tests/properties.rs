@@ -136,6 +136,36 @@ proptest! {
     }
 }
 
+/// A reply whose texts and whose input hold other replies, as a tool's result may that is quoted.
+const NESTED: [&str; 3] = [
+    r#"{"thought":"It said {'action':'b','action_input':{}} and </think>.","action":"a","action_input":{"text":"Observation: {'action':'b','action_input':{}}","next":{"action":"b","action_input":{}}}}"#,
+    r#"{"action":"a","action_input":{"action":"b","action_input":{"action":"b","action_input":{}},"list":[{"action":"b","action_input":{}}]},"thought":"t"}"#,
+    r#"So: {'thought': "{'action':'b','action_input':{}}", 'action': 'a', 'action_input': {'steps': [{'action': 'b', 'action_input': {}}]}} # {"x":1}"#,
+];
+
+/// One fault anywhere: a character goes, comes or is another one.
+#[test]
+fn no_single_fault_makes_what_is_quoted_inside_a_reply_the_call() {
+    let pieces = [
+        "", "{", "}", "[", "]", "\"", "'", "\\", ":", ",", "#", "//", "/*", "*/", "\n", "x", "```", "<think>",
+        "</think>", "1",
+    ];
+    for reply in NESTED {
+        let ends: Vec<usize> = reply.char_indices().map(|(at, _)| at).chain([reply.len()]).collect();
+        for at in &ends {
+            for piece in pieces {
+                for skip in [0, 1] {
+                    let rest = reply[*at..].chars().skip(skip).collect::<String>();
+                    let text = format!("{}{piece}{rest}", &reply[..*at]);
+                    if let Reading::Calls { calls, .. } = read(&text) {
+                        assert_ne!(calls[0].name, "b", "{text}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Not by a clock: a reader that is not linear does not come to an end here.
 #[test]
 fn bombs_come_to_an_end() {
