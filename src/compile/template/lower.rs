@@ -179,7 +179,14 @@ impl<'t> Lower<'t> {
     }
 
     fn block(&mut self, block: &HelperTemplate) -> Result<Node, TemplateFault> {
-        self.next_of(if block.is_chained() { Kind::Else } else { Kind::Open });
+        self.next_of(Kind::Open);
+        let node = self.opened(block)?;
+        self.next_of(Kind::Close);
+        Ok(node)
+    }
+
+    /// A block whose tag is the one at hand: `{{#if ...}}`, or `{{else if ...}}` that goes on.
+    fn opened(&mut self, block: &HelperTemplate) -> Result<Node, TemplateFault> {
         let name = block.name.as_name().unwrap_or_default();
         let place = self.place(name);
         if !BLOCKS.contains(&name) {
@@ -220,9 +227,6 @@ impl<'t> Lower<'t> {
         }
         let other = self.other(block)?;
         self.asked.truncate(asked);
-        if !block.is_chained() {
-            self.next_of(Kind::Close);
-        }
         Ok(match name {
             "if" => Node::If { test: value, then: body, other: other.unwrap_or_default() },
             "unless" => Node::If { test: value, then: other.unwrap_or_default(), other: body },
@@ -231,15 +235,16 @@ impl<'t> Lower<'t> {
         })
     }
 
-    /// What stands after `{{else}}`. A chained condition brings its own tag.
+    /// What stands after `{{else}}`. Where that tag has a condition, it opens a block of its own,
+    /// which the same closing tag ends.
     fn other(&mut self, block: &HelperTemplate) -> Result<Option<Vec<Node>>, TemplateFault> {
         let Some(inverse) = &block.inverse else { return Ok(None) };
-        let chained =
-            matches!(inverse.elements.as_slice(), [TemplateElement::HelperBlock(inner)] if inner.is_chained());
-        if !chained {
-            self.next_of(Kind::Else);
+        self.next_of(Kind::Else);
+        let goes_on = self.tag.is_some_and(|tag| !tag.words.is_empty());
+        match inverse.elements.as_slice() {
+            [TemplateElement::HelperBlock(inner)] if goes_on => Ok(Some(vec![self.opened(inner)?])),
+            elements => self.nodes(elements).map(Some),
         }
-        self.nodes(&inverse.elements).map(Some)
     }
 
     fn names(&self, block: &HelperTemplate) -> Result<Names, TemplateFault> {
