@@ -11,6 +11,7 @@
     )
 )]
 
+pub mod cli;
 pub mod compile;
 pub mod diagnostic;
 pub mod drive;

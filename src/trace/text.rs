@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::entries::TraceEntry;
 use super::escape;
@@ -39,13 +40,14 @@ pub struct Observation<'a> {
 }
 
 impl Pieces {
-    /// An iteration's beginning: its number, and what the model thought.
-    pub fn thought(&self, iteration: u32, thought: &str) -> String {
+    /// An iteration's beginning: its number, what the model thought, and what that cost.
+    pub fn thought(&self, iteration: u32, thought: &str, cost: &str) -> String {
         let number = format!("{iteration:>3}");
         let lead = format!("{}  ", self.look.paint(Tone::Accent, &number));
         let thought = escape::terminal(thought.trim());
         let thought = if thought.is_empty() { Cow::Borrowed("(no thought)") } else { thought };
-        self.block(&lead, INDENT, &thought, Some(Tone::Dim), "")
+        let tail = if cost.is_empty() { String::new() } else { format!("  {}", self.look.paint(Tone::Dim, cost)) };
+        self.block((&lead, INDENT), &thought, None, &tail)
     }
 
     /// A call: the tool and its input.
@@ -54,7 +56,7 @@ impl Pieces {
         let name = escape::line(action);
         let empty = input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty);
         let text = if empty { name.into_owned() } else { format!("{name} {}", escape::terminal(&input.to_string())) };
-        self.block(&lead, INDENT + 2, &text, None, "")
+        self.block((&lead, INDENT + 2), &text, None, "")
     }
 
     /// What came of a call.
@@ -69,7 +71,7 @@ impl Pieces {
             None => text,
         };
         let time = format!("  {}", self.look.paint(Tone::Dim, &duration(observation.duration_ms)));
-        self.block(&lead, INDENT + 2, &text, (!observation.success).then_some(Tone::Bad), &time)
+        self.block((&lead, INDENT + 2), &text, (!observation.success).then_some(Tone::Bad), &time)
     }
 
     /// How far the agent says it is.
@@ -85,13 +87,13 @@ impl Pieces {
         if let Some(milestone) = milestone {
             let _ = write!(text, "  ({})", escape::line(milestone));
         }
-        self.block(&lead, INDENT + 2, &text, Some(Tone::Bold), "")
+        self.block((&lead, INDENT + 2), &text, Some(Tone::Bold), "")
     }
 
     /// A remark of the driver's: a call to the model that is made again.
     pub fn remark(&self, text: &str) -> String {
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Warn, "!"));
-        self.block(&lead, INDENT + 2, &escape::terminal(text), Some(Tone::Warn), "")
+        self.block((&lead, INDENT + 2), &escape::terminal(text), Some(Tone::Warn), "")
     }
 
     /// The run's beginning.
@@ -102,7 +104,7 @@ impl Pieces {
         }
         title.push('\n');
         if !objective.trim().is_empty() {
-            title.push_str(&self.block("", 0, &escape::terminal(objective.trim()), Some(Tone::Dim), ""));
+            title.push_str(&self.block(("", 0), &escape::terminal(objective.trim()), Some(Tone::Dim), ""));
         }
         title
     }
@@ -121,13 +123,14 @@ impl Pieces {
         facts.push(format!("{about}{} token{}", count(tokens), if tokens == 1 { "" } else { "s" }));
         facts.extend(result.usage.cost_usd.map(|cost| format!("{about}{}", dollars(cost))));
         facts.push(duration(active_ms));
-        let facts = self.look.paint(Tone::Dim, &facts.join(" · "));
-        let mut shown = format!("{}  {facts}\n", self.look.paint(tone, &title));
+        let facts = facts.join(" · ");
+        let gap = if title.width() + 2 + facts.width() > self.look.width { "\n  " } else { "  " };
+        let mut shown = format!("{}{gap}{}\n", self.look.paint(tone, &title), self.look.paint(Tone::Dim, &facts));
         if let Some(error) = &result.error {
-            shown.push_str(&self.block("  ", 2, &escape::terminal(&error.message), None, ""));
+            shown.push_str(&self.block(("  ", 2), &escape::terminal(&error.message), None, ""));
         }
         if let Some(stuck) = &result.stuck {
-            shown.push_str(&self.block("  ", 2, &escape::terminal(&stuck.detail), Some(Tone::Dim), ""));
+            shown.push_str(&self.block(("  ", 2), &escape::terminal(&stuck.detail), Some(Tone::Dim), ""));
         }
         shown
     }
@@ -170,9 +173,9 @@ impl Pieces {
         format!("  {name}  {id}\n{}", self.look.block(&escape::terminal(&input), &block))
     }
 
-    fn block(&self, lead: &str, indent: usize, text: &str, tone: Option<Tone>, tail: &str) -> String {
+    fn block(&self, lead: (&str, usize), text: &str, tone: Option<Tone>, tail: &str) -> String {
         let lines = if self.shorten { 4 } else { usize::MAX };
-        self.look.block(text, &Block { lead: (lead, indent), tone, tail, lines })
+        self.look.block(text, &Block { lead, tone, tail, lines })
     }
 }
 
@@ -190,7 +193,8 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
                 shown.push('\n');
             }
             iteration = entry.iteration;
-            shown.push_str(&pieces.thought(entry.iteration, &entry.thought));
+            let cost = entry.usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
+            shown.push_str(&pieces.thought(entry.iteration, &entry.thought, &cost.unwrap_or_default()));
         }
         shown.push_str(&call_and_observation(&pieces, entry));
     }

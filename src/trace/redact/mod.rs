@@ -92,12 +92,13 @@ impl Redaction {
     }
 
     fn string<'a>(&self, text: &'a str, layer: usize) -> Cow<'a, str> {
-        if layer < LAYERS && text.trim_start().starts_with(['{', '[', '"']) {
-            if let Ok(inner) = serde_json::from_str::<Value>(text) {
-                let shown = self.walk(&inner, 0, layer + 1);
-                // The spelling of a text without secrets is not touched.
-                return if shown == inner { Cow::Borrowed(text) } else { Cow::Owned(shown.to_string()) };
-            }
+        if layer < LAYERS
+            && text.trim_start().starts_with(['{', '[', '"'])
+            && let Ok(inner) = serde_json::from_str::<Value>(text)
+        {
+            let shown = self.walk(&inner, 0, layer + 1);
+            // The spelling of a text without secrets is not touched.
+            return if shown == inner { Cow::Borrowed(text) } else { Cow::Owned(shown.to_string()) };
         }
         shapes::hide(text, &|name| self.hides(name, &Value::String(String::new())))
     }

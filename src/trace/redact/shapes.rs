@@ -110,10 +110,10 @@ fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>
             .unwrap_or(authority.len());
         let authority = authority.get(..length).unwrap_or_default();
         let Some((user, _)) = authority.rsplit_once('@') else { continue };
-        if let Some((name, password)) = user.split_once(':') {
-            if !password.is_empty() {
-                found.push(start + name.len() + 1..start + user.len());
-            }
+        if let Some((name, password)) = user.split_once(':')
+            && !password.is_empty()
+        {
+            found.push(start + name.len() + 1..start + user.len());
         }
     }
     for (at, mark) in text.match_indices(['?', '&']) {

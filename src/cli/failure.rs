@@ -1,0 +1,107 @@
+//! Why a command could not do what was asked, and how that is told: what is wrong, where, what to do.
+
+use super::exit::Exit;
+use super::host::{Fault, LoadFault};
+use super::report;
+use super::surface::Surface;
+use crate::diagnostic::Source;
+use crate::journal::StoreFault;
+use crate::trace::Tone;
+
+/// Why a command could not do what was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// The arguments make no sense, or name what is not there.
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+    /// The document can't be run.
+    Document(LoadFault),
+    /// The engine refused, or the store failed.
+    Fault {
+        /// What happened.
+        fault: Fault,
+        /// The texts that its diagnostics point into.
+        sources: Vec<Source>,
+        /// What to do about it, when the run had begun.
+        resume: Option<String>,
+    },
+    /// The store can't be used.
+    Store(StoreFault),
+    /// The output can't be written.
+    Output(std::io::Error),
+}
+
+impl Failure {
+    /// Wrong arguments.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), help: None }
+    }
+
+    /// Wrong arguments, with what to do.
+    pub fn usage_help(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), help: Some(help.into()) }
+    }
+
+    /// A file that can't be read or written.
+    pub fn file(verb: &str, file: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::usage(format!("{} can't be {verb}: {error}", file.display()))
+    }
+
+    /// The exit code: what went wrong before the first call leaves no run behind; what went wrong
+    /// after it is a run that failed for now.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Output(_) | Self::Fault { fault: Fault::Cut(_), .. } => Exit::Failed,
+            Self::Fault { fault: Fault::Store(_), resume: Some(_), .. } => Exit::Failed,
+            Self::Usage { .. } | Self::Document(_) | Self::Fault { .. } | Self::Store(_) => Exit::NoRun,
+        }
+    }
+
+    /// What is shown on stderr.
+    pub fn text(&self, surface: &Surface) -> String {
+        let error = |message: &str| surface.line(Tone::Bad, "error", message);
+        let help = |message: &str| surface.line(Tone::Accent, "help", message);
+        match self {
+            Self::Usage { message, help: None } => error(message),
+            Self::Usage { message, help: Some(more) } => error(message) + &help(more),
+            Self::Document(fault) => report::human(&fault.diagnostics, &fault.sources, &surface.err),
+            Self::Fault { fault: Fault::Diagnostics(diagnostics), sources, .. } => {
+                report::human(diagnostics, sources, &surface.err)
+            }
+            Self::Fault { fault, resume, .. } => {
+                let more = match (fault, resume) {
+                    (_, Some(command)) => Some(format!("what was done is kept; go on with: {command}")),
+                    (Fault::Store(StoreFault::NoSuchRun(_)), None) => {
+                        Some("`loopctl runs` lists the runs of a store; --store names another one".to_owned())
+                    }
+                    _ => None,
+                };
+                error(&fault.to_string()) + &more.map(|more| help(&more)).unwrap_or_default()
+            }
+            Self::Store(fault) => error(&fault.to_string()),
+            Self::Output(fault) => error(&format!("the output can't be written: {fault}")),
+        }
+    }
+}
+
+impl From<StoreFault> for Failure {
+    fn from(fault: StoreFault) -> Self {
+        Self::Store(fault)
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Fault { fault, sources: Vec::new(), resume: None }
+    }
+}
+
+impl From<LoadFault> for Failure {
+    fn from(fault: LoadFault) -> Self {
+        Self::Document(fault)
+    }
+}

@@ -1,0 +1,86 @@
+//! The one place of the command line that touches the engine's driver, the loader and the stores.
+
+mod pending;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use pending::{Engine, Fault, Finished, LoadFault, Loaded, Resume, Start, Stop, Watch};
+
+use super::failure::Failure;
+use crate::compile::Program;
+use crate::diagnostic::Source;
+use crate::engine::event::{Event, Started, What};
+use crate::engine::state::State;
+use crate::journal::{Journal, StoreFault};
+use crate::language::{Project, Script};
+
+/// Reads and compiles a document with all that belongs to it.
+///
+/// # Errors
+/// When it can't be run: all its faults.
+pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
+    pending::load(path, actions)
+}
+
+/// The program that a run began with, from the texts in its journal.
+///
+/// # Errors
+/// When the journal has no document, or this version can't read it.
+pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Arc<Program>, Fault> {
+    pending::recorded(run_id, events, project)
+}
+
+/// Opens a store: `memory`, or `sqlite:PATH` with a path relative to `base`.
+///
+/// # Errors
+/// When it can't be opened.
+pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
+    pending::open(url, base)
+}
+
+/// An engine over a store; a script takes the place of every model.
+pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, script: Option<Script>) -> Engine {
+    let builder = Engine::builder(project, root).journal(journal);
+    match script {
+        Some(script) => builder.script(script).build(),
+        None => builder.build(),
+    }
+}
+
+/// The JSON Schema of a kind of document.
+pub fn schema(kind: &str) -> Option<Value> {
+    pending::schema(kind)
+}
+
+/// A run as its journal tells it, without the document's files.
+pub struct Recorded {
+    /// The program that it began with.
+    pub program: Arc<Program>,
+    /// Its state.
+    pub state: State,
+    /// The engine over its store.
+    pub engine: Engine,
+}
+
+/// Reads a run from its store.
+///
+/// # Errors
+/// When there is no such run, or its journal can't be read.
+pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Source>) -> Result<Recorded, Failure> {
+    let engine = engine(Arc::default(), Path::new("."), journal, None);
+    let events = engine.events(run_id).await?;
+    let program = recorded(run_id, &events, project)?;
+    let state = engine.state(&program, run_id).await?;
+    Ok(Recorded { program, state, engine })
+}
+
+/// How a run began.
+pub fn started(events: &[Event]) -> Option<&Started> {
+    match &events.first()?.what {
+        What::Started(started) => Some(started),
+        _ => None,
+    }
+}

@@ -1,0 +1,118 @@
+//! The run's input: `--input K=V` and `--input-file`.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value};
+
+use super::failure::Failure;
+use crate::compile::Program;
+
+#[cfg(test)]
+mod tests;
+
+/// What the run is given.
+#[derive(Debug, Clone, Default, Args)]
+pub struct InputArgs {
+    /// A field of the run's input. V is JSON when it reads as JSON, unless the document's `input` says string
+    #[arg(long = "input", value_name = "K=V")]
+    pub fields: Vec<String>,
+    /// The run's input as a JSON file; `-` is stdin. Fields of --input are put over it
+    #[arg(long, value_name = "FILE")]
+    pub input_file: Option<PathBuf>,
+}
+
+impl InputArgs {
+    /// Whether stdin is read for it.
+    pub fn reads_stdin(&self) -> bool {
+        self.input_file.as_deref() == Some(Path::new("-"))
+    }
+
+    /// The input; `Null` when none is given, which leaves the document's own.
+    ///
+    /// # Errors
+    /// When a field is not written `K=V`, or the file is no JSON.
+    pub fn read(&self, program: &Program) -> Result<Value, Failure> {
+        let given = self.input_file.as_deref().map(read_json).transpose()?;
+        if self.fields.is_empty() {
+            return Ok(given.unwrap_or(Value::Null));
+        }
+        let mut fields = match given {
+            None => program.default_input.clone().unwrap_or_default(),
+            Some(Value::Object(fields)) => fields,
+            Some(_) => {
+                return Err(Failure::usage_help(
+                    "--input puts a field into an object, but the file of --input-file holds none",
+                    "leave out --input, or write an object into the file",
+                ));
+            }
+        };
+        let schema = program.input.as_ref().map(crate::compile::Schema::source);
+        for field in &self.fields {
+            put(&mut fields, field, schema)?;
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+/// Puts `K=V` into the fields.
+fn put(fields: &mut Map<String, Value>, field: &str, schema: Option<&Value>) -> Result<(), Failure> {
+    let Some((name, text)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+        return Err(Failure::usage_help(
+            format!("--input {field} is not of the form K=V"),
+            "write --input ticket_id=TK-1; a text with spaces wants quotes: --input 'question=Why is it late?'",
+        ));
+    };
+    let value = if wants_text(schema, name) {
+        Value::String(text.to_owned())
+    } else {
+        serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+    };
+    fields.insert(name.to_owned(), value);
+    Ok(())
+}
+
+/// Whether the input schema says that the field is a string.
+fn wants_text(schema: Option<&Value>, name: &str) -> bool {
+    let Some(root) = schema else { return false };
+    let Some(field) = root.get("properties").and_then(|properties| properties.get(name)) else { return false };
+    let field = match field.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix('#')) {
+        Some(pointer) => root.pointer(pointer).unwrap_or(field),
+        None => field,
+    };
+    let is_text = |kind: &Value| kind.as_str() == Some("string");
+    match (field.get("type"), field.get("enum")) {
+        (Some(Value::Array(kinds)), _) => kinds.iter().any(is_text),
+        (Some(kind), _) => is_text(kind),
+        (None, Some(Value::Array(values))) => !values.is_empty() && values.iter().all(Value::is_string),
+        (None, _) => field.get("const").is_some_and(Value::is_string),
+    }
+}
+
+/// A JSON file, or stdin for `-`.
+///
+/// # Errors
+/// When it can't be read, or is no JSON.
+pub fn read_json(file: &Path) -> Result<Value, Failure> {
+    let text = read_text(file)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let name = if file == Path::new("-") { "stdin".into() } else { file.display().to_string() };
+        Failure::usage(format!("{name} is no JSON: {error}"))
+    })
+}
+
+/// A text file, or stdin for `-`.
+///
+/// # Errors
+/// When it can't be read.
+pub fn read_text(file: &Path) -> Result<String, Failure> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::file("read", Path::new("stdin"), &error))?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))
+}

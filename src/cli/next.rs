@@ -1,0 +1,132 @@
+//! What a user may do next, as commands that can be copied.
+
+use std::path::PathBuf;
+
+use super::store::Place;
+use crate::engine::outcome::{Status, Termination};
+use crate::trace::{Look, RunResult, Tone, escape};
+
+#[cfg(test)]
+mod tests;
+
+/// What the next command needs to name again.
+#[derive(Debug, Clone)]
+pub struct Next {
+    /// The run.
+    pub run_id: String,
+    /// Whether the store outlives the process.
+    pub lasts: bool,
+    /// The `--store`, where it is needed.
+    pub store: Option<String>,
+    /// The script that stands in for the model.
+    pub script: Option<PathBuf>,
+    /// The files of `--actions`.
+    pub actions: Vec<PathBuf>,
+}
+
+impl Next {
+    /// For a run in a store.
+    pub fn new(run_id: &str, place: &Place) -> Self {
+        Self {
+            run_id: run_id.to_owned(),
+            lasts: place.lasts(),
+            store: if place.lasts() { place.needed() } else { None },
+            script: None,
+            actions: Vec::new(),
+        }
+    }
+
+    /// `loopctl VERB RUN`, with what it needs.
+    pub fn command(&self, verb: &str, rest: &str) -> String {
+        let mut command = format!("loopctl {verb} {}", quoted(&self.run_id));
+        if !rest.is_empty() {
+            command.push(' ');
+            command.push_str(rest);
+        }
+        if verb == "resume" {
+            if let Some(script) = &self.script {
+                command.push_str(&format!(" --script {}", quoted(&script.display().to_string())));
+            }
+            for file in &self.actions {
+                command.push_str(&format!(" --actions {}", quoted(&file.display().to_string())));
+            }
+        }
+        if let Some(store) = &self.store {
+            command.push_str(&format!(" --store {}", quoted(store)));
+        }
+        command
+    }
+
+    /// What to do about a run that did not complete: one line a way. Empty for one that did.
+    pub fn text(&self, result: &RunResult, look: &Look) -> String {
+        if !self.lasts {
+            return match result.status {
+                Status::Completed | Status::Failed => String::new(),
+                _ => "its store was in memory: it can't be resumed; give --store sqlite:PATH next time\n".to_owned(),
+            };
+        }
+        let ways: Vec<(&str, String)> = match (result.status, result.termination) {
+            (Status::Paused, Some(kind)) => self.decisions(kind, result),
+            (Status::Cancelled | Status::Running, _) if result.finished_at.is_none() => {
+                vec![("go on", self.command("resume", ""))]
+            }
+            (Status::Failed, why) => {
+                let mut ways = vec![("what happened", self.command("trace", ""))];
+                ways.extend(why.and_then(remedy).map(|remedy| ("what may help", remedy.to_owned())));
+                ways
+            }
+            _ => Vec::new(),
+        };
+        let width = ways.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+        ways.iter()
+            .map(|(label, command)| {
+                let label = look.paint(Tone::Dim, &format!("{label:<width$}"));
+                format!("  {label}  {}\n", escape::line(command))
+            })
+            .collect()
+    }
+
+    fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(&'static str, String)> {
+        let resume = |rest: &str| self.command("resume", rest);
+        let several = result.pause.as_ref().is_some_and(|pause| !pause.calls.is_empty());
+        let mut ways = match kind {
+            Termination::Approval => vec![
+                ("approve", resume("--approve")),
+                ("deny", resume("--deny --reason \"...\"")),
+                ("change it", resume("--edit '{...}'")),
+            ],
+            Termination::Uncertain => {
+                vec![("it happened", resume("--happened '{...}'")), ("do it again", resume("--retry"))]
+            }
+            _ => vec![("answer", resume("--answer \"...\""))],
+        };
+        if several {
+            ways.push(("one of them", "add --call ITERATION.INDEX, as it stands beside the call".to_owned()));
+        }
+        ways
+    }
+}
+
+/// What may help against a failure that a document's author can do something about.
+fn remedy(why: Termination) -> Option<&'static str> {
+    Some(match why {
+        Termination::MaxIterations => {
+            "more `max_iterations`, or `\"on_limit\": \"answer\"` to answer with what is known"
+        }
+        Termination::Timeout => "more `timeout_ms`, or `\"on_limit\": \"answer\"` to answer with what is known",
+        Termination::Context => "`history`, or a smaller `max_observation_chars`",
+        Termination::Budget => "more `budget`, or `\"on_limit\": \"answer\"` to answer with what is known",
+        Termination::Stuck => "`on_stuck` with `retry_with_hint` or `escalate`, or a tool that gives what is missing",
+        Termination::InvalidReplies => "another `dialect`, or a larger model",
+        _ => return None,
+    })
+}
+
+/// A word as a shell takes it whole.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

@@ -1,0 +1,107 @@
+//! The forms of output, and the last word of a run in each of them.
+
+use serde::Serialize;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::next::Next;
+use super::surface::Surface;
+use crate::compile::Program;
+use crate::engine::state::State;
+use crate::trace::text::{Pieces, text_of_pretty};
+use crate::trace::{Redaction, RunResult, Shown, escape, result};
+
+/// For whom the output is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// For people: the answer on stdout, the rest on stderr
+    #[default]
+    Human,
+    /// The result as one line of JSON on stdout
+    Json,
+    /// A line of JSON for each thing that happens, the result last
+    Ndjson,
+}
+
+/// For whom a list is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ListOutput {
+    /// For people
+    #[default]
+    Human,
+    /// One line of JSON
+    Json,
+}
+
+/// The result as the last line of a stream.
+#[derive(Serialize)]
+struct Last<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    result: &'a RunResult,
+}
+
+/// What the document wants of its result.
+pub fn shown(program: &Program) -> Shown<'_> {
+    Shown { result_key: program.properties.result_key.as_deref(), trace: program.properties.include_reasoning_trace }
+}
+
+/// One line of JSON that no terminal obeys, ended by a newline.
+///
+/// # Errors
+/// When the value can't be written as JSON.
+pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(value).map_err(|error| Failure::Output(std::io::Error::other(error)))?;
+    Ok(escape::json(&text).into_owned() + "\n")
+}
+
+/// Tells how a run stands, and gives the exit code.
+///
+/// # Errors
+/// When stdout can't be written.
+pub fn conclude(
+    surface: &Surface,
+    output: Output,
+    program: &Program,
+    state: &State,
+    next: &Next,
+) -> Result<Exit, Failure> {
+    let redact = Redaction::new(&program.project.redact);
+    let result = result(shown(program), state, &redact);
+    match output {
+        Output::Json => surface.print(&json_line(&result)?)?,
+        Output::Ndjson => surface.print(&json_line(&Last { event: "result", result: &result })?)?,
+        Output::Human => human(surface, &result, state.now.active_ms, next)?,
+    }
+    Ok(Exit::of(state))
+}
+
+fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) -> Result<(), Failure> {
+    surface.say("\n");
+    if let Some(answer) = &result.result {
+        let text = text_of_pretty(&answer.answer);
+        surface.print(&format!("{}\n", surface.harmless(text.trim_end_matches('\n'))))?;
+        surface.say("\n");
+    }
+    surface.say(&ending(surface, result, active_ms, next));
+    Ok(())
+}
+
+/// The end of the human output: how the run stands, what it waits for, what to do next.
+fn ending(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) -> String {
+    let pieces = Pieces { look: surface.err, shorten: true };
+    let mut text = String::new();
+    if let Some(waiting) = &result.pause {
+        text.push_str(&pieces.pause(waiting));
+        text.push('\n');
+    }
+    text.push_str(&pieces.summary(result, active_ms));
+    let run = format!("  run  {}\n", escape::line(&result.run_id));
+    text.push_str(&surface.err.paint(crate::trace::Tone::Dim, run.trim_end()));
+    text.push('\n');
+    text.push_str(&next.text(result, &surface.err));
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! The end of the human output, word for word, and the lines for machines.
+
+use super::*;
+use crate::engine::event::CallId;
+use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
+use crate::engine::state::{Call, Phase, Progress, Turn};
+use crate::trace::Look;
+use crate::trace::tests_state::state;
+use serde_json::{Value, json};
+
+fn surface() -> Surface {
+    Surface { out: Look::plain(80), err: Look::plain(80), out_terminal: true, err_terminal: true }
+}
+
+fn next() -> Next {
+    Next { run_id: "run-1".to_owned(), lasts: true, store: None, script: None, actions: Vec::new() }
+}
+
+fn shown_end(state: &State) -> String {
+    let result = result(Shown { result_key: None, trace: true }, state, &Redaction::default());
+    ending(&surface(), &result, state.now.active_ms, &next())
+}
+
+#[test]
+fn a_failed_run_says_why_and_what_to_do() {
+    let error = RunError {
+        code: "max_iterations".to_owned(),
+        message: "10 iterations did not lead to an answer".to_owned(),
+        retryable: false,
+    };
+    let ending = Ending {
+        status: Status::Failed,
+        termination: Termination::MaxIterations,
+        answer: None,
+        limit: None,
+        stuck: None,
+        error: Some(error),
+        at_ms: 1_769_941_805_000,
+    };
+    let mut state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
+    state.tally.estimated = true;
+    insta::assert_snapshot!(shown_end(&state), @r#"
+    ✗ failed: the iterations are spent
+      1 iteration · 1 tool call · about 120 tokens · 4.2 s
+      10 iterations did not lead to an answer
+      run  run-1
+      what happened  loopctl trace run-1
+      what may help  more `max_iterations`, or `"on_limit": "answer"` to answer with what is known
+    "#);
+}
+
+#[test]
+fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
+    let id = CallId { iteration: 2, index: 0 };
+    let call = Call {
+        id,
+        tool: "issue_refund".to_owned(),
+        input: json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}),
+        progress: Progress::AwaitsApproval,
+    };
+    let pause = Pause {
+        number: 1,
+        kind: Termination::Approval,
+        question: "issue_refund wants approval".to_owned(),
+        context: None,
+        options: Vec::new(),
+        calls: vec![id],
+        stuck: None,
+    };
+    let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
+    let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
+    insta::assert_snapshot!(shown_end(&state), @r#"
+    This call wants your approval:
+      ┃ issue_refund wants approval
+      issue_refund  call 2.0
+        {
+          "amount": 100.0,
+          "note": "\u001b[8mhidden\u{202E}"
+        }
+
+    ‖ paused: a call wants approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
+      run  run-1
+      approve    loopctl resume run-1 --approve
+      deny       loopctl resume run-1 --deny --reason "..."
+      change it  loopctl resume run-1 --edit '{...}'
+    "#);
+}
+
+#[test]
+fn a_question_is_marked_as_the_models_words() {
+    let pause = Pause {
+        number: 1,
+        kind: Termination::Human,
+        question: "Which account?\nerror: fake line".to_owned(),
+        context: Some("There are two.".to_owned()),
+        options: vec!["A".to_owned(), "B".to_owned()],
+        calls: Vec::new(),
+        stuck: None,
+    };
+    let state = State { phase: Phase::Paused { pause, turn: None }, ..state() };
+    insta::assert_snapshot!(shown_end(&state), @r#"
+    The agent asks:
+      ┃ Which account?
+      ┃ error: fake line
+      ┃ There are two.
+      ┃ 1. A
+      ┃ 2. B
+
+    ‖ paused: a question for a human  1 iteration · 1 tool call · 120 tokens · 4.2 s
+      run  run-1
+      answer  loopctl resume run-1 --answer "..."
+    "#);
+}
+
+#[test]
+fn the_last_line_of_a_stream_is_the_result_and_keeps_digits() {
+    let answer = Answer {
+        answer: serde_json::from_str("{\"n\":12345678901234567890123,\"t\":\"\u{9b}\u{202E}\"}").unwrap(),
+        confidence: 1.into(),
+        summary: None,
+    };
+    let ending = Ending {
+        status: Status::Completed,
+        termination: Termination::Complete,
+        answer: Some(answer),
+        limit: None,
+        stuck: None,
+        error: None,
+        at_ms: 0,
+    };
+    let state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
+    let result = result(Shown::default(), &state, &Redaction::default());
+    let line = json_line(&Last { event: "result", result: &result }).unwrap();
+    assert!(line.starts_with("{\"event\":\"result\",\"run_id\":\"run-1\"") && line.ends_with("}\n"), "{line}");
+    assert!(line.contains("12345678901234567890123") && !line.contains(['\u{9b}', '\u{202E}']));
+    assert_eq!(line.matches('\n').count(), 1);
+    assert!(serde_json::from_str::<Value>(&line).is_ok());
+}

@@ -1,0 +1,144 @@
+//! What is seen while a run goes on: a story with a spinner for people, lines of JSON for machines.
+
+mod story;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+pub use story::Story;
+
+use super::output::{Output, json_line};
+use super::surface::Surface;
+use crate::engine::notice::{Listener, Notice};
+use crate::trace::look::cut;
+use crate::trace::text::Pieces;
+use crate::trace::{Redaction, escape};
+
+/// Listens to a run and shows it.
+pub struct Progress {
+    surface: Surface,
+    output: Output,
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
+    story: Story,
+    spinner: Option<ProgressBar>,
+    /// The run, once it has begun.
+    run_id: Option<String>,
+}
+
+impl Progress {
+    /// A listener for this output.
+    pub fn new(surface: &Surface, output: Output, redact: Redaction) -> Self {
+        let story = Story::new(Pieces { look: surface.err, shorten: true }, redact);
+        Self { surface: *surface, output, seen: Mutex::new(Seen { story, spinner: None, run_id: None }) }
+    }
+
+    /// The run that has begun or was taken up, if any.
+    pub fn run_id(&self) -> Option<String> {
+        self.seen().run_id.clone()
+    }
+
+    /// A line about what the command itself does, between the story's.
+    pub fn say(&self, text: &str) {
+        let seen = self.seen();
+        self.write(&seen, text);
+    }
+
+    /// Takes the spinner away.
+    pub fn finish(&self) {
+        if let Some(spinner) = self.seen().spinner.take() {
+            spinner.finish_and_clear();
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // What another thread left half done here is at worst a line that is missing.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, seen: &Seen, text: &str) {
+        match &seen.spinner {
+            Some(spinner) => spinner.suspend(|| self.surface.say(text)),
+            None => self.surface.say(text),
+        }
+    }
+
+    fn human(&self, seen: &mut Seen, notice: &Notice) {
+        let text = seen.story.on(notice);
+        if !text.is_empty() {
+            self.write(seen, &text);
+        }
+        if !self.surface.err_terminal {
+            return;
+        }
+        match doing(notice) {
+            Doing::Same => {}
+            Doing::Nothing => {
+                if let Some(spinner) = seen.spinner.take() {
+                    spinner.finish_and_clear();
+                }
+            }
+            Doing::This(what) => {
+                let what = cut(&escape::line(&what), self.surface.err.width.saturating_sub(16));
+                let spinner = seen.spinner.get_or_insert_with(spinner);
+                spinner.reset_elapsed();
+                spinner.set_message(what);
+            }
+        }
+    }
+
+    fn ndjson(&self, seen: &Seen, notice: &Notice) {
+        // A reader that has gone away, or a full disk, must not end the run: its result is in the store.
+        if let Ok(line) = seen.story.json(notice).and_then(|value| json_line(&value)) {
+            let _ = self.surface.print(&line);
+        }
+    }
+}
+
+impl Listener for Progress {
+    fn on(&self, notice: Notice) {
+        let mut seen = self.seen();
+        if let Notice::RunStarted { run_id, .. } | Notice::RunResumed { run_id, .. } = &notice {
+            seen.run_id = Some(run_id.clone());
+        }
+        match self.output {
+            Output::Human => self.human(&mut seen, &notice),
+            Output::Json => {}
+            Output::Ndjson => self.ndjson(&seen, &notice),
+        }
+    }
+}
+
+/// What the spinner says after a notice.
+enum Doing {
+    Same,
+    Nothing,
+    This(String),
+}
+
+fn doing(notice: &Notice) -> Doing {
+    match notice {
+        Notice::ModelAsked { .. } => Doing::This("thinking".to_owned()),
+        Notice::ModelRetried { .. } => Doing::This("waiting to ask the model again".to_owned()),
+        Notice::ToolCalled { action, .. } => Doing::This(format!("calling {action}")),
+        Notice::ModelReplied { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => Doing::Nothing,
+        Notice::RunStarted { .. }
+        | Notice::RunResumed { .. }
+        | Notice::ModelDelta { .. }
+        | Notice::Observed { .. }
+        | Notice::Progress { .. } => Doing::Same,
+    }
+}
+
+fn spinner() -> ProgressBar {
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("     {spinner} {msg} · {elapsed}") {
+        spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
+    }
+    spinner.enable_steady_tick(Duration::from_millis(90));
+    spinner
+}

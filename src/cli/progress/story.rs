@@ -1,0 +1,121 @@
+//! The story of a run, told notice by notice: pure, so that it can be read in tests.
+
+use serde_json::Value;
+
+use crate::engine::notice::Notice;
+use crate::trace::Redaction;
+use crate::trace::text::{Observation, Pieces};
+use crate::trace::units::{duration, plural};
+
+use super::super::failure::Failure;
+
+/// The tool whose call ends the run: its answer is shown apart.
+const COMPLETE: &str = "__complete__";
+/// The tool whose call is shown as progress.
+const PROGRESS: &str = "__log_progress__";
+/// The tool whose question is shown as the pause.
+const PAUSE: &str = "__pause_for_human__";
+
+/// Tells a run.
+#[derive(Debug)]
+pub struct Story {
+    pieces: Pieces,
+    redact: Redaction,
+    /// The calls that were shown and have no observation yet.
+    open: Vec<(String, Value)>,
+    /// Whether several calls were under way in this turn, so that observations must say whose they are.
+    several: bool,
+    /// Whether an iteration was told already: a blank line parts the next one from it.
+    begun: bool,
+}
+
+impl Story {
+    /// A story that hides what `redact` hides.
+    pub fn new(pieces: Pieces, redact: Redaction) -> Self {
+        Self { pieces, redact, open: Vec::new(), several: false, begun: false }
+    }
+
+    /// The notice as an object, with secrets hidden.
+    ///
+    /// # Errors
+    /// When it can't be written as JSON.
+    pub fn json(&self, notice: &Notice) -> Result<Value, Failure> {
+        let value = serde_json::to_value(notice).map_err(|error| Failure::Output(std::io::Error::other(error)))?;
+        Ok(self.redact.value(&value))
+    }
+
+    /// What is shown after a notice: whole lines, or nothing.
+    pub fn on(&mut self, notice: &Notice) -> String {
+        match notice {
+            Notice::RunStarted { run_id, loop_name, model, objective, max_iterations } => {
+                let most = format!("at most {}", plural(*max_iterations, "iteration"));
+                let objective = self.redact.text(objective);
+                self.pieces.header(loop_name, &[run_id, model, &most], &objective) + "\n"
+            }
+            Notice::RunResumed { run_id, loop_name, iterations } => {
+                let before = format!("taken up after {}", plural(*iterations, "iteration"));
+                self.pieces.header(loop_name, &[run_id, &before], "") + "\n"
+            }
+            Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
+                let wait = duration(*delay_ms);
+                self.pieces
+                    .remark(&format!("the model: {}; attempt {attempt}, again in {wait}", self.redact.text(reason)))
+            }
+            Notice::ModelReplied { iteration, thought, usage, duration_ms } => {
+                self.several = false;
+                self.open.clear();
+                let tokens = usage.map(|usage| plural(usage.input.saturating_add(usage.output), "token"));
+                let cost: Vec<String> = tokens.into_iter().chain([duration(*duration_ms)]).collect();
+                let gap = if std::mem::replace(&mut self.begun, true) { "\n" } else { "" };
+                gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
+            }
+            Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
+            Notice::Observed { action, action_input, observation, success, duration_ms, .. } => {
+                let observation = self.redact.value(observation);
+                let seen =
+                    Observation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };
+                self.observed(action.as_deref(), action_input, &seen)
+            }
+            Notice::Progress { message, milestone, percent, .. } => {
+                let message = self.redact.text(message);
+                self.pieces.progress(&message, milestone.as_deref(), *percent)
+            }
+            Notice::ModelAsked { .. } | Notice::ModelDelta { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => {
+                String::new()
+            }
+        }
+    }
+
+    fn called(&mut self, action: &str, input: &Value) -> String {
+        if is_told_otherwise(action) {
+            return String::new();
+        }
+        self.several |= !self.open.is_empty();
+        self.open.push((action.to_owned(), input.clone()));
+        self.pieces.call(action, &self.redact.value(input))
+    }
+
+    fn observed(&mut self, action: Option<&str>, input: &Value, seen: &Observation<'_>) -> String {
+        let Some(action) = action else { return self.pieces.observation(seen) };
+        if seen.success && is_told_otherwise(action) {
+            return String::new();
+        }
+        let at = self.open.iter().position(|(name, given)| name == action && given == input);
+        match at {
+            Some(at) => {
+                self.open.remove(at);
+                let whose = self.several.then_some(action);
+                self.pieces.observation(&Observation { whose, ..*seen })
+            }
+            // A call that the engine answered itself was not told before.
+            None => self.pieces.call(action, &self.redact.value(input)) + &self.pieces.observation(seen),
+        }
+    }
+}
+
+fn is_told_otherwise(action: &str) -> bool {
+    matches!(action, COMPLETE | PROGRESS | PAUSE)
+}
+
+#[cfg(test)]
+mod tests;

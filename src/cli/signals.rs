@@ -1,0 +1,86 @@
+//! Signals: once ends the run after its step, twice at once.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use super::host::Stop;
+use super::progress::Progress;
+
+/// How long a run may take to end after the second signal. What is left then is dropped, and with it
+/// its calls: the journal has what was acknowledged.
+const GRACE: Duration = Duration::from_millis(900);
+
+/// Drives a run to its end while signals are listened to. `None`: it was asked twice to stop, and did
+/// not within the grace.
+pub async fn heed<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Progress) -> Option<T> {
+    let mut run = pin!(run);
+    let mut signals = Signals::new();
+    let mut first = true;
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut run => return Some(result),
+            () = signals.next() => {
+                if !first {
+                    break;
+                }
+                first = false;
+                stop.after_step();
+                progress.say("stopping after this step (press again to stop now)\n");
+            }
+        }
+    }
+    stop.now();
+    progress.say("stopping now\n");
+    tokio::time::timeout(GRACE, run).await.ok()
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: Option<tokio::signal::unix::Signal>,
+    terminate: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        // Without a handler the signal ends the process, which the journal survives.
+        Self { interrupt: signal(SignalKind::interrupt()).ok(), terminate: signal(SignalKind::terminate()).ok() }
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            () = one(&mut self.interrupt) => {}
+            () = one(&mut self.terminate) => {}
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
+    let came = match signal {
+        Some(signal) => signal.recv().await.is_some(),
+        None => false,
+    };
+    if !came {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

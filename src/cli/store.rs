@@ -1,0 +1,189 @@
+//! Which store is meant: the one that is given, the project's, or the one beside the document.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::host;
+use crate::diagnostic::Source;
+use crate::journal::Journal;
+use crate::language::Project;
+
+#[cfg(test)]
+mod tests;
+
+/// The store that is used when nothing names one, relative to the project's folder or the document's.
+const DEFAULT: &str = "sqlite:.loopctl/runs.db";
+/// The name of the project file.
+const PROJECT: &str = "loopctl.json";
+
+/// Which store, for commands that look at runs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StoreArgs {
+    /// Where runs are kept: sqlite:PATH. Default: the project's, else .loopctl/runs.db
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// The run's document, when its store is not found from the current folder
+    #[arg(long, value_name = "FILE")]
+    pub document: Option<PathBuf>,
+}
+
+/// A store's place.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// `memory` or `sqlite:PATH`.
+    pub url: String,
+    /// The folder that the path is relative to.
+    pub base: PathBuf,
+    /// The project file that was found on the way.
+    pub project: Option<Source>,
+}
+
+impl StoreArgs {
+    /// The place of the store.
+    ///
+    /// # Errors
+    /// When the project file can't be read.
+    pub fn place(&self) -> Result<Place, Failure> {
+        let folder = match &self.document {
+            Some(document) => folder_of(document),
+            None => PathBuf::from("."),
+        };
+        locate(self.store.as_deref(), &folder)
+    }
+
+    /// Opens the store, which must be there already.
+    ///
+    /// # Errors
+    /// When there is none, or it can't be opened.
+    pub fn open(&self) -> Result<(Arc<dyn Journal>, Place), Failure> {
+        let place = self.place()?;
+        if !place.exists() {
+            return Err(Failure::usage_help(
+                format!("there is no store {}", place.shown()),
+                "go to the folder of the document, or name it: --document FILE or --store sqlite:PATH",
+            ));
+        }
+        Ok((place.open()?, place))
+    }
+}
+
+impl Place {
+    /// The store of a run of a loaded document: `root` is the project's folder, else the document's.
+    pub fn of_run(given: Option<&str>, project: &Project, root: &Path) -> Self {
+        match given {
+            Some(url) => Self { url: url.to_owned(), base: PathBuf::from("."), project: None },
+            None => Self {
+                url: project.store.clone().unwrap_or_else(|| DEFAULT.to_owned()),
+                base: root.to_owned(),
+                project: None,
+            },
+        }
+    }
+
+    /// Opens it, and makes it when it is not there yet.
+    ///
+    /// # Errors
+    /// When it can't be opened.
+    pub fn open(&self) -> Result<Arc<dyn Journal>, Failure> {
+        Ok(host::open(&self.url, &self.base)?)
+    }
+
+    /// Whether runs outlive the process.
+    pub fn lasts(&self) -> bool {
+        self.url != "memory"
+    }
+
+    /// The file, for a store that is one.
+    pub fn file(&self) -> Option<PathBuf> {
+        Some(self.base.join(self.url.strip_prefix("sqlite:")?))
+    }
+
+    /// How a user finds it.
+    pub fn shown(&self) -> String {
+        self.file().map_or_else(|| self.url.clone(), |file| tidy(&file).display().to_string())
+    }
+
+    /// Whether it is there. A name that is no store's is left to the one who opens it.
+    pub fn exists(&self) -> bool {
+        self.file().is_none_or(|file| file.exists())
+    }
+
+    /// The folder that documents were most likely named from: the one that holds `.loopctl`.
+    pub fn home(&self) -> Option<PathBuf> {
+        let file = self.file()?;
+        let folder = file.parent()?;
+        Some(if folder.ends_with(".loopctl") { folder.parent()?.to_owned() } else { folder.to_owned() })
+    }
+
+    /// The `--store` that a command needs which is started in the current folder; none when it finds
+    /// the store by itself.
+    pub fn needed(&self) -> Option<String> {
+        let found = locate(None, Path::new(".")).ok();
+        let same = match (self.file(), found.and_then(|found| found.file())) {
+            (Some(one), Some(other)) => absolute(&one) == absolute(&other),
+            _ => false,
+        };
+        (!same).then(|| format!("sqlite:{}", self.shown()))
+    }
+}
+
+/// The store for a folder: what is given, else what the nearest project file above says, else the
+/// folder's own.
+fn locate(given: Option<&str>, folder: &Path) -> Result<Place, Failure> {
+    let project = find_project(folder)?;
+    if let Some(url) = given {
+        let project = project.map(|(_, source, _)| source);
+        return Ok(Place { url: url.to_owned(), base: PathBuf::from("."), project });
+    }
+    Ok(match project {
+        Some((base, source, project)) => {
+            Place { url: project.store.unwrap_or_else(|| DEFAULT.to_owned()), base, project: Some(source) }
+        }
+        None => Place { url: DEFAULT.to_owned(), base: folder.to_owned(), project: None },
+    })
+}
+
+/// The nearest project file from the folder upwards, with its folder.
+fn find_project(folder: &Path) -> Result<Option<(PathBuf, Source, Project)>, Failure> {
+    let absolute = absolute(folder);
+    for (steps, above) in absolute.ancestors().enumerate() {
+        let file = above.join(PROJECT);
+        if !file.is_file() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).map_err(|error| Failure::file("read", &file, &error))?;
+        let project = serde_json::from_str(&text).map_err(|error| {
+            Failure::usage(format!("the project file {} can't be read: {error}", tidy(&file).display()))
+        })?;
+        let base = if steps == 0 { folder.to_owned() } else { above.to_owned() };
+        return Ok(Some((base, Source::new(file.display().to_string(), text), project)));
+    }
+    Ok(None)
+}
+
+/// The folder of a document; the current one for stdin.
+pub fn folder_of(document: &Path) -> PathBuf {
+    match document.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // `absolute` keeps dots in the middle; the real name also goes through links, where there is one.
+    absolute.canonicalize().unwrap_or(absolute)
+}
+
+/// The path without a leading `./`, and relative to the current folder where it lies below.
+fn tidy(path: &Path) -> PathBuf {
+    let bare = path.strip_prefix(".").unwrap_or(path);
+    let here = std::env::current_dir().ok();
+    match here.as_deref().and_then(|here| bare.strip_prefix(here).ok()) {
+        Some(below) if !below.as_os_str().is_empty() => below.to_owned(),
+        _ => bare.to_owned(),
+    }
+}

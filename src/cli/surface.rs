@@ -1,0 +1,87 @@
+//! The two outputs: results on stdout, everything else on stderr. Colours and width are decided here.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use super::failure::Failure;
+use crate::trace::{Look, Tone, escape};
+
+/// Lines are not longer than that, however wide the terminal is: nobody likes to read them.
+const WIDEST: usize = 110;
+/// The width of what goes to a file or a pipe.
+const PIPE: usize = 100;
+
+/// How stdout and stderr are written to.
+#[derive(Debug, Clone, Copy)]
+pub struct Surface {
+    /// How stdout looks.
+    pub out: Look,
+    /// How stderr looks.
+    pub err: Look,
+    /// Whether stdout is a terminal.
+    pub out_terminal: bool,
+    /// Whether stderr is a terminal.
+    pub err_terminal: bool,
+}
+
+impl Surface {
+    /// As the environment and the terminal are: no colours with `NO_COLOR`, or without a terminal.
+    pub fn of_process() -> Self {
+        let colour = |choice: anstream::ColorChoice| choice != anstream::ColorChoice::Never;
+        let out_terminal = std::io::stdout().is_terminal();
+        let err_terminal = std::io::stderr().is_terminal();
+        let columns = terminal_size::terminal_size().map_or(PIPE, |(terminal_size::Width(width), _)| width.into());
+        let width = |terminal: bool| if terminal { columns.clamp(20, WIDEST) } else { PIPE };
+        Self {
+            out: Look { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width: width(out_terminal) },
+            err: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width: width(err_terminal) },
+            out_terminal,
+            err_terminal,
+        }
+    }
+
+    /// Writes to stderr. Nobody can be told when that fails.
+    pub fn say(&self, text: &str) {
+        let _ = anstream::stderr().write_all(text.as_bytes());
+    }
+
+    /// Writes to stdout. A reader that has gone away is no fault: it has read what it wanted.
+    ///
+    /// # Errors
+    /// When stdout can't be written for another reason, like a full disk.
+    pub fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut out = anstream::AutoStream::new(std::io::stdout().lock(), self.choice());
+        tolerate(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    }
+
+    /// Writes bytes to stdout as they are.
+    ///
+    /// # Errors
+    /// As [`Surface::print`].
+    pub fn print_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        tolerate(out.write_all(bytes).and_then(|()| out.flush()))
+    }
+
+    /// Text of a document, a model or a tool for stdout: harmless for a terminal, and without control
+    /// characters for a file.
+    pub fn harmless<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+        if self.out_terminal { escape::terminal(text) } else { escape::controls(text) }
+    }
+
+    /// A line like `error: ...` for stderr. The message is escaped here.
+    pub fn line(&self, tone: Tone, label: &str, message: &str) -> String {
+        let message = escape::terminal(message);
+        format!("{}{} {}\n", self.err.paint(tone, label), self.err.paint(Tone::Bold, ":"), message.trim_end())
+    }
+
+    fn choice(&self) -> anstream::ColorChoice {
+        if self.out.colour { anstream::ColorChoice::Auto } else { anstream::ColorChoice::Never }
+    }
+}
+
+fn tolerate(written: std::io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Output(error)),
+        _ => Ok(()),
+    }
+}
