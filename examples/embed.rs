@@ -68,11 +68,8 @@ const SCRIPT: &str = r#"{ "replies": [
 async fn main() -> Result<(), Box<dyn Error>> {
     // Each fault of a document has its place: an editor or a service can show it there.
     let texts = Texts {
-        main: Source::new("stock.json", LOOP),
-        project: None,
-        actions: Vec::new(),
-        extra_actions: Vec::new(),
         embedded: vec![("stock".to_owned(), Stock.description().to_owned(), Stock.parameters(), Stock.idempotent())],
+        ..Texts::new(Source::new("stock.json", LOOP))
     };
     let loaded = load_texts(&texts, PathBuf::from(".")).inspect_err(|unsound| {
         for fault in &unsound.diagnostics {

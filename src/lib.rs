@@ -15,7 +15,7 @@
     )
 )]
 
-// pub mod cli;
+pub mod cli;
 pub mod compile;
 pub mod diagnostic;
 pub mod drive;

@@ -1,2 +1,7 @@
-//! x
-fn main(){}
+//! The program: arguments in, exit code out. The only exit.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    loopctl::cli::main()
+}

@@ -1,13 +1,15 @@
 //! The one place of the command line that touches the engine's driver, the loader and the stores.
 
-mod pending;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use pending::{Engine, Fault, Finished, LoadFault, Loaded, Resume, Start, Stop, Watch};
+pub use crate::drive::engine::{Engine, Finished, Resume, Watch};
+pub use crate::drive::fault::Fault;
+pub use crate::drive::start::Start;
+pub use crate::drive::stop::Stop;
+pub use crate::load::{Loaded, Unsound as LoadFault};
 
 use super::failure::Failure;
 use crate::compile::Program;
@@ -22,7 +24,7 @@ use crate::language::{Project, Script};
 /// # Errors
 /// When it can't be run: all its faults.
 pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
-    pending::load(path, actions)
+    crate::load::load(path, actions)
 }
 
 /// The program that a run began with, from the texts in its journal.
@@ -30,7 +32,13 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
 /// # Errors
 /// When the journal has no document, or this version can't read it.
 pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Arc<Program>, Fault> {
-    pending::recorded(run_id, events, project)
+    let unreadable = |reason: String| Fault::Journal { run: run_id.to_owned(), reason };
+    let texts = crate::drive::fold::texts(events, project)
+        .ok_or_else(|| unreadable("it has no document".to_owned()))?;
+    crate::load::load_texts(&texts, PathBuf::new()).map(|loaded| loaded.program).map_err(|unsound| {
+        let first = unsound.diagnostics.into_iter().find(crate::diagnostic::Diagnostic::is_error);
+        unreadable(first.map_or_else(|| "its document does not compile".to_owned(), |fault| fault.message))
+    })
 }
 
 /// Opens a store: `memory`, or `sqlite:PATH` with a path relative to `base`.
@@ -38,7 +46,7 @@ pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Resu
 /// # Errors
 /// When it can't be opened.
 pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
-    pending::open(url, base)
+    crate::journal::open::open(url, base)
 }
 
 /// An engine over a store; a script takes the place of every model.
@@ -52,7 +60,7 @@ pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, scr
 
 /// The JSON Schema of a kind of document.
 pub fn schema(kind: &str) -> Option<Value> {
-    pending::schema(kind)
+    crate::language::schema::schema(kind)
 }
 
 /// A run as its journal tells it, without the document's files.

@@ -19,14 +19,14 @@ pub struct InputArgs {
     #[arg(long = "input", value_name = "K=V")]
     pub fields: Vec<String>,
     /// The run's input as a JSON file; `-` is stdin. Fields of --input are put over it
-    #[arg(long = "input-file", value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    pub input_file: Option<PathBuf>,
 }
 
 impl InputArgs {
     /// Whether stdin is read for it.
     pub fn reads_stdin(&self) -> bool {
-        self.file.as_deref() == Some(Path::new("-"))
+        self.input_file.as_deref() == Some(Path::new("-"))
     }
 
     /// The input; `Null` when none is given, which leaves the document's own.
@@ -34,7 +34,7 @@ impl InputArgs {
     /// # Errors
     /// When a field is not written `K=V`, or the file is no JSON.
     pub fn read(&self, program: &Program) -> Result<Value, Failure> {
-        let given = self.file.as_deref().map(read_json).transpose()?;
+        let given = self.input_file.as_deref().map(read_json).transpose()?;
         if self.fields.is_empty() {
             return Ok(given.unwrap_or(Value::Null));
         }
@@ -109,7 +109,9 @@ pub fn read_json(file: &Path) -> Result<Value, Failure> {
 pub fn read_text(file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| Failure::file("read", Path::new("stdin"), &error))?;
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::file("read", Path::new("stdin"), &error))?;
         return Ok(text);
     }
     std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))

@@ -110,7 +110,9 @@ impl Next {
 /// What may help against a failure that a document's author can do something about.
 fn remedy(why: Termination) -> Option<&'static str> {
     Some(match why {
-        Termination::MaxIterations => "more `max_iterations`, or `\"on_limit\": \"answer\"` to answer with what is known",
+        Termination::MaxIterations => {
+            "more `max_iterations`, or `\"on_limit\": \"answer\"` to answer with what is known"
+        }
         Termination::Timeout => "more `timeout_ms`, or `\"on_limit\": \"answer\"` to answer with what is known",
         Termination::Context => "`history`, or a smaller `max_observation_chars`",
         Termination::Budget => "more `budget`, or `\"on_limit\": \"answer\"` to answer with what is known",

@@ -43,10 +43,7 @@ struct Last<'a> {
 
 /// What the document wants of its result.
 pub fn shown(program: &Program) -> Shown<'_> {
-    Shown {
-        result_key: program.properties.result_key.as_deref(),
-        trace: program.properties.include_reasoning_trace,
-    }
+    Shown { result_key: program.properties.result_key.as_deref(), trace: program.properties.include_reasoning_trace }
 }
 
 /// One line of JSON that no terminal obeys, ended by a newline.

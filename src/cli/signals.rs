@@ -60,9 +60,12 @@ impl Signals {
 
 #[cfg(unix)]
 async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
-    match signal {
-        Some(signal) if signal.recv().await.is_some() => {}
-        _ => std::future::pending().await,
+    let came = match signal {
+        Some(signal) => signal.recv().await.is_some(),
+        None => false,
+    };
+    if !came {
+        std::future::pending::<()>().await;
     }
 }
 

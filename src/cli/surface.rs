@@ -32,14 +32,8 @@ impl Surface {
         let columns = terminal_size::terminal_size().map_or(PIPE, |(terminal_size::Width(width), _)| width.into());
         let width = |terminal: bool| if terminal { columns.clamp(20, WIDEST) } else { PIPE };
         Self {
-            out: Look {
-                colour: colour(anstream::AutoStream::choice(&std::io::stdout())),
-                width: width(out_terminal),
-            },
-            err: Look {
-                colour: colour(anstream::AutoStream::choice(&std::io::stderr())),
-                width: width(err_terminal),
-            },
+            out: Look { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width: width(out_terminal) },
+            err: Look { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width: width(err_terminal) },
             out_terminal,
             err_terminal,
         }

@@ -135,6 +135,7 @@ pub trait Listener: Send + Sync {
 /// What is looked at before a step, so that what is new after it can be told.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
+    iterations: u32,
     entries: usize,
     pauses: u32,
     ended: bool,
@@ -143,12 +144,20 @@ pub struct Mark {
 impl Mark {
     /// The mark of a state.
     pub fn of(state: &State) -> Self {
-        Self { entries: state.entries.len(), pauses: state.watch.pauses, ended: matches!(state.phase, Phase::Ended(_)) }
+        Self {
+            iterations: state.tally.iterations,
+            entries: state.entries.len(),
+            pauses: state.watch.pauses,
+            ended: matches!(state.phase, Phase::Ended(_)),
+        }
     }
 
     /// What came about since.
     pub fn since(self, state: &State) -> Vec<Notice> {
         let mut notices = Vec::new();
+        if state.tally.iterations > self.iterations {
+            notices.push(self.replied(state));
+        }
         for entry in state.entries.iter().skip(self.entries) {
             notices.push(Notice::Observed {
                 iteration: entry.iteration,
@@ -174,6 +183,24 @@ impl Mark {
             _ => {}
         }
         notices
+    }
+}
+
+impl Mark {
+    /// The model's reply, from the turn that it began or from the entries that it made.
+    fn replied(self, state: &State) -> Notice {
+        let turn = match &state.phase {
+            Phase::Acting { turn } => Some(turn),
+            Phase::Paused { turn, .. } => turn.as_ref(),
+            Phase::New | Phase::Thinking { .. } | Phase::Ended(_) => None,
+        };
+        let entry = state.entries.get(self.entries);
+        let (thought, usage) = match (turn, entry) {
+            (Some(turn), _) => (turn.thought.clone(), turn.usage),
+            (None, Some(entry)) => (entry.thought.clone(), entry.usage),
+            (None, None) => (String::new(), None),
+        };
+        Notice::ModelReplied { iteration: state.tally.iterations, thought, usage, duration_ms: state.tally.thinking_ms }
     }
 }
 

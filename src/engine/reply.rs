@@ -78,6 +78,7 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
 fn count(state: &mut State, said: &Reply) -> Tokens {
     let tally = &mut state.tally;
     tally.iterations += 1;
+    tally.thinking_ms = said.duration_ms;
     tally.model_retries = tally.model_retries.saturating_add(said.retries);
     if said.finish == Finish::Length {
         tally.truncated_responses += 1;

@@ -180,6 +180,9 @@ pub struct Tally {
     /// many bytes the conversation had then: what a request will hold is told from it.
     #[serde(skip)]
     pub window: (u64, usize),
+    /// The time of the last model call in milliseconds.
+    #[serde(skip)]
+    pub thinking_ms: u64,
 }
 
 /// What the detection of circles and of unreadable models looks at.

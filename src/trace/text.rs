@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::entries::TraceEntry;
 use super::escape;
@@ -122,8 +123,9 @@ impl Pieces {
         facts.push(format!("{about}{} token{}", count(tokens), if tokens == 1 { "" } else { "s" }));
         facts.extend(result.usage.cost_usd.map(|cost| format!("{about}{}", dollars(cost))));
         facts.push(duration(active_ms));
-        let facts = self.look.paint(Tone::Dim, &facts.join(" · "));
-        let mut shown = format!("{}  {facts}\n", self.look.paint(tone, &title));
+        let facts = facts.join(" · ");
+        let gap = if title.width() + 2 + facts.width() > self.look.width { "\n  " } else { "  " };
+        let mut shown = format!("{}{gap}{}\n", self.look.paint(tone, &title), self.look.paint(Tone::Dim, &facts));
         if let Some(error) = &result.error {
             shown.push_str(&self.block(("  ", 2), &escape::terminal(&error.message), None, ""));
         }
@@ -191,9 +193,7 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
                 shown.push('\n');
             }
             iteration = entry.iteration;
-            let cost = entry.usage.map(|usage| {
-                plural(usage.input_tokens.saturating_add(usage.output_tokens), "token")
-            });
+            let cost = entry.usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
             shown.push_str(&pieces.thought(entry.iteration, &entry.thought, &cost.unwrap_or_default()));
         }
         shown.push_str(&call_and_observation(&pieces, entry));

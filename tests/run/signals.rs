@@ -108,7 +108,7 @@ fn a_signal_while_the_model_thinks_twice_is_resumed_as_if_nothing_was() {
     signal(&child, Signal::SIGTERM);
     // The two may arrive as one: a third makes sure.
     while child.try_wait().expect("it is there").is_none() {
-        drop(kill(Pid::from_raw(i32::try_from(child.id()).expect("a pid")), Signal::SIGTERM));
+        let _ = kill(Pid::from_raw(i32::try_from(child.id()).expect("a pid")), Signal::SIGTERM);
         std::thread::yield_now();
     }
     assert_eq!(child.wait().expect("it ended").code(), Some(130));

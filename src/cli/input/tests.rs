@@ -3,9 +3,9 @@
 use super::*;
 use serde_json::json;
 
-fn field(text: &str, schema: Value) -> Value {
+fn field(text: &str, schema: &Value) -> Value {
     let mut fields = Map::new();
-    put(&mut fields, text, Some(&schema)).unwrap();
+    put(&mut fields, text, Some(schema)).unwrap();
     fields.into_values().next().unwrap()
 }
 
@@ -19,7 +19,7 @@ fn a_value_is_json_when_it_reads_as_json() {
         ("n=", json!("")),
         ("n=a=b", json!("a=b")),
     ] {
-        assert_eq!(field(text, json!({})), value, "{text}");
+        assert_eq!(field(text, &json!({})), value, "{text}");
     }
 }
 
@@ -31,14 +31,14 @@ fn a_value_stays_text_where_the_schema_says_string() {
         json!({"properties": {"n": {"enum": ["1", "2"]}}}),
         json!({"properties": {"n": {"$ref": "#/$defs/id"}}, "$defs": {"id": {"type": "string"}}}),
     ] {
-        assert_eq!(field("n=12", schema.clone()), json!("12"), "{schema}");
+        assert_eq!(field("n=12", &schema), json!("12"), "{schema}");
     }
-    assert_eq!(field("n=12", json!({"properties": {"n": {"type": "integer"}}})), json!(12));
+    assert_eq!(field("n=12", &json!({"properties": {"n": {"type": "integer"}}})), json!(12));
 }
 
 #[test]
 fn digits_are_kept() {
-    assert_eq!(field("n=12345678901234567890123", json!({})).to_string(), "12345678901234567890123");
+    assert_eq!(field("n=12345678901234567890123", &json!({})).to_string(), "12345678901234567890123");
 }
 
 #[test]

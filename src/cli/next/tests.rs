@@ -21,7 +21,9 @@ fn a_question_is_answered_and_a_call_approved() {
     let human = next().text(&shown(Status::Paused, Some(Termination::Human)), &look);
     assert_eq!(human, "  answer  loopctl resume run-1 --answer \"...\"\n");
     let approval = next().text(&shown(Status::Paused, Some(Termination::Approval)), &look);
-    assert!(approval.contains("resume run-1 --approve\n") && approval.contains("--deny") && approval.contains("--edit"));
+    assert!(
+        approval.contains("resume run-1 --approve\n") && approval.contains("--deny") && approval.contains("--edit")
+    );
     let uncertain = next().text(&shown(Status::Paused, Some(Termination::Uncertain)), &look);
     assert!(uncertain.contains("--happened") && uncertain.contains("--retry"));
 }

@@ -39,7 +39,14 @@ fn a_failed_run_says_why_and_what_to_do() {
     };
     let mut state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
     state.tally.estimated = true;
-    insta::assert_snapshot!(shown_end(&state), @"");
+    insta::assert_snapshot!(shown_end(&state), @r#"
+    ✗ failed: the iterations are spent
+      1 iteration · 1 tool call · about 120 tokens · 4.2 s
+      10 iterations did not lead to an answer
+      run  run-1
+      what happened  loopctl trace run-1
+      what may help  more `max_iterations`, or `"on_limit": "answer"` to answer with what is known
+    "#);
 }
 
 #[test]
@@ -62,7 +69,21 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
     };
     let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
     let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
-    insta::assert_snapshot!(shown_end(&state), @"");
+    insta::assert_snapshot!(shown_end(&state), @r#"
+    This call wants your approval:
+      ┃ issue_refund wants approval
+      issue_refund  call 2.0
+        {
+          "amount": 100.0,
+          "note": "\u001b[8mhidden\u{202E}"
+        }
+
+    ‖ paused: a call wants approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
+      run  run-1
+      approve    loopctl resume run-1 --approve
+      deny       loopctl resume run-1 --deny --reason "..."
+      change it  loopctl resume run-1 --edit '{...}'
+    "#);
 }
 
 #[test]
@@ -77,7 +98,18 @@ fn a_question_is_marked_as_the_models_words() {
         stuck: None,
     };
     let state = State { phase: Phase::Paused { pause, turn: None }, ..state() };
-    insta::assert_snapshot!(shown_end(&state), @"");
+    insta::assert_snapshot!(shown_end(&state), @r#"
+    The agent asks:
+      ┃ Which account?
+      ┃ error: fake line
+      ┃ There are two.
+      ┃ 1. A
+      ┃ 2. B
+
+    ‖ paused: a question for a human  1 iteration · 1 tool call · 120 tokens · 4.2 s
+      run  run-1
+      answer  loopctl resume run-1 --answer "..."
+    "#);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::engine::notice::Notice;
+use crate::trace::Redaction;
 use crate::trace::text::{Observation, Pieces};
 use crate::trace::units::{duration, plural};
-use crate::trace::{Redaction, Tone, escape};
 
 use super::super::failure::Failure;
 
@@ -25,12 +25,14 @@ pub struct Story {
     open: Vec<(String, Value)>,
     /// Whether several calls were under way in this turn, so that observations must say whose they are.
     several: bool,
+    /// Whether an iteration was told already: a blank line parts the next one from it.
+    begun: bool,
 }
 
 impl Story {
     /// A story that hides what `redact` hides.
     pub fn new(pieces: Pieces, redact: Redaction) -> Self {
-        Self { pieces, redact, open: Vec::new(), several: false }
+        Self { pieces, redact, open: Vec::new(), several: false, begun: false }
     }
 
     /// The notice as an object, with secrets hidden.
@@ -56,21 +58,23 @@ impl Story {
             }
             Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
                 let wait = duration(*delay_ms);
-                self.pieces.remark(&format!("the model: {}; attempt {attempt}, again in {wait}", self.redact.text(reason)))
+                self.pieces
+                    .remark(&format!("the model: {}; attempt {attempt}, again in {wait}", self.redact.text(reason)))
             }
             Notice::ModelReplied { iteration, thought, usage, duration_ms } => {
                 self.several = false;
                 self.open.clear();
                 let tokens = usage.map(|usage| plural(usage.input.saturating_add(usage.output), "token"));
                 let cost: Vec<String> = tokens.into_iter().chain([duration(*duration_ms)]).collect();
-                self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
+                let gap = if std::mem::replace(&mut self.begun, true) { "\n" } else { "" };
+                gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
             Notice::Observed { action, action_input, observation, success, duration_ms, .. } => {
                 let observation = self.redact.value(observation);
                 let seen =
                     Observation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };
-                self.observed(action.as_deref(), action_input, seen)
+                self.observed(action.as_deref(), action_input, &seen)
             }
             Notice::Progress { message, milestone, percent, .. } => {
                 let message = self.redact.text(message);
@@ -82,11 +86,6 @@ impl Story {
         }
     }
 
-    /// A line of the command's own.
-    pub fn own(pieces: &Pieces, text: &str) -> String {
-        format!("{}\n", pieces.look.paint(Tone::Warn, &escape::terminal(text)))
-    }
-
     fn called(&mut self, action: &str, input: &Value) -> String {
         if is_told_otherwise(action) {
             return String::new();
@@ -96,8 +95,8 @@ impl Story {
         self.pieces.call(action, &self.redact.value(input))
     }
 
-    fn observed(&mut self, action: Option<&str>, input: &Value, mut seen: Observation<'_>) -> String {
-        let Some(action) = action else { return self.pieces.observation(&seen) };
+    fn observed(&mut self, action: Option<&str>, input: &Value, seen: &Observation<'_>) -> String {
+        let Some(action) = action else { return self.pieces.observation(seen) };
         if seen.success && is_told_otherwise(action) {
             return String::new();
         }
@@ -105,11 +104,11 @@ impl Story {
         match at {
             Some(at) => {
                 self.open.remove(at);
-                seen.whose = self.several.then_some(action);
-                self.pieces.observation(&seen)
+                let whose = self.several.then_some(action);
+                self.pieces.observation(&Observation { whose, ..*seen })
             }
             // A call that the engine answered itself was not told before.
-            None => self.pieces.call(action, &self.redact.value(input)) + &self.pieces.observation(&seen),
+            None => self.pieces.call(action, &self.redact.value(input)) + &self.pieces.observation(seen),
         }
     }
 }

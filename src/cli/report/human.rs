@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Patch, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::trace::units::plural;
@@ -47,15 +47,19 @@ fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer) ->
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut group = level.primary_title(escape::terminal(&diagnostic.message)).id(diagnostic.code).elements(
-        source.map(|source| {
-            let excerpt = Excerpt::new(source, diagnostic, None);
+    let place = &diagnostic.place;
+    let excerpt = source.map(|source| Excerpt::new(source, diagnostic, None));
+    let title = level.primary_title(escape::terminal(&diagnostic.message)).id(diagnostic.code);
+    let mut group = match &excerpt {
+        Some(excerpt) => {
             let mark: Annotation<'_> = AnnotationKind::Primary.span(excerpt.span.clone());
-            excerpt.snippet(source).annotation(mark)
-        }),
-    );
-    if source.is_none() {
-        group = group.element(Level::NOTE.message(format!("in {}", escape::line(&diagnostic.place.file))));
+            title.element(excerpt.snippet(&place.file).annotation(mark))
+        }
+        None => title.element(Origin::path(escape::line(&place.file))),
+    };
+    // The renderer counts in the excerpt, which is masked and may begin in the middle of a line.
+    if excerpt.is_some_and(|excerpt| excerpt.column() != number(place.column)) {
+        group = group.element(Level::NOTE.message(format!("exactly at line {}, column {}", place.line, place.column)));
     }
     for related in &diagnostic.related {
         let at = format!("{}:{}: {}", escape::line(&related.file), related.line, escape::terminal(&related.message));
@@ -80,7 +84,7 @@ fn patch<'a>(diagnostic: &'a Diagnostic, source: &Source) -> Option<Snippet<'a, 
     let suggestion = diagnostic.suggestion.as_ref()?;
     let excerpt = Excerpt::new(source, diagnostic, Some(suggestion.start..suggestion.end));
     let patch = Patch::new(excerpt.span.clone(), escape::terminal(&suggestion.replacement));
-    Some(excerpt.snippet(source).patch(patch))
+    Some(excerpt.snippet(&source.name).patch(patch))
 }
 
 /// The lines around a fault, without power over a terminal, and the fault's place in them.
@@ -109,10 +113,20 @@ impl Excerpt {
         Self { text, first_line, span }
     }
 
-    fn snippet<'a, T: Clone>(&self, source: &Source) -> Snippet<'a, T> {
-        let path = escape::line(&source.name).into_owned();
+    fn snippet<'a, T: Clone>(&self, file: &str) -> Snippet<'a, T> {
+        let path = escape::line(file).into_owned();
         Snippet::source(self.text.clone()).line_start(self.first_line).path(path)
     }
+
+    /// The column that the renderer will tell, from 1.
+    fn column(&self) -> usize {
+        let before = self.text.get(..self.span.start).unwrap_or_default();
+        before.rsplit('\n').next().unwrap_or_default().chars().count() + 1
+    }
+}
+
+fn number(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The text as a terminal may have it, and where the span lies in it then.

@@ -1,6 +1,6 @@
 //! Tests of templates: what they print, what they refuse, and that data is never read again.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::compile::reference::Secrets;
 
-struct Vault(Cell<u32>);
+struct Vault(AtomicU32);
 
 impl Secrets for Vault {
     fn secret(&self, key: &str) -> Result<String, String> {
-        self.0.set(self.0.get() + 1);
+        self.0.fetch_add(1, Ordering::Relaxed);
         match key {
             "api:x" => Ok("s3cr&t \"q\"/+".to_owned()),
             "nested" => Ok("{{input.x}} orgconfig:api:x".to_owned()),
@@ -22,7 +22,7 @@ impl Secrets for Vault {
 }
 
 fn render_with(text: &str, escape: Escape, arguments: &Value, input: &Value) -> Result<String, String> {
-    let vault = Vault(Cell::new(0));
+    let vault = Vault(AtomicU32::new(0));
     let scope = Scope {
         arguments,
         input,
@@ -173,10 +173,10 @@ fn what_was_rendered_once_is_not_rendered_again() {
 
 #[test]
 fn secrets_are_resolved_when_rendered_and_only_then() {
-    let vault = Vault(Cell::new(0));
+    let vault = Vault(AtomicU32::new(0));
     let template = Template::compile("Bearer orgconfig:api:x, {{x}} orgconfig:api:x.", Escape::Plain).unwrap();
     assert_eq!(template.secrets(), ["api:x"]);
-    assert_eq!(vault.0.get(), 0);
+    assert_eq!(vault.0.load(Ordering::Relaxed), 0);
     let scope = Scope {
         arguments: &json!({"x": "orgconfig:api:x"}),
         input: &Value::Null,
@@ -186,7 +186,7 @@ fn secrets_are_resolved_when_rendered_and_only_then() {
         secrets: Some(&vault),
     };
     assert_eq!(template.render(&scope).unwrap(), "Bearer s3cr&t \"q\"/+, orgconfig:api:x s3cr&t \"q\"/+.");
-    assert_eq!(vault.0.get(), 2);
+    assert_eq!(vault.0.load(Ordering::Relaxed), 2);
     let without = Scope { secrets: None, ..scope };
     assert_eq!(template.render(&without).unwrap_err().0, "the secret `api:x` may not be used here");
     assert!(!format!("{template:?}").contains("s3cr"));

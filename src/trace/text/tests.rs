@@ -40,11 +40,11 @@ fn a_run_reads_from_top_to_bottom() {
     refund-check · run-1 · small · 2026-02-01T10:30:00.000Z
     Decide about the ticket.
 
-      1  look first
+      1  look first  120 tokens
          → lookup_ticket {"ticket_id":"TK-1"}
          ← {"status":"open"}  312 ms
 
-      2  look first
+      2  look first  120 tokens
          → lookup_ticket {"ticket_id":"TK-1"}
          ✗ http 503  312 ms
          ! GET https://h/x: overloaded

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::event::{CallId, Tokens};
-use crate::trace::Look;
+use crate::trace::{Look, escape};
 use serde_json::json;
 
 fn story(width: usize) -> Story {
@@ -55,14 +55,40 @@ fn a_run_is_told_as_it_happens() {
         observed(2, "b", json!({"n": 1}), json!("done"), true),
         observed(2, "a", json!({}), json!("http 503"), false),
         replied(3, ""),
-        observed(3, "lookup_tickets", json!({}), json!("There is no tool lookup_tickets; did you mean lookup_ticket?"), false),
+        observed(
+            3,
+            "lookup_tickets",
+            json!({}),
+            json!("There is no tool lookup_tickets; did you mean lookup_ticket?"),
+            false,
+        ),
         observed(4, "__log_progress__", json!({"message": "half"}), json!("noted"), true),
         Notice::Progress { iteration: 4, message: "half".to_owned(), milestone: None, percent: Some(50.0) },
         observed(5, "__complete__", json!({"answer": 1}), json!(null), true),
     ];
     let mut story = story(72);
     let told: String = notices.iter().map(|notice| story.on(notice)).collect();
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r#"
+    refund-check · run-1 · small · at most 10 iterations
+    Decide whether ticket TK-1 gets a refund.
+
+         ! the model: http 429; attempt 1, again in 1.0 s
+      1  I look at the ticket first, because everything else hangs on what
+         the customer wrote there.  1,234 tokens, 1.2 s
+         → lookup_ticket {"ticket_id":"TK-1","api_key":"[hidden]"}
+         ← {"status":"open","amount":12}  312 ms
+
+      2  Two at once.  1,234 tokens, 1.2 s
+         → a
+         → b {"n":1}
+         ← b: done  312 ms
+         ✗ a: http 503  312 ms
+
+      3  (no thought)  1,234 tokens, 1.2 s
+         → lookup_tickets
+         ✗ There is no tool lookup_tickets; did you mean lookup_ticket?  312 ms
+         ◆ █████░░░░░ 50 %  half
+    "#);
 }
 
 #[test]

@@ -17,12 +17,38 @@ fn at(source: &Source, word: &str) -> crate::diagnostic::Place {
 #[test]
 fn a_fault_is_underlined_and_its_cure_shown() {
     let source = source();
-    let error = Diagnostic::error("L012", "there is no property max_iteration", "/properties/max_iteration", at(&source, "\"max_iteration\""))
-        .help("did you mean max_iterations?")
-        .suggest("\"max_iterations\"");
+    let error = Diagnostic::error(
+        "L012",
+        "there is no property max_iteration",
+        "/properties/max_iteration",
+        at(&source, "\"max_iteration\""),
+    )
+    .help("did you mean max_iterations?")
+    .suggest("\"max_iterations\"");
     let mut warning = Diagnostic::warning("L090", "nothing ends it", "", source.whole());
     warning.related.push(Related { file: "other.json".to_owned(), line: 3, message: "declared here".to_owned() });
-    insta::assert_snapshot!(human(&[error, warning], &[source], &Look::plain(80)), @"");
+    insta::assert_snapshot!(human(&[error, warning], &[source], &Look::plain(80)), @r#"
+    error[L012]: there is no property max_iteration
+     --> loop.json:4:5
+      |
+    4 |     "max_iteration": 5
+      |     ^^^^^^^^^^^^^^^
+      |
+    help: did you mean max_iterations?
+      |
+    4 |     "max_iterations": 5
+      |                   +
+
+    warning[L090]: nothing ends it
+     --> loop.json:1:1
+      |
+    1 | {
+      | ^
+      |
+      = note: other.json:3: declared here
+
+    1 error, 1 warning
+    "#);
 }
 
 #[test]
@@ -47,7 +73,7 @@ fn a_place_outside_the_text_or_inside_a_letter_is_no_panic() {
         assert!(human(&[fault], std::slice::from_ref(&source), &Look::plain(80)).contains("L001"));
     }
     let nowhere = Diagnostic::error("L001", "x", "", source.whole());
-    assert!(human(&[nowhere], &[], &Look::plain(80)).contains("in x"));
+    assert!(human(&[nowhere], &[], &Look::plain(80)).contains("--> x"));
 }
 
 #[test]
@@ -57,4 +83,5 @@ fn one_endless_line_costs_only_its_surroundings() {
     let fault = Diagnostic::error("L001", "x", "", at(&source, "\"bad\""));
     let shown = human(&[fault], &[source], &Look::plain(80));
     assert!(shown.len() < 2_000 && shown.contains("\"bad\""), "{}", shown.len());
+    assert!(shown.contains("exactly at line 1, column 1000002"), "{shown}");
 }

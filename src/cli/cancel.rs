@@ -1,0 +1,53 @@
+//! `loopctl cancel`.
+
+use clap::Args;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::host;
+use super::output::{ListOutput, json_line};
+use super::store::StoreArgs;
+use super::surface::Surface;
+use crate::engine::outcome::Status;
+use crate::trace::{Tone, escape};
+
+/// End a run by hand
+///
+/// A run that is under way in another process ends after its step.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loopctl cancel agent-0192 --reason \"the ticket was closed\"")]
+pub struct Cancel {
+    /// The run
+    pub run: String,
+    /// Why; the trace keeps it
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub output: ListOutput,
+}
+
+impl Cancel {
+    /// Ends the run.
+    ///
+    /// # Errors
+    /// When there is no such run, it has ended, or the store failed.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+        let (journal, place) = self.store.open()?;
+        let host::Recorded { program, engine, .. } = host::read(journal, &self.run, place.project).await?;
+        let status = engine.cancel(&program, &self.run, self.reason).await?;
+        if self.output == ListOutput::Json {
+            surface.print(&json_line(&serde_json::json!({"run_id": self.run, "status": status}))?)?;
+            return Ok(Exit::Completed);
+        }
+        let run = escape::line(&self.run);
+        surface.say(&match status {
+            Status::Running => format!("{run} is under way: it ends after its step\n"),
+            _ => format!("{} {run}\n", surface.err.paint(Tone::Warn, "■ cancelled")),
+        });
+        Ok(Exit::Completed)
+    }
+}

@@ -1,0 +1,31 @@
+//! `loopctl completions`.
+
+use clap::{Args, CommandFactory};
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::surface::Surface;
+
+/// Print a shell's completion script
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loopctl completions bash > ~/.local/share/bash-completion/completions/loopctl")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+impl Completions {
+    /// Prints the script.
+    ///
+    /// # Errors
+    /// When stdout can't be written.
+    pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
+        // The generator panics when its writer fails: it writes to memory.
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut super::Arguments::command(), "loopctl", &mut script);
+        surface.print_bytes(&script)?;
+        Ok(Exit::Completed)
+    }
+}

@@ -1,0 +1,127 @@
+//! The command line: one file a command, whose doc comment is its help.
+
+mod cancel;
+mod completions;
+mod exit;
+mod failure;
+mod host;
+mod input;
+mod log;
+mod next;
+mod output;
+mod progress;
+mod prompt;
+pub mod report;
+mod resume;
+mod run;
+mod runs;
+mod schema;
+mod signals;
+mod store;
+mod surface;
+mod trace;
+
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+use exit::Exit;
+use failure::Failure;
+use surface::Surface;
+
+use crate::trace::escape;
+
+/// Runs agent loops that are declared in JSON
+#[derive(Debug, Parser)]
+#[command(name = "loopctl", version, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 completed, 1 failed, 2 there was no run, 3 waits for a human, 130 cancelled.
+`loopctl COMMAND --help` says more, with examples.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Resume(resume::Resume),
+    Cancel(cancel::Cancel),
+    Runs(runs::Runs),
+    Trace(trace::Trace),
+    Prompt(prompt::Prompt),
+    Schema(schema::Schema),
+    Completions(completions::Completions),
+}
+
+/// The program: reads the arguments, does what they say, tells what went wrong, gives the exit code.
+pub fn main() -> ExitCode {
+    panic::set_hook(Box::new(|fault| tell_panic(fault.location())));
+    let done = panic::catch_unwind(AssertUnwindSafe(|| {
+        log::init();
+        match Arguments::try_parse() {
+            Ok(arguments) => perform(arguments.command),
+            Err(error) => tell_arguments(&error),
+        }
+    }));
+    done.unwrap_or(Exit::Failed).into()
+}
+
+fn perform(command: Command) -> Exit {
+    let surface = Surface::of_process();
+    wait(command, &surface).unwrap_or_else(|failure| {
+        surface.say(&failure.text(&surface));
+        failure.exit()
+    })
+}
+
+/// Does what the command says, to its end.
+fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::usage(format!("no threads can be started: {error}")))?;
+    let done = runtime.block_on(async {
+        match command {
+            Command::Run(run) => run.perform(surface).await,
+            Command::Resume(resume) => resume.perform(surface).await,
+            Command::Cancel(cancel) => cancel.perform(surface).await,
+            Command::Runs(runs) => runs.perform(surface).await,
+            Command::Trace(trace) => trace.perform(surface).await,
+            Command::Prompt(prompt) => prompt.perform(surface),
+            Command::Schema(schema) => schema.perform(surface),
+            Command::Completions(completions) => completions.perform(surface),
+        }
+    });
+    // A thread that still waits for a name server or for stdin must not keep the answer back.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    done
+}
+
+/// Help goes to stdout and is no fault; wrong arguments are.
+fn tell_arguments(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
+    // The arguments are repeated in the message: where they could steer the terminal, colours go.
+    if text.contains(escape::is_hidden) {
+        Surface::of_process().say(&escape::terminal(&text));
+    } else {
+        // A reader that has gone away is no fault.
+        let _ = error.print();
+    }
+    if error.use_stderr() { Exit::NoRun } else { Exit::Completed }
+}
+
+/// A fault of our own: where it is, and nothing of what was in memory.
+fn tell_panic(place: Option<&panic::Location<'_>>) {
+    let place = place.map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
+    Surface::of_process().say(&format!(
+        "error: loopctl met a fault of its own{place}; please report this line. What was done is in the store: \
+         `loopctl runs` shows it\n"
+    ));
+}
+
+#[cfg(test)]
+mod tests;

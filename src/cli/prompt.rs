@@ -1,0 +1,95 @@
+//! `loopctl prompt`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::host::{self, Loaded, Start};
+use super::input::InputArgs;
+use super::output::ListOutput;
+use super::run::read_script;
+use super::surface::Surface;
+use crate::trace::text::text_of_pretty;
+use crate::trace::{Look, Tone, escape};
+
+/// Show the first request that a run would send to the model; nothing is called
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl prompt triage.json --input ticket_id=TK-1
+  loopctl prompt triage.json --output json | wc -c")]
+pub struct Prompt {
+    /// The loop document; `-` is stdin
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// The model: a name of the project's models, or a provider's own id
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// A script that takes the place of every model
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// A file of registered actions beside those that are found
+    #[arg(long, value_name = "FILE")]
+    pub actions: Vec<PathBuf>,
+    /// For people the messages; for machines the request's bytes as they are sent
+    #[arg(long, value_enum, default_value_t)]
+    pub output: ListOutput,
+}
+
+impl Prompt {
+    /// Shows the request.
+    ///
+    /// # Errors
+    /// When the run could not be started.
+    pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
+        if self.input.reads_stdin() && self.file == Path::new("-") {
+            return Err(Failure::usage("the document and the input can't both be read from stdin"));
+        }
+        let Loaded { program, root, sources, .. } = host::load(&self.file, &self.actions)?;
+        let input = self.input.read(&program)?;
+        let script = self.script.as_deref().map(read_script).transpose()?;
+        let journal = host::open("memory", &root)?;
+        let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
+        let start = Start { input, model: self.model.clone(), ..Start::default() };
+        let bytes = engine.prompt(&program, &start).map_err(|fault| Failure::Fault { fault, sources, resume: None })?;
+        match self.output {
+            ListOutput::Json => surface.print_bytes(&[bytes.as_ref(), b"\n"].concat())?,
+            ListOutput::Human => surface.print(&readable(&bytes, &surface.out))?,
+        }
+        Ok(Exit::Completed)
+    }
+}
+
+/// The request as people read it: its settings, then each message under its role.
+fn readable(bytes: &[u8], look: &Look) -> String {
+    let Ok(Value::Object(mut request)) = serde_json::from_slice(bytes) else {
+        return format!("{}\n", escape::terminal(&String::from_utf8_lossy(bytes)));
+    };
+    let system = request.shift_remove("system").map(|text| ("system".to_owned(), text));
+    let messages = match request.shift_remove("messages") {
+        Some(Value::Array(messages)) => messages,
+        _ => Vec::new(),
+    };
+    let messages = messages.into_iter().map(|message| {
+        let role = message.get("role").and_then(Value::as_str).unwrap_or("message").to_owned();
+        (role, message.get("content").cloned().unwrap_or(message))
+    });
+    let mut shown = String::new();
+    for (name, value) in &request {
+        let line = format!("{}: {}", escape::line(name), escape::terminal(&text_of_pretty(value)));
+        shown.push_str(&look.paint(Tone::Dim, &line));
+        shown.push('\n');
+    }
+    for (role, content) in system.into_iter().chain(messages) {
+        let title = look.paint(Tone::Accent, &format!("── {} ", escape::line(&role)));
+        shown.push_str(&format!("\n{title}\n{}\n", escape::terminal(&text_of_pretty(&content))));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

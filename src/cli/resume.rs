@@ -1,0 +1,173 @@
+//! `loopctl resume`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{ArgGroup, Args};
+use serde_json::Value;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::host::{self, Resume as GoOn};
+use super::next::Next;
+use super::output::{Output, conclude};
+use super::run::{Watched, read_script};
+use super::store::{Place, StoreArgs};
+use super::surface::Surface;
+use crate::compile::Program;
+use crate::diagnostic::Source;
+use crate::engine::event::{CallId, Decided, Decision, Event};
+use crate::trace::Redaction;
+
+/// Go on with a run that waits for a human, or was cut off
+///
+/// Finished steps are never done again. Without a decision, a run that was cut off goes on where it
+/// stopped, and one that waits is shown.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("decision").args(["answer", "approve", "deny", "edit", "happened", "retry"])))]
+#[command(after_help = "Examples:
+  loopctl resume agent-0192 --answer \"Take the second account\"
+  loopctl resume agent-0192 --approve
+  loopctl resume agent-0192 --deny --reason \"too much\"")]
+pub struct Resume {
+    /// The run
+    pub run: String,
+    /// The answer to its question, or guidance for an agent that goes in circles
+    #[arg(long, value_name = "TEXT")]
+    pub answer: Option<String>,
+    /// The waiting call may be made
+    #[arg(long)]
+    pub approve: bool,
+    /// The waiting call may not be made
+    #[arg(long)]
+    pub deny: bool,
+    /// Why not; the model reads it
+    #[arg(long, value_name = "TEXT", requires = "deny")]
+    pub reason: Option<String>,
+    /// The waiting call may be made with this input
+    #[arg(long, value_name = "JSON", value_parser = json)]
+    pub edit: Option<Value>,
+    /// The call of unknown outcome did happen, and gave this
+    #[arg(long, value_name = "JSON", value_parser = json)]
+    pub happened: Option<Value>,
+    /// The call of unknown outcome is to be made again
+    #[arg(long)]
+    pub retry: bool,
+    /// Which of several waiting calls
+    #[arg(long, value_name = "ITERATION.INDEX", value_parser = call_id, requires = "decision")]
+    pub call: Option<CallId>,
+    /// Which pause of the run is decided, from 1; another one that has come since is left alone
+    #[arg(long, value_name = "N", requires = "decision")]
+    pub pause: Option<u32>,
+    /// Go on with the document as it is now, though it has changed since the run began
+    #[arg(long)]
+    pub new_document: bool,
+    /// A script that takes the place of every model, and of the tools that it names
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// A file of registered actions beside those that are found
+    #[arg(long, value_name = "FILE")]
+    pub actions: Vec<PathBuf>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+impl Resume {
+    /// Goes on with the run.
+    ///
+    /// # Errors
+    /// When it can't go on, or the store failed.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+        let (journal, place) = self.store.open()?;
+        let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
+        let events = reader.events(&self.run).await?;
+        let Document { program, root, sources } = self.document(&events, &place)?;
+        let script = self.script.as_deref().map(read_script).transpose()?;
+        let engine = host::engine(program.project.clone(), &root, journal, script);
+        let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
+        let go_on = GoOn { decided: self.decided(), new_document: self.new_document };
+        let finished = watched.heed(engine.resume(&program, &self.run, go_on, watched.watch())).await;
+        let next = |run_id: &str| Next {
+            script: self.script.clone(),
+            actions: self.actions.clone(),
+            ..Next::new(run_id, &place)
+        };
+        match watched.finished(finished, next, &sources)? {
+            Some(finished) => conclude(surface, self.output, &program, &finished.state, &next(&self.run)),
+            None => Ok(Exit::Cancelled),
+        }
+    }
+
+    /// What the human decided.
+    fn decided(&self) -> Option<Decided> {
+        let decision = if let Some(answer) = &self.answer {
+            Decision::Answer(answer.clone())
+        } else if self.approve {
+            Decision::Approve
+        } else if self.deny {
+            Decision::Deny(self.reason.clone())
+        } else if let Some(input) = &self.edit {
+            Decision::Edit(input.clone())
+        } else if let Some(observation) = &self.happened {
+            Decision::Happened(observation.clone())
+        } else if self.retry {
+            Decision::Retry
+        } else {
+            return None;
+        };
+        Some(Decided { pause: self.pause, call: self.call, decision })
+    }
+
+    /// The document that the run began with, as it is now on the disk; the recorded one, when it came
+    /// from stdin.
+    fn document(&self, events: &[Event], place: &Place) -> Result<Document, Failure> {
+        let recorded = host::started(events).and_then(|started| started.documents.first());
+        let file = match (&self.store.document, recorded) {
+            (Some(given), _) => given.clone(),
+            (None, Some(document)) if document.file == "-" => {
+                let program = host::recorded(&self.run, events, place.project.clone())?;
+                let root = place.home().unwrap_or_else(|| PathBuf::from("."));
+                return Ok(Document { sources: program.sources.clone(), program, root });
+            }
+            (None, Some(document)) => find(Path::new(&document.file), place)?,
+            (None, None) => return Err(Failure::usage("the run's journal names no document; give it by --document")),
+        };
+        let loaded = host::load(&file, &self.actions)?;
+        Ok(Document { program: loaded.program, root: loaded.root, sources: loaded.sources })
+    }
+}
+
+/// A run's document.
+struct Document {
+    program: Arc<Program>,
+    root: PathBuf,
+    sources: Vec<Source>,
+}
+
+/// The document from here, or from the folder that its store stands in.
+fn find(file: &Path, place: &Place) -> Result<PathBuf, Failure> {
+    let beside = place.home().map(|home| home.join(file));
+    let name = file.file_name().and_then(|name| Some(place.home()?.join(name)));
+    [Some(file.to_owned()), beside, name].into_iter().flatten().find(|file| file.is_file()).ok_or_else(|| {
+        Failure::usage_help(
+            format!("the run's document {} is not there", file.display()),
+            "say where it is now: --document FILE",
+        )
+    })
+}
+
+fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}; a text is written '\"text\"'"))
+}
+
+fn call_id(text: &str) -> Result<CallId, String> {
+    text.split_once('.')
+        .and_then(|(iteration, index)| Some(CallId { iteration: iteration.parse().ok()?, index: index.parse().ok()? }))
+        .ok_or_else(|| "write the iteration and the place in the turn, like 2.0".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! `loopctl run`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::host::{self, Fault, Finished, Loaded, Start, Stop, Watch};
+use super::input::{InputArgs, read_text};
+use super::next::Next;
+use super::output::{Output, conclude};
+use super::progress::Progress;
+use super::store::Place;
+use super::surface::Surface;
+use super::{report, signals};
+use crate::language::Script;
+use crate::trace::Redaction;
+
+/// Run a loop until it ends or waits for a human
+///
+/// The answer goes to stdout, everything else to stderr. The exit code says how the run ended:
+/// 0 completed, 1 failed, 2 there was no run, 3 waits for a human, 130 cancelled.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl run triage.json --input ticket_id=TK-1
+  loopctl run triage.json --input-file ticket.json --output json | jq .result.answer
+  loopctl run triage.json --script said.json        # offline: the script is the model")]
+pub struct Run {
+    /// The loop document; `-` is stdin
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// The model: a name of the project's models, or a provider's own id
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// A script that takes the place of every model, and of the tools that it names
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// A file of registered actions beside those that are found
+    #[arg(long, value_name = "FILE")]
+    pub actions: Vec<PathBuf>,
+    /// Where the run is kept: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db beside the document
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// The session whose memory the run shares
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The run's id. The same id again continues or returns that run
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub output: Output,
+    /// The active time that the run may take, in place of the document's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout_ms: Option<u64>,
+}
+
+impl Run {
+    /// Runs the loop.
+    ///
+    /// # Errors
+    /// When there was no run, or its store failed.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+        if self.input.reads_stdin() && self.file == Path::new("-") {
+            return Err(Failure::usage("the document and the input can't both be read from stdin"));
+        }
+        let Loaded { program, root, warnings, sources } = host::load(&self.file, &self.actions)?;
+        if !warnings.is_empty() {
+            surface.say(&format!("{}\n", report::human(&warnings, &sources, &surface.err)));
+        }
+        let input = self.input.read(&program)?;
+        let script = self.script.as_deref().map(read_script).transpose()?;
+        let place = Place::of_run(self.store.as_deref(), &program.project, &root);
+        let journal = place.open()?;
+        let engine = host::engine(program.project.clone(), &root, journal, script);
+        let start =
+            Start { input, run_id: self.run_id, session: self.session, model: self.model, timeout_ms: self.timeout_ms };
+        let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
+        let finished = watched.heed(engine.run(&program, start, watched.watch())).await;
+        let make_next = |run_id: &str| Next {
+            script: self.script.clone(),
+            actions: self.actions.clone(),
+            ..Next::new(run_id, &place)
+        };
+        match watched.finished(finished, make_next, &sources)? {
+            Some(finished) => {
+                let next = make_next(&finished.state.begun.run_id);
+                conclude(surface, self.output, &program, &finished.state, &next)
+            }
+            None => Ok(Exit::Cancelled),
+        }
+    }
+}
+
+/// Reads a script.
+///
+/// # Errors
+/// When it can't be read, or is none.
+pub fn read_script(file: &Path) -> Result<Script, Failure> {
+    let text = read_text(file)?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage_help(
+            format!("{} is no script: {error}", file.display()),
+            "a script is {\"replies\": [...], \"tools\": {...}}; `loopctl schema script` prints its schema",
+        )
+    })
+}
+
+/// A run that is shown and listens to signals: what `run` and `resume` share.
+pub struct Watched {
+    progress: Progress,
+    stop: Stop,
+}
+
+impl Watched {
+    /// A watch over a run that is about to begin.
+    pub fn new(surface: &Surface, output: Output, redact: Redaction) -> Self {
+        Self { progress: Progress::new(surface, output, redact), stop: Stop::new() }
+    }
+
+    /// What the engine is given.
+    pub fn watch(&self) -> Watch<'_> {
+        Watch { listener: Some(&self.progress), stop: Some(self.stop.clone()) }
+    }
+
+    /// Drives the run; `None` when it had to be dropped after two signals.
+    pub async fn heed<T>(&self, run: impl Future<Output = T>) -> Option<T> {
+        let result = signals::heed(run, &self.stop, &self.progress).await;
+        self.progress.finish();
+        result
+    }
+
+    /// What came of it, with the command that goes on when the store failed under way, or when the run
+    /// had to be dropped.
+    ///
+    /// # Errors
+    /// The fault of the run.
+    pub fn finished(
+        &self,
+        finished: Option<Result<Finished, Fault>>,
+        next: impl Fn(&str) -> Next,
+        sources: &[crate::diagnostic::Source],
+    ) -> Result<Option<Finished>, Failure> {
+        let resume = || self.progress.run_id().map(|run_id| next(&run_id).command("resume", ""));
+        match finished {
+            Some(Ok(finished)) => Ok(Some(finished)),
+            Some(Err(fault)) => Err(Failure::Fault { fault, sources: sources.to_vec(), resume: resume() }),
+            None => {
+                if let Some(command) = resume() {
+                    self.progress.say(&format!("go on with: {}\n", crate::trace::escape::line(&command)));
+                }
+                Ok(None)
+            }
+        }
+    }
+}

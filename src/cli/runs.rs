@@ -1,0 +1,167 @@
+//! `loopctl runs`.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::output::{ListOutput, json_line};
+use super::store::StoreArgs;
+use super::surface::Surface;
+use crate::drive::clock;
+use crate::engine::outcome::{Status, Termination};
+use crate::journal::{RunFilter, RunSummary};
+use crate::trace::look::{cut, pad};
+use crate::trace::text::{reason, status};
+use crate::trace::units::rfc3339;
+use crate::trace::{Look, Tone, escape};
+
+#[cfg(test)]
+mod tests;
+
+/// List the runs of a store, the newest first
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl runs --status paused
+  loopctl runs --output json | jq -r '.[].run_id'")]
+pub struct Runs {
+    /// Only runs of this status
+    #[arg(long, value_enum, value_name = "STATUS")]
+    pub status: Option<Which>,
+    /// At most so many; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub output: ListOutput,
+}
+
+/// A status as it is written on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Which {
+    /// Under way, or cut off
+    Running,
+    /// Waits for a human
+    Paused,
+    /// Ended with an answer
+    Completed,
+    /// Ended without one
+    Failed,
+    /// Stopped by hand or by a signal
+    Cancelled,
+}
+
+impl From<Which> for Status {
+    fn from(which: Which) -> Self {
+        match which {
+            Which::Running => Self::Running,
+            Which::Paused => Self::Paused,
+            Which::Completed => Self::Completed,
+            Which::Failed => Self::Failed,
+            Which::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// A run in the list, for machines.
+#[derive(Serialize)]
+struct Row<'a> {
+    run_id: &'a str,
+    loop_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    termination: Option<Termination>,
+    iterations: u32,
+    driven: bool,
+    started_at: String,
+    updated_at: String,
+}
+
+impl Runs {
+    /// Lists the runs.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+        let place = self.store.place()?;
+        // Where nothing ran yet there is no store, and none is made by looking.
+        let runs = if place.exists() {
+            let filter = RunFilter { status: self.status.map(Status::from), limit: self.limit };
+            place.open()?.list(filter).await?
+        } else if self.store.store.is_some() {
+            return Err(Failure::usage(format!("there is no store {}", place.shown())));
+        } else {
+            Vec::new()
+        };
+        match self.output {
+            ListOutput::Json => surface.print(&json_line(&runs.iter().map(row).collect::<Vec<_>>())?)?,
+            ListOutput::Human if runs.is_empty() => {
+                surface.say(&format!("no runs in {}\n", escape::line(&place.shown())));
+            }
+            ListOutput::Human => surface.print(&table(&runs, &surface.out, clock::wall_ms()))?,
+        }
+        Ok(Exit::Completed)
+    }
+}
+
+fn row(run: &RunSummary) -> Row<'_> {
+    Row {
+        run_id: &run.run_id,
+        loop_name: &run.loop_name,
+        session: run.session.as_deref(),
+        status: run.status,
+        termination: run.termination,
+        iterations: run.iterations,
+        driven: run.driven,
+        started_at: rfc3339(run.started_at_ms),
+        updated_at: rfc3339(run.updated_at_ms),
+    }
+}
+
+/// The runs as a table; ids are shown whole, because they are copied.
+fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
+    use unicode_width::UnicodeWidthStr as _;
+    let ids: Vec<_> = runs.iter().map(|run| escape::line(&run.run_id)).collect();
+    let names: Vec<_> = runs.iter().map(|run| cut(&escape::line(&run.loop_name), 24)).collect();
+    let id_width = ids.iter().map(|id| id.width()).max().unwrap_or(0).max(3);
+    let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
+    let head =
+        format!("{}  {}  STATUS     ITERATIONS  STARTED      WHY", pad("RUN", id_width), pad("LOOP", name_width));
+    let mut shown = look.paint(Tone::Dim, &head) + "\n";
+    for ((run, id), name) in runs.iter().zip(&ids).zip(&names) {
+        let state = status(look, run.status, 9);
+        let why = match (run.status, run.termination) {
+            (Status::Running, _) if !run.driven => "cut off: loopctl resume goes on",
+            (Status::Completed | Status::Cancelled | Status::Running, None) => "",
+            (_, Some(Termination::Complete | Termination::Cancelled)) => "",
+            (_, why) => why.map_or("", reason),
+        };
+        let line = format!(
+            "{}  {}  {state}  {:>10}  {}  {}",
+            pad(id, id_width),
+            pad(name, name_width),
+            run.iterations,
+            pad(&ago(now_ms, run.started_at_ms), 11),
+            look.paint(Tone::Dim, why),
+        );
+        shown.push_str(line.trim_end());
+        shown.push('\n');
+    }
+    shown
+}
+
+/// How long ago; a clock that went back makes it now.
+fn ago(now_ms: i64, then_ms: i64) -> String {
+    let elapsed = u64::try_from(now_ms.saturating_sub(then_ms)).unwrap_or(0);
+    match elapsed {
+        0..1_000 => "now".to_owned(),
+        1_000..60_000 => format!("{} s ago", elapsed / 1_000),
+        60_000..3_600_000 => format!("{} min ago", elapsed / 60_000),
+        3_600_000..172_800_000 => format!("{} h ago", elapsed / 3_600_000),
+        _ => format!("{} days ago", elapsed / 86_400_000),
+    }
+}

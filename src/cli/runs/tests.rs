@@ -1,0 +1,50 @@
+//! The list of runs, word for word.
+
+use super::*;
+
+fn run(id: &str, status: Status, termination: Option<Termination>) -> RunSummary {
+    RunSummary {
+        run_id: id.to_owned(),
+        loop_name: "refund-check".to_owned(),
+        session: None,
+        status,
+        termination,
+        iterations: 3,
+        started_at_ms: 1_769_941_800_000,
+        updated_at_ms: 1_769_941_800_000,
+        driven: false,
+        damaged: None,
+        identity: String::new(),
+    }
+}
+
+#[test]
+fn runs_stand_in_a_table() {
+    let runs = [
+        run("agent-1", Status::Completed, Some(Termination::Complete)),
+        run("agent-2", Status::Failed, Some(Termination::Stuck)),
+        run("agent-3", Status::Paused, Some(Termination::Human)),
+        run("agent-4", Status::Running, None),
+    ];
+    let text = table(&runs, &Look::plain(100), 1_769_941_800_000 + 5 * 60_000);
+    insta::assert_snapshot!(text, @r#"
+    RUN      LOOP          STATUS     ITERATIONS  STARTED      WHY
+    agent-1  refund-check  completed           3  5 min ago
+    agent-2  refund-check  failed              3  5 min ago    the agent goes in circles
+    agent-3  refund-check  paused              3  5 min ago    a question for a human
+    agent-4  refund-check  running             3  5 min ago    cut off: loopctl resume goes on
+    "#);
+}
+
+#[test]
+fn a_hostile_id_is_one_harmless_line() {
+    let text = table(&[run("a\u{1b}[2J\nb", Status::Failed, None)], &Look::plain(100), 0);
+    assert_eq!(text.lines().count(), 2);
+    assert!(!text.contains(escape::is_hidden));
+}
+
+#[test]
+fn a_clock_that_went_back_makes_it_now() {
+    assert_eq!(ago(0, 5_000), "now");
+    assert_eq!(ago(i64::MAX, i64::MIN), format!("{} days ago", u64::try_from(i64::MAX).unwrap() / 86_400_000));
+}

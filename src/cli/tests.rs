@@ -1,0 +1,66 @@
+//! The command line as a whole: it is sound, and every command's help ends with an example.
+
+use clap::{CommandFactory, Parser};
+
+use super::*;
+
+#[test]
+fn the_arguments_are_sound() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn every_help_says_what_and_ends_with_an_example() {
+    for command in Arguments::command().get_subcommands().filter(|command| command.get_name() != "help") {
+        let name = command.get_name();
+        assert!(command.get_about().is_some(), "{name} has no help");
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(help.starts_with("Example"), "{name} has no example");
+        for line in help.lines().filter(|line| line.trim_start().starts_with("loopctl ")) {
+            let line = line.split(['|', '>', '#']).next().unwrap_or_default().replace("\\\"", "");
+            let words = split(&line);
+            assert!(Arguments::try_parse_from(&words).is_ok(), "the example of {name} is wrong: {words:?}");
+        }
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{name}: {} has no help", argument.get_id());
+        }
+    }
+}
+
+#[test]
+fn no_command_and_an_unknown_flag_are_wrong_arguments_and_help_is_not() {
+    for (line, exit) in [
+        ("loopctl run", Exit::NoRun),
+        ("loopctl nothing", Exit::NoRun),
+        ("loopctl run x.json --no-such", Exit::NoRun),
+        ("loopctl run x.json --timeout-ms 0", Exit::NoRun),
+        ("loopctl run x.json --output xml", Exit::NoRun),
+        ("loopctl --help", Exit::Completed),
+        ("loopctl run --help", Exit::Completed),
+        ("loopctl --version", Exit::Completed),
+    ] {
+        let error = Arguments::try_parse_from(line.split(' ')).unwrap_err();
+        assert_eq!(tell_arguments(&error), exit, "{line}");
+    }
+}
+
+#[test]
+fn the_exit_codes_are_those_of_the_table() {
+    let codes = [Exit::Completed, Exit::Failed, Exit::NoRun, Exit::Paused, Exit::Cancelled].map(Exit::code);
+    assert_eq!(codes, [0, 1, 2, 3, 130]);
+}
+
+/// Words of a shell line; double quotes hold one together.
+fn split(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.trim().chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}

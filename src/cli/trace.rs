@@ -1,0 +1,75 @@
+//! `loopctl trace`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::host::{self, Recorded};
+use super::output::{json_line, shown};
+use super::store::StoreArgs;
+use super::surface::Surface;
+use crate::trace::{About, Look, Redaction, Shown, html::html, result, text};
+
+/// Show what happened in a run: each thought, call and observation
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl trace agent-0192
+  loopctl trace agent-0192 --format html -o trace.html
+  loopctl trace agent-0192 --format json | jq '.trace[] | .action'")]
+pub struct Trace {
+    /// The run
+    pub run: String,
+    /// The form: text, the result with its trace as JSON, or one HTML file that fetches nothing
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Write it to a file
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// The form of a trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For a terminal
+    #[default]
+    Text,
+    /// One line of JSON
+    Json,
+    /// A page
+    Html,
+}
+
+impl Trace {
+    /// Shows the trace.
+    ///
+    /// # Errors
+    /// When there is no such run, or the output can't be written.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+        let (journal, place) = self.store.open()?;
+        let Recorded { program, state, .. } = host::read(journal, &self.run, place.project).await?;
+        let redact = Redaction::new(&program.project.redact);
+        let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
+        let objective = redact.text(&state.begun.objective);
+        let about = About {
+            loop_name: &state.begun.loop_name,
+            model: &state.begun.model.name,
+            objective: &objective,
+            active_ms: state.now.active_ms,
+        };
+        let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
+        let page = match self.format {
+            Format::Text => text::text(look, &about, &result),
+            Format::Json => json_line(&result)?,
+            Format::Html => html(&about, &result),
+        };
+        match &self.output {
+            None => surface.print(&page)?,
+            Some(file) => std::fs::write(file, page).map_err(|error| Failure::file("written", file, &error))?,
+        }
+        Ok(Exit::Completed)
+    }
+}
