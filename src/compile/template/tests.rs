@@ -380,3 +380,12 @@ fn numbers_are_true_unless_they_are_zero() {
     let text = "{{#each l}}{{#if this}}1{{else}}0{{/if}}{{/each}}";
     assert_eq!(render(text, &json!({"l": numbers})).as_deref(), Ok("0000011111"));
 }
+
+/// A quirk of the grammar, told with its cure.
+#[test]
+fn a_name_that_begins_like_else_is_told_with_its_cure() {
+    let fault = fault("a\né {{elsewhere}} b");
+    assert_eq!((fault.code, fault.range), (SYNTAX, Some(5..18)));
+    assert_eq!(fault.help.as_deref(), Some("a name that begins like `else` is written {{this.else_name}}"));
+    assert_eq!(render("{{this.elsewhere}}{{#if elsewhere}}1{{/if}}", &json!({"elsewhere": 7})).as_deref(), Ok("71"));
+}
