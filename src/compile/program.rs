@@ -45,6 +45,11 @@ impl Program {
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
+
+    /// The tools that the model is told about, in their order.
+    pub fn offered(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(|tool| tool.is_offered())
+    }
 }
 
 /// A tool that the model may call.

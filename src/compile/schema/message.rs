@@ -12,8 +12,24 @@ use crate::diagnostic::nearest;
 /// The most characters of a given value that a message shows.
 const SHOWN_CHARS: usize = 60;
 
-/// The sentence for a fault. `schema` is the whole schema, for the names that it knows.
-pub(super) fn of(error: &ValidationError<'_>, schema: &Value) -> String {
+/// How many forms inside of forms a message goes into.
+const MAX_FORMS: usize = 3;
+
+/// The sentence for a fault of `instance`. `schema` is the whole schema, for the names that it knows.
+pub(super) fn of(error: &ValidationError<'_>, schema: &Value, instance: &Value) -> String {
+    let path = error.instance_path().as_str();
+    let shut =
+        matches!(error.kind(), Kind::FalseSchema) && error.schema_path().as_str().ends_with("/additionalProperties");
+    match instance.pointer(path).and_then(Value::as_object) {
+        // A schema that knows no property at all complains without a name.
+        Some(object) if shut => {
+            unknown(&subject(path), &object.keys().cloned().collect::<Vec<_>>(), &siblings(error, schema))
+        }
+        _ => sentence(error, schema, MAX_FORMS),
+    }
+}
+
+fn sentence(error: &ValidationError<'_>, schema: &Value, forms_left: usize) -> String {
     let subject = subject(error.instance_path().as_str());
     let given = error.instance();
     match error.kind() {
@@ -28,15 +44,17 @@ pub(super) fn of(error: &ValidationError<'_>, schema: &Value) -> String {
                 misspelt(name, given, &siblings(error, schema))
             )
         }
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => forms(error, context, schema),
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => forms(error, context, schema, forms_left),
         Kind::OneOfMultipleValid { .. } => {
             format!("{subject} matches more than one of the forms that exclude each other, but it is {}", show(given))
         }
         Kind::PropertyNames { error } => {
-            format!("{subject} has a property whose name is not allowed: {}", of(error, &Value::Null))
+            format!("{subject} has a property whose name is not allowed: {}", sentence(error, &Value::Null, forms_left))
         }
         kind => match expectation(kind) {
-            Some(expected) => format!("{subject} {expected}, but it is {}", measured(kind, given)),
+            Some(expected) => {
+                format!("{subject} {expected}, but it is {}{}", measured(kind, given), nearest_choice(kind, given))
+            }
             None => plain(kind, &subject),
         },
     }
@@ -153,7 +171,12 @@ fn siblings<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Vec<&'s str> 
 
 /// None of several forms matches: tells what is wrong by the one that is nearest, the one whose
 /// fault lies deepest, and among those the one with the fewest faults.
-fn forms(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>], schema: &Value) -> String {
+fn forms(
+    error: &ValidationError<'_>,
+    context: &[Vec<ValidationError<'static>>],
+    schema: &Value,
+    forms_left: usize,
+) -> String {
     let path = error.instance_path().as_str();
     let subject = subject(path);
     let depth = |error: &ValidationError<'_>| error.instance_path().as_str().matches('/').count();
@@ -178,12 +201,15 @@ fn forms(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>],
         .max_by_key(|faults| (faults.iter().map(depth).max(), std::cmp::Reverse(faults.len())))
         .and_then(|faults| faults.iter().max_by_key(|fault| depth(fault)));
     match best {
-        Some(best) => format!(
+        Some(best) if matches!(best.kind(), Kind::Enum { .. }) && best.instance_path().as_str() == path => {
+            sentence(best, schema, 0)
+        }
+        Some(best) if forms_left > 0 => format!(
             "{subject} matches none of the {} allowed forms; by the nearest one, {}",
             context.len(),
-            of(best, schema)
+            sentence(best, schema, forms_left - 1)
         ),
-        None => format!(
+        _ => format!(
             "{subject} matches none of the {} allowed forms, but it is {}",
             context.len(),
             show(error.instance())
@@ -214,6 +240,14 @@ fn choices(options: &Value) -> String {
         shown.push(format!("{} more", options.len() - 20));
     }
     shown.join(", ")
+}
+
+/// The allowed value that was most likely meant.
+fn nearest_choice(kind: &Kind, given: &Value) -> String {
+    let (Kind::Enum { options }, Value::String(given)) = (kind, given) else { return String::new() };
+    nearest(given, options.as_array().into_iter().flatten().filter_map(Value::as_str))
+        .map(|near| format!("; did you mean \"{}\"?", shorten(near)))
+        .unwrap_or_default()
 }
 
 fn count(limit: u64, noun: &str) -> String {

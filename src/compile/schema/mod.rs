@@ -85,7 +85,7 @@ impl Schema {
             .take(MAX_FAULTS)
             .map(|error| SchemaFault {
                 path: error.instance_path().to_string(),
-                message: message::of(&error, &self.source),
+                message: message::of(&error, &self.source, instance),
             })
             .collect()
     }
@@ -171,7 +171,14 @@ fn draft(source: &Value) -> Draft {
 fn unfit(source: &Value, error: &ValidationError<'_>) -> SchemaFault {
     let path = error.instance_path().to_string();
     let ValidationErrorKind::Referencing(fault) = error.kind() else {
-        let message = message::of(error, &Value::Null);
+        if matches!(error.kind(), ValidationErrorKind::Format { format } if format == "regex") {
+            let pattern = error.instance().as_str().map(message::shorten).unwrap_or_default();
+            return SchemaFault {
+                path,
+                message: format!("the pattern `{pattern}` can't be compiled: it is wrong, or too big"),
+            };
+        }
+        let message = message::of(error, &Value::Null, source);
         return SchemaFault { path, message: format!("this is no JSON Schema: {message}") };
     };
     let named = match fault {

@@ -106,7 +106,7 @@ impl Template {
                 .help("give what is long as a value of the input, and name it: {{input.text}}"));
         }
         let tags = tag::scan(text)?;
-        let parsed = handlebars::Template::compile(text).map_err(|error| unread(text, &error))?;
+        let parsed = handlebars::Template::compile(text).map_err(|error| unread(text, &tags, &error))?;
         let mut lower = lower::Lower::new(text, &tags);
         template.nodes = lower.nodes(&parsed.elements)?;
         template.variables = lower.variables;
@@ -152,17 +152,15 @@ pub(super) fn is_template(text: &str) -> bool {
 }
 
 /// A fault that the parser found and the scan before it did not.
-fn unread(text: &str, error: &handlebars::TemplateError) -> TemplateFault {
+fn unread(text: &str, tags: &[tag::Tag], error: &handlebars::TemplateError) -> TemplateFault {
     let begin = error.pos().and_then(|(line, column)| {
         let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
         let rest = text.get(before..)?;
         let within = rest.char_indices().nth(column.checked_sub(1)?).map_or(rest.len(), |(at, _)| at);
         Some(before + within)
     });
-    let range = begin.map(|begin| {
-        let rest = text.get(begin..).unwrap_or_default();
-        begin..begin + rest.find("}}").map_or(rest.len(), |end| end + 2)
-    });
+    let tag = begin.and_then(|begin| tags.iter().find(|tag| (tag.range.start..=tag.range.end).contains(&begin)));
+    let range = tag.map(|tag| tag.range.clone());
     let named_else = range.clone().and_then(|range| text.get(range)).is_some_and(|tag| tag.contains("{else"));
     TemplateFault {
         code: SYNTAX,

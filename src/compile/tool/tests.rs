@@ -1,1 +1,297 @@
-//! Tests.
+//! Tests of tools: what their input is, what they are by default, and the faults of their actions.
+#![expect(clippy::needless_pass_by_value, reason = "actions are written at the call")]
+
+mod http;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn compile(action: Value) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
+    compile_as(json!({"name": "t"}), action)
+}
+
+fn compile_as(declaration: Value, action: Value) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
+    let declaration: ActionTool = serde_json::from_value(declaration).unwrap();
+    let action: Action = serde_json::from_value(action).unwrap();
+    let properties = serde_json::from_value(json!({"objective": "o", "tools": []})).unwrap();
+    declared(&declaration, &action, &properties)
+}
+
+/// An action of a kind, with a name and a description.
+fn action(kind: &str, fields: Value) -> Value {
+    let mut action = json!({"kind": kind, "action_name": "t", "description": "Does it."});
+    for (name, value) in fields.as_object().unwrap() {
+        action[name] = value.clone();
+    }
+    action
+}
+
+fn http(fields: Value) -> Value {
+    let mut action = action("http", json!({"url": "https://h.example/a", "http_method": "GET"}));
+    for (name, value) in fields.as_object().unwrap() {
+        action[name] = value.clone();
+    }
+    action
+}
+
+fn tool(action: Value) -> Tool {
+    let (tool, warnings) = compile(action.clone()).unwrap_or_else(|faults| panic!("{action}: {faults:?}"));
+    assert!(warnings.is_empty(), "{action}: {warnings:?}");
+    tool
+}
+
+fn http_tool(fields: Value) -> HttpToolOf {
+    let tool = tool(http(fields));
+    match tool.kind {
+        ToolKind::Http(kind) => HttpToolOf { kind, parameters: tool.parameters },
+        other => panic!("{other:?}"),
+    }
+}
+
+struct HttpToolOf {
+    kind: crate::compile::program::HttpTool,
+    parameters: Schema,
+}
+
+/// The faults as `code pointer: what stands there: message`.
+fn told(action: Value) -> Vec<String> {
+    let faults = match compile(action.clone()) {
+        Ok((_, warnings)) => warnings,
+        Err(faults) => faults,
+    };
+    let show = |fault: &LocalFault| {
+        let text = action.pointer(&fault.pointer).and_then(Value::as_str).unwrap_or_default();
+        let inside = fault.inside.clone().map(|range| &text[range]).unwrap_or_default();
+        format!("{} {}: {inside}: {}", fault.code, fault.pointer, fault.message)
+    };
+    faults.iter().map(show).collect()
+}
+
+#[track_caller]
+fn assert_told(action: Value, is_error: bool, expected: &str) {
+    let found = told(action.clone());
+    assert!(found.iter().any(|fault| fault.starts_with(expected)), "{action}: {found:?}");
+    assert_eq!(compile(action).is_err(), is_error, "{found:?}");
+}
+
+#[test]
+fn without_parameters_they_are_what_the_action_takes() {
+    let tool = http_tool(
+        json!({"url": "https://h/{{id}}?x={{input.x}}", "headers": {"X-A": "@who.name"}, "query": {"q": ["{{text}}", "{{id}}"]},
+        "http_method": "POST", "body": {"a": "@deep.0.x", "now": "@now"}}),
+    );
+    let expected = json!({"type": "object", "properties": {"id": {}, "who": {}, "text": {}, "deep": {}},
+        "required": ["id", "who", "text", "deep"], "additionalProperties": false});
+    assert_eq!(*tool.parameters.source(), expected);
+    assert_eq!(tool.kind.used, ["id", "who", "text"]);
+    assert!(tool.parameters.faults(&json!({"id": 1, "who": {}, "text": null, "deep": []})).is_empty());
+}
+
+#[test]
+fn an_http_action_that_names_nothing_takes_any_object() {
+    assert_eq!(*http_tool(json!({})).parameters.source(), json!({"type": "object"}));
+    let llm = tool(action("llm", json!({"template": "Say hello to {{input.name}}."})));
+    assert_eq!(llm.parameters.faults(&json!({"x": 1})).len(), 1);
+}
+
+#[test]
+fn a_query_takes_its_named_parameters() {
+    let query = "SELECT ':no', \"$no\", a::text FROM t -- :no\n WHERE a = :id /* $no */ AND b = $who AND c = :id AND d = $$ :no $$ AND e = @w";
+    assert_eq!(named_parameters(query), ["id", "who", "w"]);
+    let tool = tool(action("db", json!({"datasource": "d", "query": query})));
+    assert_eq!(tool.parameters.properties(), ["id", "who", "w"]);
+    assert!(tool.idempotent);
+    for (query, names) in [
+        ("x = ':a' || :b", vec!["b"]),
+        ("'it''s :a' :b", vec!["b"]),
+        ("a::b", vec![]),
+        ("é:ä = :ö", vec!["ö"]),
+        ("'open :a", vec![]),
+        (":1 : a $ $$ $a$ :b $a$ :c", vec![]),
+        ("$tag$ :b $tag$ :c", vec!["c"]),
+    ] {
+        assert_eq!(named_parameters(query), names, "{query}");
+    }
+}
+
+#[test]
+fn written_params_must_be_as_many_as_the_query_takes() {
+    let db = |query: &str, params: Value| action("db", json!({"datasource": "d", "query": query, "params": params}));
+    let tool = tool(db("SELECT * FROM t WHERE a = $1 AND b > $2 AND c = $1", json!(["@status", "{{since}}"])));
+    assert_eq!(tool.parameters.properties(), ["status", "since"]);
+    assert_told(
+        db("a = $1 AND b = $2", json!([1])),
+        true,
+        "L077 /params: : the query takes 2 values, and `params` has 1",
+    );
+    assert_told(db("a = ? AND b = ?", json!([1, 2, 3])), true, "L077 /params");
+    assert_told(db("a = $1", json!([])), true, "L077 /query");
+    assert_told(db("a = '{{x}}'", json!([])), true, "L077 /query: {{: a query is no template");
+}
+
+#[test]
+fn a_variable_that_the_parameters_do_not_have_is_an_error_in_place() {
+    let parameters = json!({"type": "object", "properties": {"ticket_id": {"type": "string"}, "note": {}}, "required": ["ticket_id"]});
+    let with = |url: &str, more: Value| {
+        let mut action = http(json!({"url": url, "parameters": parameters}));
+        for (name, value) in more.as_object().unwrap() {
+            action[name] = value.clone();
+        }
+        action
+    };
+    assert_told(
+        with("https://h/{{ticket}}", json!({})),
+        true,
+        "L060 /url: ticket: the action's `parameters` have no `ticket`",
+    );
+    let faults = compile(with("https://h/{{ticket_di}}", json!({"query": {"a": ["@unheard.x"]}}))).unwrap_err();
+    assert_eq!(faults[0].help.as_deref(), Some("did you mean `ticket_id`?"));
+    assert_eq!((faults[1].pointer.as_str(), faults[1].inside.clone()), ("/query/a/0", Some(0..10)));
+    assert_eq!(faults[1].help.as_deref(), Some("`parameters` has `ticket_id`, `note`"));
+    assert_told(with("https://h/{{ticket_id}}/{{note}}", json!({})), false, "L061 /url: note: `note` may be left out");
+    assert!(told(with("https://h/{{ticket_id}}/a{{#if note}}{{note}}{{/if}}{{input.x}}{{now}}", json!({}))).is_empty());
+    let open = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    assert!(told(with("https://h/{{anything}}", json!({"parameters": open}))).is_empty());
+}
+
+#[test]
+fn parameters_that_go_nowhere_or_hide_are_warned_of() {
+    let parameters = json!({"type": "object", "properties": {"text": {}, "tone": {}}, "required": ["text", "tone"]});
+    let llm = action("llm", json!({"template": "{{text}}", "parameters": parameters}));
+    assert_told(llm, false, "L062 /parameters/properties/tone: : `tone` is required");
+    let sent = http(json!({"parameters": parameters, "http_method": "POST"}));
+    assert!(told(sent).is_empty(), "what an http action does not name is its body");
+    let written = http(json!({"parameters": parameters, "http_method": "POST", "body": "@text"}));
+    assert_told(written, false, "L062 /parameters/properties/tone");
+    let hides = json!({"type": "object", "properties": {"input": {"type": "string"}}});
+    let llm = action("llm", json!({"template": "Sum up {{input}}", "parameters": hides}));
+    assert_told(llm, false, "L063 /template: input: `input` is the run's input here");
+}
+
+#[test]
+fn bad_parameters_are_errors_at_their_place() {
+    let with = |parameters: Value| http(json!({"parameters": parameters}));
+    for (parameters, expected) in [
+        (json!({"type": "objekt"}), "L070 /parameters/type"),
+        (json!({"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}), "L070 /parameters/properties/a/$ref"),
+        (json!({"properties": {"a": {"pattern": "("}}}), "L070 /parameters/properties/a/pattern"),
+        (json!({"type": "string"}), "L071 /parameters/type"),
+        (json!(false), "L071 /parameters: "),
+        (
+            json!({"properties": {"a": {}}, "required": ["b"], "additionalProperties": false}),
+            "L071 /parameters/required",
+        ),
+        (json!({"properties": {"a": false}, "required": ["a"]}), "L071 /parameters/properties/a"),
+        (json!({"minProperties": 2, "maxProperties": 1}), "L071 /parameters/minProperties"),
+    ] {
+        assert_told(with(parameters), true, expected);
+    }
+}
+
+#[test]
+fn all_faults_of_an_action_are_told_at_once() {
+    let action = http(
+        json!({"url": "ftp://x/{{a", "headers": {"A B": "{{x"}, "query": {"q": "{{#if}}"}, "body": ["{{log y}}"], "parameters": {"type": 7}}),
+    );
+    let codes: Vec<String> = told(action).iter().map(|fault| fault.split(':').next().unwrap().to_owned()).collect();
+    assert_eq!(
+        codes,
+        [
+            "L050 /url",
+            "L074 /url",
+            "L075 /headers/A B",
+            "L050 /headers/A B",
+            "L050 /query/q",
+            "L051 /body/0",
+            "L070 /parameters/type"
+        ]
+    );
+}
+
+#[test]
+fn what_runs_is_written_out() {
+    let command = |fields: Value| {
+        let mut action = action("command", json!({"program": "git"}));
+        for (name, value) in fields.as_object().unwrap() {
+            action[name] = value.clone();
+        }
+        action
+    };
+    let tool = tool(command(
+        json!({"args": ["log", "{{range}}"], "stdin": "{{text}}", "env": {"A": "orgconfig:k {{x}}", "PATH": "/bin"}}),
+    ));
+    assert_eq!(tool.parameters.properties(), ["range", "text", "x"]);
+    assert!(!tool.idempotent);
+    assert_told(command(json!({"program": "{{p}}"})), true, "L078 /program");
+    assert_told(command(json!({"cwd": "a/{{p}}"})), true, "L078 /cwd");
+    assert_told(command(json!({"env": {"A=B": "x"}})), true, "L078 /env/A=B");
+    for name in ["PATH", "LD_PRELOAD", "ld_library_path", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "NODE_OPTIONS"] {
+        assert_told(command(json!({"env": {(name): "/x:{{p}}"}})), true, &format!("L105 /env/{name}: p: "));
+    }
+    assert!(told(command(json!({"env": {"PATH": "{{input.path}}"}}))).is_empty());
+}
+
+#[test]
+fn the_declaration_wins_over_the_action_and_the_action_over_the_loop() {
+    let fields = json!({"timeout_ms": 5, "idempotent": false, "on_uncertain": "retry"});
+    let (plain, _) = compile(http(fields.clone())).unwrap();
+    assert_eq!((plain.timeout_ms, plain.idempotent, plain.on_uncertain), (5, false, OnUncertain::Retry));
+    assert_eq!((plain.description.as_str(), plain.requires_approval, plain.max_calls), ("Does it.", false, None));
+    let declaration = json!({"name": "mine", "description": "Mine.", "timeout_ms": 7, "requires_approval": true, "max_calls": 2, "polling": true});
+    let (own, _) = compile_as(declaration, http(fields)).unwrap();
+    assert_eq!((own.name.as_str(), own.description.as_str(), own.timeout_ms), ("mine", "Mine.", 7));
+    assert_eq!((own.requires_approval, own.max_calls, own.polling), (true, Some(2), true));
+    assert_eq!(compile(http(json!({}))).unwrap().0.timeout_ms, 30_000);
+    for (method, idempotent) in
+        [("GET", true), ("HEAD", true), ("PUT", true), ("DELETE", true), ("POST", false), ("PATCH", false)]
+    {
+        assert_eq!(tool(http(json!({"http_method": method}))).idempotent, idempotent, "{method}");
+    }
+    let write = tool(action("db", json!({"datasource": "d", "query": "q", "read_only": false})));
+    assert!(!write.idempotent);
+}
+
+#[test]
+fn a_tool_without_a_description_gets_a_plain_one_and_a_warning() {
+    for (action, expected) in [
+        (
+            json!({"kind": "http", "action_name": "a", "url": "https://h/{{id}}?key=orgconfig:k", "http_method": "GET"}),
+            "Sends a GET request to https://h/{id}.",
+        ),
+        (json!({"kind": "llm", "action_name": "a", "template": "x"}), "Asks a language model."),
+        (
+            json!({"kind": "db", "action_name": "a", "datasource": "orders", "query": "q"}),
+            "Reads from the database orders.",
+        ),
+        (
+            json!({"kind": "command", "action_name": "a", "program": "git", "description": "  "}),
+            "Runs the program git.",
+        ),
+    ] {
+        let (tool, warnings) = compile(action).unwrap();
+        assert_eq!(tool.description, expected);
+        assert_eq!((warnings.len(), warnings[0].code, warnings[0].severity), (1, NO_DESCRIPTION, Severity::Warning));
+    }
+}
+
+#[test]
+fn the_platforms_kinds_are_refused_with_what_to_do() {
+    for kind in ["matcher", "custom-table"] {
+        let faults = compile(json!({"kind": kind, "action_name": "m"})).unwrap_err();
+        assert_eq!((faults[0].code, faults[0].pointer.as_str()), (NOT_RUNNABLE, "/kind"));
+        assert!(faults[0].message.contains(kind));
+    }
+}
+
+#[test]
+fn an_embedded_tool_is_declared_like_any_other() {
+    let declaration: ActionTool = serde_json::from_value(json!({"name": "f", "requires_approval": true})).unwrap();
+    let properties: ReactProperties = serde_json::from_value(json!({"objective": "o", "tools": []})).unwrap();
+    let tool = embedded("Adds.", &json!({"type": "object", "properties": {"a": {}}}), true, &declaration, &properties)
+        .unwrap();
+    assert_eq!((tool.name.as_str(), tool.description.as_str(), tool.idempotent), ("f", "Adds.", true));
+    assert!(tool.requires_approval && matches!(tool.kind, ToolKind::Embedded));
+    let faults = embedded("Adds.", &json!({"type": "array"}), true, &declaration, &properties).unwrap_err();
+    assert_eq!((faults[0].code, faults[0].pointer.as_str()), (NO_OBJECT, "/type"));
+}

@@ -1,0 +1,126 @@
+//! What holds for any text and any value.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::super::*;
+use super::{render, render_with};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn url_values_hold_only_unreserved_and_percent(x in any::<String>()) {
+        let text = render_with("{{x}}", Escape::Url, &json!({"x": x}), &Value::Null).unwrap();
+        prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)));
+        let back = percent_encoding::percent_decode_str(&text).decode_utf8().unwrap().into_owned();
+        prop_assert_eq!(back, x);
+    }
+
+    #[test]
+    fn json_values_parse_back_inside_of_quotes(x in any::<String>()) {
+        let text = render_with("\"{{x}}\"", Escape::Json, &json!({"x": x}), &Value::Null).unwrap();
+        prop_assert_eq!(serde_json::from_str::<String>(&text).unwrap(), x);
+    }
+
+    #[test]
+    fn plain_values_are_unchanged(x in any::<String>()) {
+        prop_assert_eq!(render("<{{x}}>", &json!({"x": x})).unwrap(), format!("<{x}>"));
+    }
+
+    #[test]
+    fn any_text_compiles_or_is_refused_in_place(parts in proptest::collection::vec(fragment(), 0..14)) {
+        let text = parts.concat();
+        match Template::compile(&text, Escape::Plain) {
+            Ok(template) => {
+                for variable in template.variables() {
+                    prop_assert!(text.get(variable.range.clone()).is_some_and(|word| word.contains(variable.path[0].as_str())));
+                }
+                let _ = render(&text, &json!({"a": [{"b": 1}], "b": {"a": "x"}}));
+            }
+            Err(fault) => prop_assert!(fault.range.is_none_or(|range| text.get(range).is_some())),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Where both know the answer, it is the same: what is settled here is still Handlebars.
+    #[test]
+    fn blocks_mean_what_they_mean_to_the_crates_own_renderer(parts in proptest::collection::vec(fragment(), 0..10)) {
+        let text = parts.concat();
+        let data = json!({"a": [{"b": "1", "n": [7]}, {"b": "2"}], "b": {"a": "x", "b": ""}, "x": "t"});
+        let mut theirs = handlebars::Handlebars::new();
+        theirs.set_strict_mode(true);
+        theirs.register_escape_fn(handlebars::no_escape);
+        let Ok(template) = Template::compile(&text, Escape::Plain) else { return Ok(()) };
+        let scope = Scope { arguments: &data, input: &Value::Null, now: "", run_id: "", extra: &[], secrets: None };
+        let (Ok(ours), Ok(theirs)) = (template.render(&scope), theirs.render_template(&text, &data)) else { return Ok(()) };
+        // They print lists and objects in a way of their own.
+        if !ours.contains(['[', '{']) && !theirs.contains("[object]") {
+            prop_assert_eq!(ours, theirs, "{}", text);
+        }
+    }
+}
+
+fn fragment() -> impl Strategy<Value = String> {
+    let tags = [
+        "{{a}}",
+        "{{{b}}}",
+        "{{&a}}",
+        "{{#if a}}",
+        "{{else}}",
+        "{{^}}",
+        "{{else if b}}",
+        "{{/if}}",
+        "{{#each a as |x y|}}",
+        "{{/each}}",
+        "{{x}}",
+        "{{#with b}}",
+        "{{/with}}",
+        "{{../a}}",
+        "{{@index}}",
+        "{{@key}}",
+        "{{this}}",
+        "{{!c}}",
+        "{{!-- c --}}",
+        "\\",
+        "\\\\",
+        "{{",
+        "}}",
+        "{",
+        "}",
+        "{{~",
+        "~}}",
+        "{{lookup a 0}}",
+        "{{#unless a}}",
+        "{{/unless}}",
+        "orgconfig:",
+        "orgconfig:k ",
+        "é",
+        "\n",
+        " ",
+        "a",
+        "(",
+        ")",
+        "[",
+        "]",
+        "\"",
+        "'",
+        "|",
+        "=",
+        ".",
+        "/",
+        "{{a.[b c]}}",
+        "{{#if (lookup a 0)}}",
+        "{{\"a\"}}",
+        "{{true}}",
+        "{{elsewhere}}",
+        "{{{{raw}}}}",
+        "{{{{/raw}}}}",
+        "{{>p}}",
+        "{{a=b}}",
+    ];
+    prop_oneof![8 => proptest::sample::select(tags.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]
+}
