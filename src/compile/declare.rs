@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
 use super::document::Document;
-use super::layout::Layout;
+use super::layout::{self, Layout};
 use super::program::{Tool, ToolKind};
 use super::schema::Schema;
 use super::{Embedded, Texts, builtin, names, tool};
@@ -196,7 +196,7 @@ impl<'a> Declare<'a> {
         if !action.own {
             self.use_document(action.document);
         }
-        let Ok(meaning) = serde_json::from_value::<Action>(action.value.clone()) else {
+        let Ok(meaning) = layout::action(action.value) else {
             // Its shape told why, unless the schema and the types disagree.
             if !action.document.is_broken() {
                 let message = format!("the action `{}` can't be read", declaration.name);
