@@ -3,6 +3,16 @@
 use super::program::{Builtin, Tool, ToolKind};
 use super::schema::Schema;
 
+/// The names of the built-in tools.
+pub const NAMES: [&str; 6] = [
+    "__complete__",
+    "__pause_for_human__",
+    "__store_memory__",
+    "__retrieve_memory__",
+    "__log_progress__",
+    "__run_workflow__",
+];
+
 /// Every built-in tool.
 pub fn all() -> Vec<Tool> {
     [

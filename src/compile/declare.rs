@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::catalog::{Catalog, Registered, Shelf};
 use super::document::Document;
 use super::layout::{self, Layout};
-use super::program::{Tool, ToolKind};
-use super::schema::Schema;
+use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
 use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest};
 use crate::language::tool::{ActionTool, TypedTool};
@@ -157,8 +156,7 @@ impl<'a> Declare<'a> {
             let message =
                 format!("names that begin with `__` are those of built-in tools; there is no `{}`", names::shown(name));
             let fault = Diagnostic::error(codes::SHADOWED_BUILTIN, message, at, place);
-            let all = builtin::all();
-            return Some(match nearest(name, all.iter().map(|tool| tool.name.as_str())) {
+            return Some(match nearest(name, builtin::NAMES) {
                 Some(near) => fault.help(format!("`{near}` is always there: take the declaration out")),
                 None => fault.help("give the action another name"),
             });
@@ -217,7 +215,10 @@ impl<'a> Declare<'a> {
             return;
         }
         match tool::declared(declaration, &meaning, self.properties) {
-            Ok(tool) => self.tools.push(tool),
+            Ok((tool, warnings)) => {
+                self.tools.push(tool);
+                self.faults.extend(warnings.into_iter().map(|fault| place(action, &pointer, fault)));
+            }
             Err(faults) => self.faults.extend(faults.into_iter().map(|fault| place(action, &pointer, fault))),
         }
     }
@@ -241,27 +242,14 @@ impl<'a> Declare<'a> {
 
     fn embedded(&mut self, declaration: &ActionTool, embedded: &Embedded, pointer: &str) {
         let (name, description, parameters, idempotent) = embedded;
-        let parameters = match Schema::compile(parameters.clone()) {
-            Ok(parameters) => parameters,
-            Err(fault) => {
-                let message =
-                    format!("the parameters of the embedded tool `{name}` are no JSON Schema: {}", fault.message);
-                self.faults.push(Diagnostic::error(codes::BAD_SCHEMA, message, pointer, self.main.tree.place(pointer)));
-                return;
-            }
-        };
-        self.tools.push(Tool {
-            name: name.clone(),
-            description: declaration.description.clone().unwrap_or_else(|| description.clone()),
-            parameters,
-            kind: ToolKind::Embedded,
-            requires_approval: declaration.requires_approval,
-            max_calls: declaration.max_calls,
-            timeout_ms: declaration.timeout_ms.unwrap_or(self.properties.tool_timeout_ms),
-            polling: declaration.polling,
-            idempotent: *idempotent,
-            on_uncertain: crate::language::action::OnUncertain::default(),
-        });
+        match tool::embedded(description, parameters, *idempotent, declaration, self.properties) {
+            Ok(tool) => self.tools.push(tool),
+            // Its parameters stand in no document: the declaration is the nearest place.
+            Err(faults) => self.faults.extend(faults.into_iter().map(|fault| {
+                let message = format!("the embedded tool `{name}`, at `{}`: {}", fault.pointer, fault.message);
+                Diagnostic::error(fault.code, message, pointer, self.main.tree.place(pointer))
+            })),
+        }
     }
 
     fn unknown(&mut self, name: &str, at: &str) {
@@ -303,7 +291,7 @@ impl<'a> Declare<'a> {
 
 /// Whether a name is that of a built-in tool.
 fn is_builtin(name: &str) -> bool {
-    name.starts_with("__") && builtin::all().iter().any(|tool| tool.name == name)
+    builtin::NAMES.contains(&name)
 }
 
 /// A fault in an action, at its place in the action's document.

@@ -80,7 +80,7 @@ fn an_embedded_tool_is_found_by_its_name() {
 fn faults_of_a_file_are_told_only_when_it_is_used_or_might_have_the_name() {
     let broken = Source::new("actions/b.json", "[{\"action_name\": \"x\",]");
     let mut texts = Texts::new(document(&["look"], &declared("look")));
-    texts.actions.push(broken.clone());
+    texts.actions.push(broken);
     assert!(found(&texts).is_empty());
     texts.main = document(&[], &declared("look"));
     let files: Vec<_> = compile(&texts).diagnostics.iter().map(|fault| fault.place.file.to_string()).collect();

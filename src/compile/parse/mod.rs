@@ -11,6 +11,8 @@ mod value;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_cases;
+#[cfg(test)]
 mod tests_faults;
 
 use std::ops::Range;

@@ -33,7 +33,7 @@ pub fn declared(
     declaration: &ActionTool,
     action: &Action,
     properties: &ReactProperties,
-) -> Result<Tool, Vec<LocalFault>> {
+) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
     if let Action::Llm(action) = action
         && action.template.contains("{{}}")
     {
@@ -46,7 +46,7 @@ pub fn declared(
             help: None,
         }]);
     }
-    Ok(Tool {
+    let tool = Tool {
         name: declaration.name.clone(),
         description: String::new(),
         parameters: Schema::compile(serde_json::json!({})).map_err(|_| Vec::new())?,
@@ -56,6 +56,32 @@ pub fn declared(
         timeout_ms: declaration.timeout_ms.unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
         idempotent: false,
+        on_uncertain: crate::language::action::OnUncertain::Pause,
+    };
+    Ok((tool, Vec::new()))
+}
+
+/// The tool that an embedder's function makes, under the name of its declaration.
+///
+/// # Errors
+/// When its parameters are no JSON Schema.
+pub fn embedded(
+    description: &str,
+    parameters: &serde_json::Value,
+    idempotent: bool,
+    declaration: &ActionTool,
+    properties: &ReactProperties,
+) -> Result<Tool, Vec<LocalFault>> {
+    Ok(Tool {
+        name: declaration.name.clone(),
+        description: declaration.description.as_deref().unwrap_or(description).to_owned(),
+        parameters: Schema::compile(parameters.clone()).map_err(|_| Vec::new())?,
+        kind: ToolKind::Embedded,
+        requires_approval: declaration.requires_approval,
+        max_calls: declaration.max_calls,
+        timeout_ms: declaration.timeout_ms.unwrap_or(properties.tool_timeout_ms),
+        polling: declaration.polling,
+        idempotent,
         on_uncertain: crate::language::action::OnUncertain::Pause,
     })
 }

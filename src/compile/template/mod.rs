@@ -20,6 +20,7 @@ pub enum Escape {
 pub struct Template {
     source: String,
     variables: Vec<Variable>,
+    secrets: Vec<String>,
 }
 
 /// Something that a template takes from its scope.
@@ -65,7 +66,9 @@ impl Template {
             variables.push(Variable { path: name.split('.').map(str::to_owned).collect(), range: begin..end });
             at = end;
         }
-        Ok(Self { source: text.to_owned(), variables })
+        let named = text.split("orgconfig:").skip(1);
+        let secrets = named.map(|rest| rest.split(' ').next().unwrap_or_default().to_owned()).collect();
+        Ok(Self { source: text.to_owned(), variables, secrets })
     }
 
     /// The text as written.
@@ -79,9 +82,8 @@ impl Template {
     }
 
     /// The keys of the secrets that it names, each once.
-    pub fn secrets(&self) -> Vec<String> {
-        let named = self.source.split("orgconfig:").skip(1);
-        named.map(|rest| rest.split(' ').next().unwrap_or_default().to_owned()).collect()
+    pub fn secrets(&self) -> &[String] {
+        &self.secrets
     }
 
     /// Renders.
