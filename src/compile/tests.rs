@@ -12,7 +12,7 @@ fn source(name: &str, text: &str) -> Source {
 fn actions(file: &str, names: &[&str]) -> Source {
     let all: Vec<Value> = names
         .iter()
-        .map(|name| json!({"action_name": name, "kind": "http", "url": "https://example.com/x", "http_method": "GET"}))
+        .map(|name| json!({"action_name": name, "kind": "http", "description": "Does it.", "url": "https://example.com/x", "http_method": "GET"}))
         .collect();
     source(file, &Value::from(all).to_string())
 }
@@ -75,7 +75,7 @@ fn numbers_in_any_spelling_load() {
 
 #[test]
 fn numbers_where_anything_may_stand_keep_their_digits() {
-    let text = r#"{"type": "loop", "actions": [{"action_name": "pay", "kind": "http", "url": "https://example.com",
+    let text = r#"{"type": "loop", "actions": [{"action_name": "pay", "description": "Pays.", "kind": "http", "url": "https://example.com",
         "http_method": "POST", "body": {"a": 0.70, "b": 1e400, "c": 123456789012345678901234567890, "d": 12345678901234567.10},
         "ok_status": [2e2], "parameters": {"type": "object", "properties": {"x": {"minimum": 0.10}}}}],
         "properties": {"mode": "react", "objective": "x", "tools": [{"type": "action", "name": "pay"}]}}"#;
@@ -167,7 +167,7 @@ fn faults_of_text_shape_names_and_templates_come_in_one_go() {
     assert_eq!(
         found,
         [
-            (2, 16, codes::UNKNOWN_VARIABLE),
+            (2, 18, codes::UNKNOWN_VARIABLE),
             (3, 39, codes::UNKNOWN_ACTION),
             (3, 48, codes::LEGACY_TOOL),
             (3, 51, codes::COMMA),

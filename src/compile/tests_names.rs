@@ -5,7 +5,7 @@ use super::*;
 use crate::diagnostic::codes;
 
 fn action(name: &str) -> Value {
-    json!({"action_name": name, "kind": "http", "url": "https://example.com/x", "http_method": "GET"})
+    json!({"action_name": name, "kind": "http", "description": "Does it.", "url": "https://example.com/x", "http_method": "GET"})
 }
 
 /// A loop that carries `own` actions along and declares these tools.
@@ -133,7 +133,7 @@ fn a_kind_of_hyphens_platform_is_refused_with_its_place() {
 
 #[test]
 fn a_fault_in_a_template_of_an_action_stands_at_its_place_in_the_action_s_file() {
-    let text = "[{\"action_name\": \"ask\", \"kind\": \"llm\",\n \"template\": \"a\\n\\u00e9 {{}}\"}]";
+    let text = "[{\"action_name\": \"ask\", \"description\": \"Asks.\", \"kind\": \"llm\",\n \"template\": \"a\\n\\u00e9 {{}}\"}]";
     let mut texts = Texts::new(document(&[], &declared("ask")));
     texts.actions.push(Source::new("actions/ask.json", text));
     let compiled = compile(&texts);

@@ -7,7 +7,7 @@ mod source;
 
 use serde::Serialize;
 
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_field};
 pub use source::{Place, Source};
 
 /// How grave a fault is.

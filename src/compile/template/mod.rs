@@ -62,8 +62,13 @@ impl Template {
                     help: None,
                 });
             };
-            let name = text.get(begin + 2..end - 2).unwrap_or_default().trim();
-            variables.push(Variable { path: name.split('.').map(str::to_owned).collect(), range: begin..end });
+            let inner = text.get(begin + 2..end - 2).unwrap_or_default();
+            let name = inner.trim();
+            let at_name = begin + 2 + inner.find(name).unwrap_or(0);
+            variables.push(Variable {
+                path: name.split('.').map(str::to_owned).collect(),
+                range: at_name..at_name + name.len(),
+            });
             at = end;
         }
         let named = text.split("orgconfig:").skip(1);
@@ -98,7 +103,9 @@ impl Template {
                 return Err(super::reference::Unresolved(format!("`{}` was not given", variable.path.join("."))));
             };
             let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            text.replace_range(variable.range.clone(), &shown);
+            let begin = text.get(..variable.range.start).and_then(|before| before.rfind("{{")).unwrap_or(0);
+            let rest = text.get(variable.range.end..).and_then(|after| after.find("}}")).unwrap_or(0);
+            text.replace_range(begin..variable.range.end + rest + 2, &shown);
         }
         Ok(text)
     }
