@@ -9,9 +9,14 @@ use super::document::Document;
 use super::layout::{self, Layout};
 use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
-use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest, nearest_field};
 use crate::language::tool::{ActionTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
+
+/// The most tools that a loop may declare.
+pub(super) const MAX_TOOLS: usize = 1_000;
+/// The most names that are looked at for the nearest one, and how often that is done.
+const MEASURED: (usize, usize) = (10_000, 50);
 
 /// Makes the tools of a loop.
 pub(super) struct Declare<'a> {
@@ -28,8 +33,12 @@ pub(super) struct Declare<'a> {
     pub faults: Vec<Diagnostic>,
     /// Where each name is declared.
     declared: BTreeMap<String, String>,
+    /// Where each name is declared, in lower case.
+    declared_lower: BTreeMap<String, (String, String)>,
     /// The documents whose faults were told.
     told: Vec<std::sync::Arc<str>>,
+    /// How many actions were not found.
+    unknown: usize,
 }
 
 impl<'a> Declare<'a> {
@@ -51,6 +60,8 @@ impl<'a> Declare<'a> {
             used: Vec::new(),
             faults: Vec::new(),
             declared: BTreeMap::new(),
+            declared_lower: BTreeMap::new(),
+            unknown: 0,
             told: shelf.given.iter().map(|document| document.tree.source.name.clone()).collect(),
         }
     }
@@ -60,7 +71,12 @@ impl<'a> Declare<'a> {
         self.own_names();
         let pointer = self.layout.pointer("tools");
         let declarations = self.layout.get(self.main, "tools").and_then(Value::as_array);
-        for (index, value) in declarations.into_iter().flatten().enumerate() {
+        if declarations.is_some_and(|all| all.len() > MAX_TOOLS) {
+            let message = format!("a loop may declare at most {MAX_TOOLS} tools; the rest is not looked at");
+            let place = self.main.tree.place(&format!("{pointer}/{MAX_TOOLS}"));
+            self.faults.push(Diagnostic::error(codes::TOO_MUCH, message, pointer.as_str(), place));
+        }
+        for (index, value) in declarations.into_iter().flatten().take(MAX_TOOLS).enumerate() {
             // One that can't be read was told by its shape already.
             if let Ok(declaration) = serde_json::from_value::<ToolDeclaration>(value.clone()) {
                 self.one(declaration, &format!("{pointer}/{index}"));
@@ -95,7 +111,7 @@ impl<'a> Declare<'a> {
 
     fn legacy(&mut self, name: String, pointer: &str) {
         if !is_builtin(&name) {
-            let message = format!("`{}` is declared in the old form", names::shown(&name));
+            let message = format!("`{}` is declared in the old form", name);
             let typed = serde_json::json!({ "type": "action", "name": name }).to_string();
             let place = self.main.tree.place(pointer);
             let fault = Diagnostic::warning(codes::LEGACY_TOOL, message, pointer, place);
@@ -134,7 +150,7 @@ impl<'a> Declare<'a> {
         }
         self.case_twin(name, at);
         self.declared.insert(name.to_owned(), at.to_owned());
-        match self.catalog.find(name).as_slice() {
+        match self.catalog.find(name).to_vec().as_slice() {
             [] => match self.texts.embedded.iter().find(|embedded| embedded.0 == name) {
                 Some(embedded) => self.embedded(declaration, embedded, pointer),
                 None => self.unknown(name, at),
@@ -153,8 +169,7 @@ impl<'a> Declare<'a> {
     fn name_fault(&self, name: &str, at: &str) -> Option<Diagnostic> {
         let place = self.main.tree.place(at);
         if name.starts_with("__") {
-            let message =
-                format!("names that begin with `__` are those of built-in tools; there is no `{}`", names::shown(name));
+            let message = format!("names that begin with `__` are those of built-in tools; there is no `{}`", name);
             let fault = Diagnostic::error(codes::SHADOWED_BUILTIN, message, at, place);
             return Some(match nearest(name, builtin::NAMES) {
                 Some(near) => fault.help(format!("`{near}` is always there: take the declaration out")),
@@ -166,12 +181,10 @@ impl<'a> Declare<'a> {
     }
 
     fn case_twin(&mut self, name: &str, at: &str) {
-        let lower = name.to_lowercase();
-        let Some((other, first)) = self.declared.iter().find(|(other, _)| other.to_lowercase() == lower) else {
-            return;
-        };
+        let entry = (name.to_owned(), at.to_owned());
+        let Some((other, first)) = self.declared_lower.insert(name.to_lowercase(), entry) else { return };
         let message = format!("`{name}` and `{other}` differ by case only: a model will mix them up");
-        let first = self.main.tree.place(first);
+        let first = self.main.tree.place(&first);
         let fault = Diagnostic::warning(codes::CASE_TWINS, message, at, self.main.tree.place(at));
         self.faults.push(fault.related(&first, "the other is declared here"));
     }
@@ -254,10 +267,11 @@ impl<'a> Declare<'a> {
 
     fn unknown(&mut self, name: &str, at: &str) {
         let shelf = self.shelf;
-        let broken: Vec<&Document> = shelf.beside.iter().filter(|document| document.is_broken()).collect();
         let names = self.catalog.all.iter().map(|action| action.name);
         let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
-        let near = nearest(name, names).map(str::to_owned);
+        self.unknown += 1;
+        let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
+        let near = nearest_field(name, names.take(measured)).map(str::to_owned);
         let mut looked: Vec<&str> = vec!["the document's own `actions`"];
         looked.extend(shelf.beside.iter().chain(&shelf.given).map(|document| &*document.tree.source.name));
         let more = looked.len().saturating_sub(8);
@@ -277,15 +291,14 @@ impl<'a> Declare<'a> {
             Some(near) if at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
             _ => fault,
         });
+        if self.unknown > 1 {
+            return;
+        }
         // It may stand in a file that could not be read.
-        for document in broken {
+        for document in shelf.beside.iter().filter(|document| document.is_broken()) {
             self.tell_of(document);
         }
-        for fault in &self.texts.unread {
-            if !self.faults.contains(fault) {
-                self.faults.push(fault.clone());
-            }
-        }
+        self.faults.extend(self.texts.unread.iter().cloned());
     }
 }
 

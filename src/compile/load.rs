@@ -9,7 +9,7 @@ use super::declare::Declare;
 use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::prompt::Prompts;
-use super::{Compiled, Program, Schema, Texts, names, pasted};
+use super::{Compiled, Program, Schema, Texts, names, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::{Project, ReactProperties};
 
@@ -28,6 +28,8 @@ pub fn compile(texts: &Texts) -> Compiled {
             faults.push(fault.help("the mode that runs here is `react`"));
             None
         }
+        // One with so many faults is not judged further: it is most likely no loop at all.
+        (_, Some(_)) if main.faults.len() >= shape::MAX_FAULTS => None,
         (_, Some(layout)) => react(texts, &main, layout, project, &mut faults),
         (Some(kind), None) => {
             faults.push(no_loop(&main, kind));

@@ -1,4 +1,5 @@
 //! Whole documents: those of Hyphen's pages load, and what can't be run here is said so.
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -243,5 +244,21 @@ fn hostile_documents_end_in_faults_and_not_in_a_crash() {
     ] {
         let compiled = compiled(&text, &["a"]);
         assert!(compiled.program.is_none() && compiled.has_errors());
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_compiling_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        prop_assert!(compiled(&text, &[]).program.is_none());
+    }
+
+    #[test]
+    fn no_change_of_a_loop_makes_compiling_panic(at in 0..REFERENCE.len(), length in 0..40usize, with in "[\\[\\]{}:,\"a0 -]{0,6}") {
+        let mut text = REFERENCE.to_owned();
+        text.replace_range(at..(at + length).min(REFERENCE.len()), &with);
+        let compiled = compiled(&text, &["tool_a", "tool_b"]);
+        prop_assert_eq!(compiled.program.is_some(), !compiled.has_errors(), "{}", text);
     }
 }
