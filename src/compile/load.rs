@@ -31,11 +31,11 @@ pub fn compile(texts: &Texts) -> Compiled {
         // One with so many faults is not judged further: it is most likely no loop at all.
         (_, Some(_)) if main.faults.len() >= shape::MAX_FAULTS => None,
         (_, Some(layout)) => react(texts, &main, layout, project, &mut faults),
-        (Some(kind), None) => {
+        (Some(kind), None) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
             None
         }
-        (None, None) => None,
+        (_, None) => None,
     };
     sort(&mut faults, &main.tree.source);
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error));

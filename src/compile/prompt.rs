@@ -76,14 +76,11 @@ impl Reader<'_> {
                 fault.help("a secret never goes to a model: use it in an action's header, address or environment"),
             );
         }
-        let unknown =
-            template.variables().iter().filter_map(|variable| Some((variable, self.unknown(variable, known)?)));
-        {
-            for (variable, (message, help)) in unknown.take(MAX_FAULTS) {
-                let fault =
-                    Diagnostic::error(codes::UNKNOWN_VARIABLE, message, pointer.as_str(), place(&variable.range));
-                faults.push(fault.help(help));
-            }
+        let judged = template.variables().iter().map(|variable| (variable, self.unknown(variable, known)));
+        let unknown = judged.filter_map(|(variable, fault)| fault.map(|fault| (variable, fault)));
+        for (variable, (message, help)) in unknown.take(MAX_FAULTS) {
+            let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, message, pointer.as_str(), place(&variable.range));
+            faults.push(fault.help(help));
         }
         Some(template)
     }
