@@ -1,10 +1,16 @@
 //! The published schemas are those of the types, and the examples match them.
+#![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
+
+use std::path::{Path, PathBuf};
+
+use loopctl::compile::document::{DocumentKind, read, read_as};
+use loopctl::diagnostic::Source;
 use loopctl::language::schema::{KINDS, schema};
 
 #[test]
 fn published_schemas_are_those_of_the_types() {
     let update = std::env::var_os("UPDATE_SCHEMAS").is_some();
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     for kind in KINDS {
         let path = folder.join(format!("{kind}.json"));
         let text = format!("{:#}\n", schema(kind).unwrap());
@@ -16,5 +22,76 @@ fn published_schemas_are_those_of_the_types() {
             published == text,
             "schemas/{kind}.json is stale; mend it with: UPDATE_SCHEMAS=1 cargo test --test schemas"
         );
+    }
+}
+
+/// The JSON files of a folder and of those below it.
+fn json_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            json_files(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "json") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn examples_match_the_published_schema_of_their_kind_and_our_own_reading_agrees() {
+    let mut files = Vec::new();
+    json_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"), &mut files);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let source = Source::new(file.to_string_lossy(), text.as_str());
+        let project = file.ends_with("loopctl.json").then_some(DocumentKind::Project);
+        let document = if project.is_some() { read_as(&source, project) } else { read(&source) };
+        assert!(document.faults.is_empty(), "{}: {:?}", file.display(), document.faults);
+        let Some(schema) = document.kind.and_then(|kind| schema(kind.name())) else { continue };
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let faults: Vec<String> = validator.iter_errors(&value).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{}: {faults:?}", file.display());
+    }
+}
+
+#[test]
+fn what_a_published_schema_says_of_a_document_is_what_we_say() {
+    let part = |tail: &str| {
+        format!(r#"{{"type": "loop", "properties": {{"mode": "react", "objective": "x", "tools": []{tail}}}}}"#)
+    };
+    let loops = [
+        "",
+        r#", "max_iterations": 10.0"#,
+        r#", "max_iterations": 1e1"#,
+        r#", "max_iterations": 10.5"#,
+        r#", "max_iterations": "10""#,
+        r#", "max_iterations": 1001"#,
+        r#", "max_tokens": 4294967296"#,
+        r#", "timeout_ms": 18446744073709551616"#,
+        r#", "temperature": 2"#,
+        r#", "temperature": -0.1"#,
+        r#", "model": null"#,
+        r#", "on_stuck": null"#,
+        r#", "on_stuck": {"iterations": 1}"#,
+        r#", "budget": null"#,
+        r#", "budget": {"cost_usd": 0.5}"#,
+        r#", "unknown": 1"#,
+        r#", "dialect": "tags""#,
+        r#", "dialect": "xml""#,
+        r#", "answer_schema": {}"#,
+        r#", "answer_schema": 1"#,
+        r#", "retry": {"attempts": 0}"#,
+        r#", "fallback_models": ["a", 1]"#,
+    ];
+    let validator = jsonschema::validator_for(&schema("loop").unwrap()).unwrap();
+    for tail in loops {
+        let text = part(tail);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let document = read(&Source::new("case.json", text.as_str()));
+        assert_eq!(validator.is_valid(&value), document.faults.is_empty(), "{tail}: {:?}", document.faults);
+        if document.faults.is_empty() {
+            serde_json::from_value::<loopctl::language::LoopDocument>(document.value).unwrap();
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The catalog: which registered actions there are, and where each of them stands.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::Texts;
@@ -67,6 +69,8 @@ impl Registered<'_> {
 pub(super) struct Catalog<'a> {
     /// The actions.
     pub all: Vec<Registered<'a>>,
+    /// The same by name.
+    by_name: BTreeMap<&'a str, Vec<Registered<'a>>>,
 }
 
 impl<'a> Catalog<'a> {
@@ -88,12 +92,16 @@ impl<'a> Catalog<'a> {
                 value => all.extend(registered(document, None, false, value)),
             }
         }
-        Self { all }
+        let mut by_name: BTreeMap<&str, Vec<Registered<'_>>> = BTreeMap::new();
+        for action in &all {
+            by_name.entry(action.name).or_default().push(*action);
+        }
+        Self { all, by_name }
     }
 
     /// Every action of this exact name.
-    pub(super) fn find(&self, name: &str) -> Vec<Registered<'a>> {
-        self.all.iter().filter(|action| action.name == name).copied().collect()
+    pub(super) fn find(&self, name: &str) -> &[Registered<'a>] {
+        self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
 }
 

@@ -6,13 +6,17 @@ use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
 use super::document::Document;
-use super::layout::Layout;
-use super::program::{Tool, ToolKind};
-use super::schema::Schema;
+use super::layout::{self, Layout};
+use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
-use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest, nearest_field};
 use crate::language::tool::{ActionTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
+
+/// The most tools that a loop may declare.
+pub(super) const MAX_TOOLS: usize = 1_000;
+/// The most names that are looked at for the nearest one, and how often that is done.
+const MEASURED: (usize, usize) = (10_000, 50);
 
 /// Makes the tools of a loop.
 pub(super) struct Declare<'a> {
@@ -29,8 +33,12 @@ pub(super) struct Declare<'a> {
     pub faults: Vec<Diagnostic>,
     /// Where each name is declared.
     declared: BTreeMap<String, String>,
+    /// Where each name is declared, in lower case.
+    declared_lower: BTreeMap<String, (String, String)>,
     /// The documents whose faults were told.
     told: Vec<std::sync::Arc<str>>,
+    /// How many actions were not found.
+    unknown: usize,
 }
 
 impl<'a> Declare<'a> {
@@ -52,6 +60,8 @@ impl<'a> Declare<'a> {
             used: Vec::new(),
             faults: Vec::new(),
             declared: BTreeMap::new(),
+            declared_lower: BTreeMap::new(),
+            unknown: 0,
             told: shelf.given.iter().map(|document| document.tree.source.name.clone()).collect(),
         }
     }
@@ -61,7 +71,12 @@ impl<'a> Declare<'a> {
         self.own_names();
         let pointer = self.layout.pointer("tools");
         let declarations = self.layout.get(self.main, "tools").and_then(Value::as_array);
-        for (index, value) in declarations.into_iter().flatten().enumerate() {
+        if declarations.is_some_and(|all| all.len() > MAX_TOOLS) {
+            let message = format!("a loop may declare at most {MAX_TOOLS} tools; the rest is not looked at");
+            let place = self.main.tree.place(&format!("{pointer}/{MAX_TOOLS}"));
+            self.faults.push(Diagnostic::error(codes::TOO_MUCH, message, pointer.as_str(), place));
+        }
+        for (index, value) in declarations.into_iter().flatten().take(MAX_TOOLS).enumerate() {
             // One that can't be read was told by its shape already.
             if let Ok(declaration) = serde_json::from_value::<ToolDeclaration>(value.clone()) {
                 self.one(declaration, &format!("{pointer}/{index}"));
@@ -96,7 +111,7 @@ impl<'a> Declare<'a> {
 
     fn legacy(&mut self, name: String, pointer: &str) {
         if !is_builtin(&name) {
-            let message = format!("`{}` is declared in the old form", names::shown(&name));
+            let message = format!("`{}` is declared in the old form", name);
             let typed = serde_json::json!({ "type": "action", "name": name }).to_string();
             let place = self.main.tree.place(pointer);
             let fault = Diagnostic::warning(codes::LEGACY_TOOL, message, pointer, place);
@@ -135,7 +150,7 @@ impl<'a> Declare<'a> {
         }
         self.case_twin(name, at);
         self.declared.insert(name.to_owned(), at.to_owned());
-        match self.catalog.find(name).as_slice() {
+        match self.catalog.find(name).to_vec().as_slice() {
             [] => match self.texts.embedded.iter().find(|embedded| embedded.0 == name) {
                 Some(embedded) => self.embedded(declaration, embedded, pointer),
                 None => self.unknown(name, at),
@@ -154,11 +169,9 @@ impl<'a> Declare<'a> {
     fn name_fault(&self, name: &str, at: &str) -> Option<Diagnostic> {
         let place = self.main.tree.place(at);
         if name.starts_with("__") {
-            let message =
-                format!("names that begin with `__` are those of built-in tools; there is no `{}`", names::shown(name));
+            let message = format!("names that begin with `__` are those of built-in tools; there is no `{}`", name);
             let fault = Diagnostic::error(codes::SHADOWED_BUILTIN, message, at, place);
-            let all = builtin::all();
-            return Some(match nearest(name, all.iter().map(|tool| tool.name.as_str())) {
+            return Some(match nearest(name, builtin::NAMES) {
                 Some(near) => fault.help(format!("`{near}` is always there: take the declaration out")),
                 None => fault.help("give the action another name"),
             });
@@ -168,12 +181,10 @@ impl<'a> Declare<'a> {
     }
 
     fn case_twin(&mut self, name: &str, at: &str) {
-        let lower = name.to_lowercase();
-        let Some((other, first)) = self.declared.iter().find(|(other, _)| other.to_lowercase() == lower) else {
-            return;
-        };
+        let entry = (name.to_owned(), at.to_owned());
+        let Some((other, first)) = self.declared_lower.insert(name.to_lowercase(), entry) else { return };
         let message = format!("`{name}` and `{other}` differ by case only: a model will mix them up");
-        let first = self.main.tree.place(first);
+        let first = self.main.tree.place(&first);
         let fault = Diagnostic::warning(codes::CASE_TWINS, message, at, self.main.tree.place(at));
         self.faults.push(fault.related(&first, "the other is declared here"));
     }
@@ -196,7 +207,7 @@ impl<'a> Declare<'a> {
         if !action.own {
             self.use_document(action.document);
         }
-        let Ok(meaning) = serde_json::from_value::<Action>(action.value.clone()) else {
+        let Ok(meaning) = layout::action(action.value) else {
             // Its shape told why, unless the schema and the types disagree.
             if !action.document.is_broken() {
                 let message = format!("the action `{}` can't be read", declaration.name);
@@ -244,35 +255,23 @@ impl<'a> Declare<'a> {
 
     fn embedded(&mut self, declaration: &ActionTool, embedded: &Embedded, pointer: &str) {
         let (name, description, parameters, idempotent) = embedded;
-        let parameters = match Schema::compile(parameters.clone()) {
-            Ok(parameters) => parameters,
-            Err(fault) => {
-                let message =
-                    format!("the parameters of the embedded tool `{name}` are no JSON Schema: {}", fault.message);
-                self.faults.push(Diagnostic::error(codes::BAD_SCHEMA, message, pointer, self.main.tree.place(pointer)));
-                return;
-            }
-        };
-        self.tools.push(Tool {
-            name: name.clone(),
-            description: declaration.description.clone().unwrap_or_else(|| description.clone()),
-            parameters,
-            kind: ToolKind::Embedded,
-            requires_approval: declaration.requires_approval,
-            max_calls: declaration.max_calls,
-            timeout_ms: declaration.timeout_ms.unwrap_or(self.properties.tool_timeout_ms),
-            polling: declaration.polling,
-            idempotent: *idempotent,
-            on_uncertain: crate::language::action::OnUncertain::default(),
-        });
+        match tool::embedded(description, parameters, *idempotent, declaration, self.properties) {
+            Ok(tool) => self.tools.push(tool),
+            // Its parameters stand in no document: the declaration is the nearest place.
+            Err(faults) => self.faults.extend(faults.into_iter().map(|fault| {
+                let message = format!("the embedded tool `{name}`, at `{}`: {}", fault.pointer, fault.message);
+                Diagnostic::error(fault.code, message, pointer, self.main.tree.place(pointer))
+            })),
+        }
     }
 
     fn unknown(&mut self, name: &str, at: &str) {
         let shelf = self.shelf;
-        let broken: Vec<&Document> = shelf.beside.iter().filter(|document| document.is_broken()).collect();
         let names = self.catalog.all.iter().map(|action| action.name);
         let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
-        let near = nearest(name, names).map(str::to_owned);
+        self.unknown += 1;
+        let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
+        let near = nearest_field(name, names.take(measured)).map(str::to_owned);
         let mut looked: Vec<&str> = vec!["the document's own `actions`"];
         looked.extend(shelf.beside.iter().chain(&shelf.given).map(|document| &*document.tree.source.name));
         let more = looked.len().saturating_sub(8);
@@ -292,21 +291,20 @@ impl<'a> Declare<'a> {
             Some(near) if at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
             _ => fault,
         });
+        if self.unknown > 1 {
+            return;
+        }
         // It may stand in a file that could not be read.
-        for document in broken {
+        for document in shelf.beside.iter().filter(|document| document.is_broken()) {
             self.tell_of(document);
         }
-        for fault in &self.texts.unread {
-            if !self.faults.contains(fault) {
-                self.faults.push(fault.clone());
-            }
-        }
+        self.faults.extend(self.texts.unread.iter().cloned());
     }
 }
 
 /// Whether a name is that of a built-in tool.
 fn is_builtin(name: &str) -> bool {
-    name.starts_with("__") && builtin::all().iter().any(|tool| tool.name == name)
+    builtin::NAMES.contains(&name)
 }
 
 /// A fault in an action, at its place in the action's document.

@@ -90,7 +90,10 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     let kind = match kind.map_or_else(|| recognise(&document.tree), Ok) {
         Ok(kind) => kind,
         Err(fault) => {
-            document.faults.push(*fault);
+            // What would tell its kind may stand in what could not be read.
+            if whole {
+                document.faults.push(*fault);
+            }
             return document;
         }
     };

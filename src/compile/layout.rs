@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, DocumentKind};
-use crate::language::ReactProperties;
+use crate::language::{Action, ReactProperties};
 
 /// Where the parts of a loop stand.
 #[derive(Debug, Clone, Copy)]
@@ -56,4 +56,23 @@ pub(super) fn readable(properties: &Value) -> Option<ReactProperties> {
     serde_json::from_value(properties.clone())
         .or_else(|_| serde_json::from_value(json!({ "objective": "", "tools": [] })))
         .ok()
+}
+
+/// A registered action. Its kind is looked at here and not by serde, which would spell the numbers
+/// of a body anew while it looks for the kind.
+///
+/// # Errors
+/// When it does not have the shape of its kind.
+pub(super) fn action(value: &Value) -> Result<Action, serde_json::Error> {
+    let mut fields = value.as_object().cloned().unwrap_or_default();
+    let kind = fields.shift_remove("kind");
+    let fields = Value::Object(fields);
+    match kind.as_ref().and_then(Value::as_str) {
+        Some("http") => serde_json::from_value(fields).map(Action::Http),
+        Some("llm") => serde_json::from_value(fields).map(Action::Llm),
+        Some("db") => serde_json::from_value(fields).map(Action::Db),
+        Some("command") => serde_json::from_value(fields).map(Action::Command),
+        // What is recognised only, and what is not known: no numbers to keep.
+        _ => serde_json::from_value(value.clone()),
+    }
 }

@@ -9,9 +9,9 @@ use super::declare::Declare;
 use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::prompt::Prompts;
-use super::{Compiled, Program, Schema, Texts, names, pasted};
+use super::{Compiled, Program, Schema, Texts, names, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
-use crate::language::{AgentRequest, LoopDocument, LoopProperties, Project, ReactProperties};
+use crate::language::{Project, ReactProperties};
 
 /// Compiles a loop document or an agent request. All faults are gathered; the program is there only
 /// when none of them is an error.
@@ -28,12 +28,14 @@ pub fn compile(texts: &Texts) -> Compiled {
             faults.push(fault.help("the mode that runs here is `react`"));
             None
         }
+        // One with so many faults is not judged further: it is most likely no loop at all.
+        (_, Some(_)) if main.faults.len() >= shape::MAX_FAULTS => None,
         (_, Some(layout)) => react(texts, &main, layout, project, &mut faults),
-        (Some(kind), None) => {
+        (Some(kind), None) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
             None
         }
-        (None, None) => None,
+        (_, None) => None,
     };
     sort(&mut faults, &main.tree.source);
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error));
@@ -68,7 +70,7 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> Arc<Project
     if document.is_broken() {
         return Arc::default();
     }
-    read_typed(&document, document.value.clone(), faults).unwrap_or_default()
+    Arc::new(read_typed(&document, document.value.clone(), faults).unwrap_or_default())
 }
 
 fn react(
@@ -95,15 +97,14 @@ fn react(
     faults.append(&mut prompts.faults);
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
     let head = head(main, faults);
-    let properties: Option<Arc<ReactProperties>> = if sound { read_typed(main, values, faults) } else { None };
+    let properties: Option<ReactProperties> = if sound { read_typed(main, values, faults) } else { None };
     let mut sources = vec![main.tree.source.clone()];
     sources.append(&mut declare.used);
     let tools = std::mem::take(&mut declare.tools);
-    let head = head?;
     Some(Program {
         name: head.name,
         description: head.description,
-        properties: Arc::into_inner(properties?)?,
+        properties: properties?,
         objective: prompts.objective?,
         system_prompt: prompts.system_prompt,
         input: head.input,
@@ -123,27 +124,19 @@ struct Head {
     default_input: Option<Map<String, Value>>,
 }
 
-fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Option<Head> {
+fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     let stem = stem(&main.tree.source.name);
     if main.kind == Some(DocumentKind::AgentRequest) {
-        let request: Option<Arc<AgentRequest>> =
-            if main.is_broken() { None } else { read_typed(main, main.value.clone(), faults) };
-        let default_input = request.and_then(|request| request.input.clone());
-        return Some(Head { name: stem, description: None, input: None, default_input });
+        let default_input = main.value.get("input").and_then(Value::as_object).cloned();
+        return Head { name: stem, description: None, input: None, default_input };
     }
-    if let Some(name) = main.value.get("name").and_then(Value::as_str)
-        && let Some(fault) = names::fault_of(name)
-    {
+    let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
+    let name = text("name");
+    if let Some(fault) = name.as_deref().and_then(names::fault_of) {
         faults.push(Diagnostic::error(codes::BAD_NAME, fault, "/name", main.tree.place("/name")));
     }
     let input = schema(main, "/input", faults);
-    if main.is_broken() {
-        return None;
-    }
-    let document: Arc<LoopDocument> = read_typed(main, main.value.clone(), faults)?;
-    let LoopProperties::React(_) = &document.properties else { return None };
-    let name = document.name.clone().unwrap_or(stem);
-    Some(Head { name, description: document.description.clone(), input, default_input: None })
+    Head { name: name.unwrap_or(stem), description: text("description"), input, default_input: None }
 }
 
 /// A file's name without its folders and its ending.
@@ -172,9 +165,9 @@ fn read_typed<T: serde::de::DeserializeOwned>(
     document: &Document,
     value: Value,
     faults: &mut Vec<Diagnostic>,
-) -> Option<Arc<T>> {
+) -> Option<T> {
     match serde_json::from_value(value) {
-        Ok(read) => Some(Arc::new(read)),
+        Ok(read) => Some(read),
         Err(error) => {
             let message = format!("the document can't be read: {error}");
             faults.push(Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole()));

@@ -49,11 +49,3 @@ pub fn fault_of(name: &str) -> Option<String> {
     let names: Vec<&str> = scripts.iter().map(|script| script.full_name()).collect();
     Some(format!("a name is written in one script; this one mixes {}", names.join(" and ")))
 }
-
-/// A name as it can be shown in a message: twins of ASCII letters are shown as their code points.
-pub fn shown(name: &str) -> String {
-    name.chars()
-        .take(LONGEST)
-        .map(|c| if c.is_control() || c.is_whitespace() { format!("\\u{{{:X}}}", u32::from(c)) } else { c.to_string() })
-        .collect()
-}

@@ -1,7 +1,7 @@
 //! Secrets that were pasted into a document: a document is kept in journals and shown to others.
 
 use super::document::Document;
-use super::parse::{Kind, Node, token};
+use super::parse::{Kind, MAX_FAULTS, Node, token};
 use crate::diagnostic::{Diagnostic, codes};
 
 /// An error for each string that looks like a key or token; what it says never shows the secret.
@@ -13,6 +13,9 @@ pub(super) fn secrets(document: &Document) -> Vec<Diagnostic> {
 
 fn visit(document: &Document, node: &Node, pointer: &mut String, faults: &mut Vec<Diagnostic>) {
     let length = pointer.len();
+    if faults.len() >= MAX_FAULTS {
+        return;
+    }
     match &node.kind {
         Kind::String(text) => {
             if let Some(what) = looks_like(text) {

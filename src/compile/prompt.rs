@@ -1,10 +1,11 @@
 //! The texts that a model reads: their templates, the names in them, and no secret.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::document::Document;
+use super::document::{Document, DocumentKind};
 use super::layout::Layout;
 use super::template::{Escape, Template, Variable};
 use crate::diagnostic::{Diagnostic, codes, nearest};
@@ -13,6 +14,11 @@ use crate::diagnostic::{Diagnostic, codes, nearest};
 const NAMES: [&str; 3] = ["input", "now", "__run_id"];
 /// The names that only the system prompt knows.
 const SYSTEM_NAMES: [&str; 4] = ["objective", "tools", "today", "dialect_instructions"];
+
+/// The most names that are looked at for the nearest one.
+const MEASURED: usize = 1_000;
+/// The most variables of one text that are told to be unknown.
+const MAX_FAULTS: usize = 50;
 
 /// The compiled texts of a loop.
 #[derive(Default)]
@@ -29,7 +35,7 @@ impl Prompts {
     /// Compiles the texts of a document.
     pub(super) fn compile(document: &Document, layout: Layout) -> Self {
         let mut prompts = Self::default();
-        let reader = Reader { document, layout };
+        let reader = Reader { document, layout, inputs: Inputs::of(document) };
         prompts.objective = reader.text("objective", &NAMES, &mut prompts.faults);
         let known: Vec<&str> = NAMES.iter().chain(&SYSTEM_NAMES).copied().collect();
         prompts.system_prompt = reader.text("system_prompt", &known, &mut prompts.faults);
@@ -41,6 +47,7 @@ impl Prompts {
 struct Reader<'a> {
     document: &'a Document,
     layout: Layout,
+    inputs: Option<Inputs>,
 }
 
 impl Reader<'_> {
@@ -69,12 +76,11 @@ impl Reader<'_> {
                 fault.help("a secret never goes to a model: use it in an action's header, address or environment"),
             );
         }
-        for variable in template.variables() {
-            if let Some((message, help)) = self.unknown(variable, known) {
-                let fault =
-                    Diagnostic::error(codes::UNKNOWN_VARIABLE, message, pointer.as_str(), place(&variable.range));
-                faults.push(fault.help(help));
-            }
+        let judged = template.variables().iter().map(|variable| (variable, self.unknown(variable, known)));
+        let unknown = judged.filter_map(|(variable, fault)| fault.map(|fault| (variable, fault)));
+        for (variable, (message, help)) in unknown.take(MAX_FAULTS) {
+            let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, message, pointer.as_str(), place(&variable.range));
+            faults.push(fault.help(help));
         }
         Some(template)
     }
@@ -83,8 +89,7 @@ impl Reader<'_> {
     fn unknown(&self, variable: &Variable, known: &[&str]) -> Option<(String, String)> {
         let written = variable.path.join(".");
         let (first, second) = (variable.path.first()?.as_str(), variable.path.get(1));
-        let inputs = self.inputs();
-        let names = || inputs.iter().flat_map(|inputs| inputs.names.iter().map(String::as_str));
+        let names = || self.inputs.iter().flat_map(|inputs| inputs.names.iter().map(String::as_str)).take(MEASURED);
         if !known.contains(&first) {
             let help = if names().any(|name| name == first) {
                 format!("it is written `{{{{input.{written}}}}}`")
@@ -97,7 +102,7 @@ impl Reader<'_> {
             };
             return Some((format!("nothing supplies `{written}`"), help));
         }
-        let (second, inputs) = (second?, inputs.as_ref().filter(|_| first == "input")?);
+        let (second, inputs) = (second?, self.inputs.as_ref().filter(|_| first == "input")?);
         if inputs.names.contains(second) {
             return None;
         }
@@ -107,26 +112,30 @@ impl Reader<'_> {
         }
         let help = match near {
             Some(near) => format!("the nearest name is `input.{near}`"),
-            None => format!("the loop's `input` takes: {}", inputs.names.join(", ")),
+            None => {
+                let names: Vec<&str> = inputs.names.iter().map(String::as_str).collect();
+                format!("the loop's `input` takes: {}", names.join(", "))
+            }
         };
         Some((format!("the loop's `input` has no `{second}`"), help))
     }
-
-    /// The names that the loop's input schema lists.
-    fn inputs(&self) -> Option<Inputs> {
-        if self.document.kind != Some(super::document::DocumentKind::Loop) {
-            return None;
-        }
-        let schema = self.document.value.get("input")?;
-        let names: Vec<String> = schema.get("properties")?.as_object()?.keys().cloned().collect();
-        let closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
-            && schema.get("patternProperties").is_none();
-        Some(Inputs { names, closed })
-    }
 }
 
+/// The names that a loop's input schema lists.
 struct Inputs {
-    names: Vec<String>,
+    names: BTreeSet<String>,
     /// Whether no other names may be given.
     closed: bool,
+}
+
+impl Inputs {
+    fn of(document: &Document) -> Option<Self> {
+        if document.kind != Some(DocumentKind::Loop) {
+            return None;
+        }
+        let schema = document.value.get("input")?;
+        let names = schema.get("properties")?.as_object()?.keys().cloned().collect();
+        let only_these = schema.get("additionalProperties") == Some(&Value::Bool(false));
+        Some(Self { names, closed: only_these && schema.get("patternProperties").is_none() })
+    }
 }

@@ -4,10 +4,12 @@
 pub mod codes;
 mod nearest;
 mod source;
+#[cfg(test)]
+mod tests;
 
 use serde::Serialize;
 
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_field};
 pub use source::{Place, Source};
 
 /// How grave a fault is.
@@ -72,7 +74,7 @@ impl Diagnostic {
         Self {
             code,
             severity: Severity::Error,
-            message: message.into(),
+            message: shown(&message.into()),
             path: path.into(),
             place,
             help: None,
@@ -89,7 +91,7 @@ impl Diagnostic {
     /// The same with a way to mend it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(shown(&help.into()));
         self
     }
 
@@ -111,7 +113,7 @@ impl Diagnostic {
     /// The same with another place that has to do with it.
     #[must_use]
     pub fn related(mut self, place: &Place, message: impl Into<String>) -> Self {
-        self.related.push(Related { file: place.file.to_string(), line: place.line, message: message.into() });
+        self.related.push(Related { file: place.file.to_string(), line: place.line, message: shown(&message.into()) });
         self
     }
 
@@ -119,4 +121,27 @@ impl Diagnostic {
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
+}
+
+/// The most characters of a message or a help.
+const LONGEST: usize = 1_000;
+
+/// A text as it may be shown to people: what an author wrote may be repeated in it, and must neither
+/// steer a terminal, nor begin a new line of a log, nor turn the reading direction.
+pub fn shown(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len().min(LONGEST));
+    for (index, c) in text.chars().enumerate() {
+        if index == LONGEST {
+            safe.push('\u{2026}');
+            break;
+        }
+        let invisible = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+        if c.is_control() || invisible {
+            safe.push_str(&format!("\\u{{{:X}}}", u32::from(c)));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
 }

@@ -1,12 +1,12 @@
 //! The nearest name: what the author, or the model, most likely meant.
 
+/// Longer texts are no names, and measuring them costs their square.
+const LONGEST: usize = 200;
+
 /// The candidate nearest to `name`, when it is near enough to be no wild guess: at most a third of
-/// the name's letters differ (one letter for short names), or one of the two has all the words of
-/// the other (`timeout` and `timeout_ms`). No twin in other letters: a name that is not ASCII is
-/// never matched to one that is.
+/// the name's letters differ (one letter for short names), and no twin in other letters (a name that
+/// is not ASCII is never matched to one that is).
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// Longer texts are no names, and measuring them costs their square.
-    const LONGEST: usize = 200;
     if name.len() > LONGEST {
         return None;
     }
@@ -16,15 +16,23 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter(|candidate| candidate.is_ascii() == name_ascii && candidate.len() <= LONGEST)
-        .filter_map(|candidate| {
-            let distance = distance(name, candidate);
-            let near = distance <= bound && distance < candidate.chars().count();
-            // Words in common weigh less than a slip of the finger.
-            let weight = if near { distance } else { 100 + words_apart(name, candidate)? };
-            Some((weight, candidate))
-        })
-        .min_by_key(|(weight, _)| *weight)
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= bound && *distance < candidate.chars().count())
+        .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// The same for fields, which are made of words: when no candidate is near, the one that has all
+/// the words of the name, or of which the name has all words, as `timeout` and `timeout_ms`.
+pub fn nearest_field<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    nearest(name, candidates.clone()).or_else(|| {
+        candidates
+            .into_iter()
+            .filter(|candidate| candidate.is_ascii() == name.is_ascii())
+            .filter_map(|candidate| words_apart(name, candidate).map(|apart| (apart, candidate)))
+            .min_by_key(|(apart, _)| *apart)
+            .map(|(_, candidate)| candidate)
+    })
 }
 
 fn distance(name: &str, candidate: &str) -> usize {
@@ -38,6 +46,9 @@ fn distance(name: &str, candidate: &str) -> usize {
 
 /// How many words one name has more than the other, when it has all of the other's.
 fn words_apart(name: &str, candidate: &str) -> Option<usize> {
+    if name.len() > LONGEST {
+        return None;
+    }
     let words = |text: &str| -> Vec<String> {
         text.split(['_', '-', '.', '/', ' ']).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
     };

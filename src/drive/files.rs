@@ -42,7 +42,7 @@ pub fn gather(path: &Path, actions: &[PathBuf]) -> Result<Gathered, Vec<Diagnost
         _ => PathBuf::from("."),
     };
     let mut faults = Vec::new();
-    let mut keep = |read: Result<Source, Diagnostic>| read.map_err(|fault| faults.push(fault)).ok();
+    let mut keep = |read: Result<Source, Box<Diagnostic>>| read.map_err(|fault| faults.push(*fault)).ok();
     let main = keep(main);
     let project = find_project(&folder);
     let project_source = project.as_ref().and_then(|(file, _)| keep(read(file)));
@@ -144,7 +144,7 @@ impl Search<'_> {
                 self.total += source.text.len();
                 self.texts.actions.push(source);
             }
-            Err(fault) => self.texts.unread.push(fault),
+            Err(fault) => self.texts.unread.push(*fault),
         }
         if self.total > MAX_TOTAL {
             let message = format!("the files that actions may stand in have more than {} MiB", MAX_TOTAL >> 20);
@@ -158,7 +158,7 @@ impl Search<'_> {
 ///
 /// # Errors
 /// One diagnostic that says what is wrong with it.
-pub fn read(path: &Path) -> Result<Source, Diagnostic> {
+pub fn read(path: &Path) -> Result<Source, Box<Diagnostic>> {
     let failed = |error: io::Error| at(path, format!("the file can't be read: {}", reason(&error)));
     // Looked at before it is opened, for opening a pipe would wait for its other end; and looked at
     // once more after it, for it may have been replaced in between.
@@ -171,7 +171,7 @@ pub fn read(path: &Path) -> Result<Source, Diagnostic> {
     text(&shown(path), bytes)
 }
 
-fn read_stdin() -> Result<Source, Diagnostic> {
+fn read_stdin() -> Result<Source, Box<Diagnostic>> {
     let failed = |error: io::Error| at(Path::new("-"), format!("standard input can't be read: {}", reason(&error)));
     text("-", bounded(io::stdin().lock()).map_err(failed)?)
 }
@@ -187,7 +187,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 
-fn regular(path: &Path, found: &std::fs::Metadata) -> Result<(), Diagnostic> {
+fn regular(path: &Path, found: &std::fs::Metadata) -> Result<(), Box<Diagnostic>> {
     if found.is_dir() {
         return Err(at(path, "this is a folder; a file was expected"));
     }
@@ -197,9 +197,9 @@ fn regular(path: &Path, found: &std::fs::Metadata) -> Result<(), Diagnostic> {
     if usize::try_from(found.len()).is_ok_and(|length| length <= MAX_BYTES) { Ok(()) } else { Err(too_large(path)) }
 }
 
-fn too_large(path: &Path) -> Diagnostic {
+fn too_large(path: &Path) -> Box<Diagnostic> {
     let message = format!("the file has more than {} MiB, and is not read", MAX_BYTES >> 20);
-    Diagnostic { code: codes::TOO_MUCH, ..at(path, message) }
+    Box::new(Diagnostic { code: codes::TOO_MUCH, ..*at(path, message) })
 }
 
 /// At most one byte more than a document may have: enough to know that it is too long.
@@ -210,7 +210,7 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn text(name: &str, bytes: Vec<u8>) -> Result<Source, Diagnostic> {
+fn text(name: &str, bytes: Vec<u8>) -> Result<Source, Box<Diagnostic>> {
     if bytes.len() > MAX_BYTES {
         return Err(too_large(Path::new(name)));
     }
@@ -226,12 +226,12 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<Source, Diagnostic> {
     let place = Source::new(name, before).place(valid, valid);
     let message = format!("the file is not UTF-8: the byte 0x{byte:02X} can't stand here");
     let fault = Diagnostic::error(codes::ENCODING, message, "", place);
-    Err(fault.help(if wide { "it is UTF-16: save it as UTF-8" } else { "save it as UTF-8" }))
+    Err(Box::new(fault.help(if wide { "it is UTF-16: save it as UTF-8" } else { "save it as UTF-8" })))
 }
 
 /// A fault of a file as a whole.
-fn at(path: &Path, message: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(codes::FILE, message, "", Source::new(shown(path), "").whole())
+fn at(path: &Path, message: impl Into<String>) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error(codes::FILE, message, "", Source::new(shown(path), "").whole()))
 }
 
 /// A file's name as it is shown: control characters in it would reach a terminal.

@@ -11,6 +11,8 @@ mod value;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_cases;
+#[cfg(test)]
 mod tests_faults;
 
 use std::ops::Range;
@@ -25,7 +27,7 @@ pub const MAX_DEPTH: usize = 128;
 /// The longest text that is read, in bytes: 16 MiB.
 pub const MAX_BYTES: usize = 16 << 20;
 /// The most values that one text may hold; more would be no document but an attack on memory.
-pub const MAX_VALUES: usize = 500_000;
+pub const MAX_VALUES: usize = 100_000;
 /// The most faults that are told of one text.
 pub const MAX_FAULTS: usize = 50;
 

@@ -29,7 +29,7 @@ impl Known {
     fn new(schema: Value) -> Self {
         let mut known = Self { schema, homes: BTreeMap::new() };
         let mut homes = BTreeMap::new();
-        known.gather(&known.schema, String::new(), &mut homes);
+        known.gather(&known.schema, "", &mut homes);
         for paths in homes.values_mut() {
             paths.sort_by_key(|path: &String| (path.matches('.').count(), path.len()));
             paths.dedup();
@@ -38,7 +38,7 @@ impl Known {
         known
     }
 
-    fn gather(&self, schema: &Value, path: String, homes: &mut BTreeMap<String, Vec<String>>) {
+    fn gather(&self, schema: &Value, path: &str, homes: &mut BTreeMap<String, Vec<String>>) {
         // Our types do not contain themselves; the bound is for one that some day does.
         if path.matches('.').count() > 6 {
             return;
@@ -46,16 +46,16 @@ impl Known {
         let schema = self.resolve(schema);
         for branches in ["anyOf", "oneOf"] {
             for branch in schema.get(branches).and_then(Value::as_array).into_iter().flatten() {
-                self.gather(branch, path.clone(), homes);
+                self.gather(branch, path, homes);
             }
         }
         if let Some(items) = schema.get("items") {
-            self.gather(items, format!("{path}[]"), homes);
+            self.gather(items, &format!("{path}[]"), homes);
         }
         for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            homes.entry(name.clone()).or_default().push(path.clone());
+            homes.entry(name.clone()).or_default().push(path.to_owned());
             let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            self.gather(field, below, homes);
+            self.gather(field, &below, homes);
         }
     }
 
@@ -124,7 +124,7 @@ fn same(path: &str, pointer: &[&str]) -> bool {
         if !name.is_empty() && tokens.next() != Some(&name) {
             return false;
         }
-        if part.ends_with("[]") && !tokens.next().is_some_and(|index| index.parse::<usize>().is_ok()) {
+        if part.ends_with("[]") && tokens.next().is_none_or(|index| index.parse::<usize>().is_err()) {
             return false;
         }
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Walker, insert};
 use crate::compile::parse::{Member, Node, Span, quoted};
-use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::diagnostic::{Diagnostic, codes, nearest_field};
 
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, schema: &'a Value, node: &Node, members: &[Member], key: Option<Span>) -> Value {
@@ -37,7 +37,7 @@ impl<'a> Walker<'a> {
         let name = &*member.key;
         let (fields, required) = (field_names(schema), required(schema));
         let absent = fields.iter().copied().filter(|field| node.get(field).is_none());
-        let near = nearest(name, absent).map(str::to_owned);
+        let near = nearest_field(name, absent).map(str::to_owned);
         let home = self.known.home(name, &self.pointer);
         let pointer = format!("{}/{}", self.pointer, crate::compile::parse::token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());

@@ -25,7 +25,7 @@ fn one(properties: &str, fault: &str, suggestion: Option<&str>) {
     let given = document.faults[0].suggestion.as_ref().map(|suggestion| suggestion.replacement.as_str());
     assert_eq!(given, suggestion, "{:?}", document.faults[0]);
     if let Some(suggestion) = &document.faults[0].suggestion {
-        let mut mended = text.clone();
+        let mut mended = text;
         mended.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
         assert!(faults(&mended).is_empty(), "{mended}: {:?}", faults(&mended));
     }
