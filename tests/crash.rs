@@ -190,7 +190,8 @@ fn a_kill_at_every_boundary_before_the_pause_ends_in_the_same_result() {
     }
     assert!(kills.get("before-effect").is_some_and(|kills| *kills >= 8), "{kills:?}");
     // The intent of the POST without a key is event 5, its outcome event 6.
-    let expected = ["journal:6:before-write", "journal:6:after-write", "journal:5:after-sync", "journal:5:before-effect"];
+    let expected =
+        ["journal:6:before-write", "journal:6:after-write", "journal:5:after-sync", "journal:5:before-effect"];
     assert_eq!(uncertain, expected);
 }
 
@@ -219,7 +220,9 @@ fn two_kills_in_a_row_end_in_the_same_result() {
     let expected = untouched();
     let mut pairs = 0;
     for first in 0..9 {
-        for second in ["journal:0:before-write", "journal:0:after-sync", "journal:1:after-write", "journal:1:after-sync"] {
+        for second in
+            ["journal:0:before-write", "journal:0:after-sync", "journal:1:after-write", "journal:1:after-sync"]
+        {
             let reference = Reference::new();
             let at = format!("journal:{first}:after-sync, then {second}");
             if reference.start(&format!("journal:{first}:after-sync")).code != -9 {

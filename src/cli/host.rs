@@ -33,8 +33,8 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
 /// When the journal has no document, or this version can't read it.
 pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Arc<Program>, Fault> {
     let unreadable = |reason: String| Fault::Journal { run: run_id.to_owned(), reason };
-    let texts = crate::drive::fold::texts(events, project)
-        .ok_or_else(|| unreadable("it has no document".to_owned()))?;
+    let texts =
+        crate::drive::fold::texts(events, project).ok_or_else(|| unreadable("it has no document".to_owned()))?;
     crate::load::load_texts(&texts, PathBuf::new()).map(|loaded| loaded.program).map_err(|unsound| {
         let first = unsound.diagnostics.into_iter().find(crate::diagnostic::Diagnostic::is_error);
         unreadable(first.map_or_else(|| "its document does not compile".to_owned(), |fault| fault.message))

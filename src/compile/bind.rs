@@ -33,7 +33,10 @@ pub fn bind(program: &Program, input: &Value, now: &str, run_id: &str) -> Result
     let mut merged = program.default_input.clone().unwrap_or_default();
     merged.extend(given);
     let input = Value::Object(merged);
-    let faults = schema_faults(program, &input, &place);
+    let mut faults = schema_faults(program, &input, &place);
+    if faults.is_empty() {
+        faults = missing_in_tools(program, &input, &place);
+    }
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -95,4 +98,21 @@ fn missing(name: &str, message: String, place: &Place) -> Diagnostic {
 /// A JSON pointer as people write it: `ticket.id`.
 fn readable(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
+}
+
+/// The inputs that the tools' own templates need: what a call would miss is told before the first one.
+fn missing_in_tools(program: &Program, input: &Value, place: &Place) -> Vec<Diagnostic> {
+    let mut told: Vec<String> = Vec::new();
+    let mut faults = Vec::new();
+    for tool in &program.tools {
+        for variable in tool.variables().iter().filter(|variable| !variable.optional) {
+            let [first, name, ..] = variable.path.as_slice() else { continue };
+            if first == "input" && input.get(name).is_none() && !told.contains(name) {
+                told.push(name.clone());
+                let message = format!("the tool `{}` needs `input.{name}`, and it was not given", tool.name);
+                faults.push(missing(name, message, place));
+            }
+        }
+    }
+    faults
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::reference::Field;
 use super::schema::Schema;
-use super::template::Template;
+use super::template::{Template, Variable};
 use crate::diagnostic::Source;
 use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, OnUncertain};
 use crate::language::{Project, ReactProperties};
@@ -75,6 +75,32 @@ pub struct Tool {
     pub idempotent: bool,
     /// What to do with a call of unknown outcome.
     pub on_uncertain: OnUncertain,
+}
+
+impl Tool {
+    /// Every variable that a call needs: of the address, the headers, the parameters, the arguments.
+    pub fn variables(&self) -> Vec<Variable> {
+        let of = |template: &Template| template.variables().to_vec();
+        let in_field = |field: &Field| field.variables().into_iter().map(|found| found.variable).collect::<Vec<_>>();
+        match &self.kind {
+            ToolKind::Builtin(_) | ToolKind::Embedded => Vec::new(),
+            ToolKind::Http(http) => {
+                let mut all = of(&http.url);
+                all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| in_field(field)));
+                match &http.body {
+                    Some(Body::Json(field)) => all.extend(in_field(field)),
+                    Some(Body::Text(template)) => all.extend(of(template)),
+                    None => {}
+                }
+                all
+            }
+            ToolKind::Llm(llm) => of(&llm.template),
+            ToolKind::Db(db) => db.params.iter().flat_map(in_field).collect(),
+            ToolKind::Command(command) => {
+                command.args.iter().chain(&command.stdin).chain(command.env.values()).flat_map(of).collect()
+            }
+        }
+    }
 }
 
 /// What a call does.

@@ -138,10 +138,8 @@ impl Engine {
         let identity = start::identity(&started);
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
-        let event = Event {
-            at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 },
-            what: What::Started(Box::new(started)),
-        };
+        let event =
+            Event { at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 }, what: What::Started(Box::new(started)) };
         let new = NewRun {
             run_id: run_id.clone(),
             loop_name,
@@ -201,13 +199,7 @@ impl Engine {
         }
     }
 
-    async fn take_up(
-        &self,
-        program: &Program,
-        run_id: &str,
-        resume: &Resume,
-        _fence: u64,
-    ) -> Result<Taken, Fault> {
+    async fn take_up(&self, program: &Program, run_id: &str, resume: &Resume, _fence: u64) -> Result<Taken, Fault> {
         let events = self.events(run_id).await?;
         if !resume.new_document {
             fold::same_document(program, &events)?;
@@ -243,12 +235,7 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no such run, it has ended, or the store fails.
-    pub async fn cancel(
-        &self,
-        program: &Program,
-        run_id: &str,
-        reason: Option<String>,
-    ) -> Result<Status, Fault> {
+    pub async fn cancel(&self, program: &Program, run_id: &str, reason: Option<String>) -> Result<Status, Fault> {
         let journal = &self.world.journal;
         let lease = match journal.lease(run_id).await {
             Ok(lease) => lease,

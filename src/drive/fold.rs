@@ -56,9 +56,8 @@ pub fn texts(events: &[Event], project: Option<Source>) -> Option<Texts> {
 /// The name of the first file that differs.
 pub fn same_document(program: &Program, events: &[Event]) -> Result<(), Fault> {
     let Some(What::Started(started)) = events.first().map(|event| &event.what) else { return Ok(()) };
-    let same = |at: usize, source: &Source| {
-        started.documents.get(at).is_some_and(|document| *document.text == *source.text)
-    };
+    let same =
+        |at: usize, source: &Source| started.documents.get(at).is_some_and(|document| *document.text == *source.text);
     for (at, source) in program.sources.iter().enumerate() {
         if !same(at, source) {
             return Err(Fault::Changed { file: source.name.to_string() });

@@ -33,14 +33,10 @@ impl Start {
 
     /// The first event, without what the session remembers.
     pub(super) fn event(&self, program: &Program, run_id: String, model: ModelFacts) -> Result<Started, Fault> {
-        let input = match &self.input {
-            Value::Null => Value::Object(program.default_input.clone().unwrap_or_default()),
-            given => given.clone(),
-        };
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
-        let bound = bind::bind(program, &input, &now, &run_id).map_err(Fault::Diagnostics)?;
-        let facts = Facts { objective: &bound.objective, input: &input, today, now: &now, run_id: &run_id };
+        let bound = bind(program, &self.input, &now, &run_id).map_err(Fault::Diagnostics)?;
+        let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &run_id };
         let system = prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?;
         if program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some()) && model.price.is_none() {
             return Err(Fault::Missing(format!(
@@ -62,7 +58,7 @@ impl Start {
                 .map(|source| Document { file: source.name.to_string(), text: source.text.to_string() })
                 .collect(),
             run_id,
-            input,
+            input: bound.input,
         })
     }
 }

@@ -42,9 +42,10 @@ pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &
         Builtin::PauseForHuman => Done::Asks(Question {
             question: text(input, "question").unwrap_or_default(),
             context: text(input, "context"),
-            options: input.get("options").and_then(Value::as_array).map_or_else(Vec::new, |options| {
-                options.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-            }),
+            options: input
+                .get("options")
+                .and_then(Value::as_array)
+                .map_or_else(Vec::new, |options| options.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
         }),
         Builtin::StoreMemory => {
             let key = text(input, "key").unwrap_or_default();

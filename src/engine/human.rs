@@ -18,12 +18,7 @@ use crate::compile::Program;
 ///
 /// # Errors
 /// Why it does not, and what would.
-pub(super) fn fits(
-    program: &Program,
-    pause: &Pause,
-    turn: Option<&Turn>,
-    decided: &Decided,
-) -> Result<(), Refused> {
+pub(super) fn fits(program: &Program, pause: &Pause, turn: Option<&Turn>, decided: &Decided) -> Result<(), Refused> {
     if let Some(number) = decided.pause
         && number != pause.number
     {
@@ -57,7 +52,9 @@ pub(super) fn fits(
 
 fn waits(pause: &Pause, turn: Option<&Turn>, id: super::event::CallId) -> bool {
     pause.calls.contains(&id)
-        && turn.is_some_and(|turn| turn.calls.iter().any(|call| call.id == id && (undecided(call) || pause.kind == Termination::Human)))
+        && turn.is_some_and(|turn| {
+            turn.calls.iter().any(|call| call.id == id && (undecided(call) || pause.kind == Termination::Human))
+        })
 }
 
 fn undecided(call: &Call) -> bool {
@@ -129,7 +126,9 @@ pub(super) fn decided(
         state.phase = Phase::Paused { pause, turn: Some(turn) };
         return effects;
     }
-    effects.extend(turn.calls.iter().filter(|call| call.progress == Progress::Asked).map(|call| Effect::CallTool(call.id)));
+    effects.extend(
+        turn.calls.iter().filter(|call| call.progress == Progress::Asked).map(|call| Effect::CallTool(call.id)),
+    );
     effects.extend(turn::settle(program, state, turn));
     effects
 }

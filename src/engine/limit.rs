@@ -85,15 +85,8 @@ pub(super) fn end(
     termination: Termination,
     with: impl FnOnce(&mut Ending),
 ) -> Effects {
-    let mut ending = Ending {
-        status,
-        termination,
-        answer: None,
-        limit: None,
-        stuck: None,
-        error: None,
-        at_ms: state.now.wall_ms,
-    };
+    let mut ending =
+        Ending { status, termination, answer: None, limit: None, stuck: None, error: None, at_ms: state.now.wall_ms };
     with(&mut ending);
     state.interrupted = false;
     state.phase = Phase::Ended(Box::new(ending));

@@ -172,11 +172,9 @@ impl Mark {
             }
         }
         match &state.phase {
-            Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => notices.push(Notice::Paused {
-                pause: pause.number,
-                kind: pause.kind,
-                question: pause.question.clone(),
-            }),
+            Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => {
+                notices.push(Notice::Paused { pause: pause.number, kind: pause.kind, question: pause.question.clone() })
+            }
             Phase::Ended(ending) if !self.ended => {
                 notices.push(Notice::RunEnded { status: ending.status, termination: ending.termination });
             }

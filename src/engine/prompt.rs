@@ -1,9 +1,8 @@
 //! The system prompt: who the model is, its objective, its tools, and how it answers.
 
 use super::dialect;
-use crate::compile::program::ToolKind;
+use crate::compile::Program;
 use crate::compile::reference::{Scope, Unresolved};
-use crate::compile::{Builtin, Program};
 
 /// What the system prompt is made of beside the program.
 pub struct Facts<'a> {
@@ -55,9 +54,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
 /// The tools as the model reads them: a name, what it is for, and its input's schema.
 fn tools(program: &Program) -> String {
     program
-        .tools
-        .iter()
-        .filter(|tool| !matches!(tool.kind, ToolKind::Builtin(Builtin::RunWorkflow)))
+        .offered()
         .map(|tool| format!("- {}: {}\n  input: {}\n", tool.name, tool.description, tool.parameters.source()))
         .collect()
 }

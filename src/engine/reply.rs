@@ -89,8 +89,7 @@ fn count(state: &mut State, said: &Reply) -> Tokens {
     });
     tally.tokens.input = tally.tokens.input.saturating_add(usage.input);
     tally.tokens.output = tally.tokens.output.saturating_add(usage.output);
-    tally.window =
-        (usage.input.saturating_add(usage.output), state.conversation.bytes.saturating_add(said.text.len()));
+    tally.window = (usage.input.saturating_add(usage.output), state.conversation.bytes.saturating_add(said.text.len()));
     usage
 }
 
@@ -104,25 +103,23 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
         let progress = match validate::call(program, state, &wanted) {
             Err(why) => Progress::Done { result: failure(why), duration_ms: 0 },
             Ok(tool) => match tool.kind {
-                ToolKind::Builtin(which) => {
-                    match builtin::run(program, state, which, &wanted.input, alone) {
-                        builtin::Done::Observed(result) => Progress::Done { result, duration_ms: 0 },
-                        builtin::Done::Remembered(result, key) => {
-                            effects.push(Effect::Remember(key));
-                            Progress::Done { result, duration_ms: 0 }
-                        }
-                        builtin::Done::Completed(answer) => {
-                            entry_of_answer(state, &new, &wanted);
-                            return limit::end(state, Status::Completed, Termination::Complete, |ending| {
-                                ending.answer = Some(answer);
-                            });
-                        }
-                        builtin::Done::Asks(question) => {
-                            new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress: Progress::Asked });
-                            return turn::ask_human(state, new, id, question);
-                        }
+                ToolKind::Builtin(which) => match builtin::run(program, state, which, &wanted.input, alone) {
+                    builtin::Done::Observed(result) => Progress::Done { result, duration_ms: 0 },
+                    builtin::Done::Remembered(result, key) => {
+                        effects.push(Effect::Remember(key));
+                        Progress::Done { result, duration_ms: 0 }
                     }
-                }
+                    builtin::Done::Completed(answer) => {
+                        entry_of_answer(state, &new, &wanted);
+                        return limit::end(state, Status::Completed, Termination::Complete, |ending| {
+                            ending.answer = Some(answer);
+                        });
+                    }
+                    builtin::Done::Asks(question) => {
+                        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress: Progress::Asked });
+                        return turn::ask_human(state, new, id, question);
+                    }
+                },
                 _ => {
                     *state.tally.calls.entry(wanted.name.clone()).or_default() += 1;
                     if tool.requires_approval {

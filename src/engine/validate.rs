@@ -16,7 +16,11 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
     }
     let faults = tool.parameters.faults(&wanted.input);
     if !faults.is_empty() {
-        return Err(format!("the input of {} was not accepted, and the tool was not called:{}", tool.name, list(&faults)));
+        return Err(format!(
+            "the input of {} was not accepted, and the tool was not called:{}",
+            tool.name,
+            list(&faults)
+        ));
     }
     if let Some(max) = tool.max_calls
         && state.tally.calls.get(&wanted.name).copied().unwrap_or(0) >= max
@@ -38,13 +42,7 @@ pub(super) fn list(faults: &[SchemaFault]) -> String {
 }
 
 fn unknown(program: &Program, name: &str) -> String {
-    let names = || {
-        program
-            .tools
-            .iter()
-            .filter(|tool| !matches!(tool.kind, ToolKind::Builtin(Builtin::RunWorkflow)))
-            .map(|tool| tool.name.as_str())
-    };
+    let names = || program.offered().map(|tool| tool.name.as_str());
     let shown: String = name.chars().take(64).collect();
     let near = nearest(name, names()).map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
     let all = names().collect::<Vec<_>>().join(", ");

@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 #[path = "answer.rs"]
 mod answer;
 
-use answer::Body;
 pub use answer::Answer;
+use answer::Body;
 #[allow(unused_imports, reason = "not every suite holds answers back")]
 pub use answer::Gate;
 

@@ -91,7 +91,9 @@ fn progress_is_shown_while_the_run_goes_on() {
 #[test]
 fn the_old_workflow_tool_is_refused_when_no_workflow_is_declared() {
     let place = Place::new();
-    place.looped(&json!({})).script(&[think("__run_workflow__", json!({ "workflow_name": "w" })), complete(json!("ok"))]);
+    place
+        .looped(&json!({}))
+        .script(&[think("__run_workflow__", json!({ "workflow_name": "w" })), complete(json!("ok"))]);
     let (ran, result) = place.run(&[]);
     assert_eq!(ran.code, 0);
     assert_eq!(result["trace"][0]["success"], false);

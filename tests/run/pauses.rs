@@ -122,7 +122,16 @@ fn the_same_run_id_gives_the_same_run_and_another_input_is_a_conflict() {
     assert_eq!(first["started_at"], second["started_at"]);
     assert_eq!(first["trace"], second["trace"]);
     let other = place.call(&[
-        "run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "job-1", "--input", "x=2",
+        "run",
+        "loop.json",
+        "--script",
+        "script.json",
+        "--output",
+        "json",
+        "--run-id",
+        "job-1",
+        "--input",
+        "x=2",
     ]);
     assert_eq!((other.code, other.stdout.as_str()), (2, ""));
 }

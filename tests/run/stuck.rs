@@ -58,8 +58,7 @@ fn an_alternation_without_anything_new_fires_and_one_with_news_does_not() {
 
 #[test]
 fn a_cycle_of_three_fires() {
-    let replies: Vec<Value> =
-        (0..9).map(|n| look(["a", "b", "c"][n % 3])).chain([complete(json!("ok"))]).collect();
+    let replies: Vec<Value> = (0..9).map(|n| look(["a", "b", "c"][n % 3])).chain([complete(json!("ok"))]).collect();
     let result = stuck(&replies, json!({ "look": ["x"] }), json!({}));
     assert_eq!(result["stuck"]["pattern"], "cycle", "{result:#}");
 }
@@ -67,7 +66,13 @@ fn a_cycle_of_three_fires() {
 #[test]
 fn the_same_thought_without_news_fires_and_one_with_news_does_not() {
     let replies: Vec<Value> = (0..4)
-        .map(|n| say(["Let me look.", "let me look", "LET ME, look!", "Let me look"][n], "look", json!({ "at": n.to_string() })))
+        .map(|n| {
+            say(
+                ["Let me look.", "let me look", "LET ME, look!", "Let me look"][n],
+                "look",
+                json!({ "at": n.to_string() }),
+            )
+        })
         .chain([complete(json!("ok"))])
         .collect();
     let still = stuck(&replies, json!({ "look": ["x"] }), json!({}));
@@ -81,7 +86,10 @@ fn a_polling_tool_is_stuck_only_when_its_observations_are_the_same_too() {
     let place = Place::new();
     let tools = json!([{ "type": "action", "name": "look", "polling": true }]);
     place.looped(&json!({ "tools": tools }));
-    let replies: Vec<Value> = (0..4).map(|n| say(&format!("wait {n}"), "look", json!({ "at": "a" }))).chain([complete(json!("ok"))]).collect();
+    let replies: Vec<Value> = (0..4)
+        .map(|n| say(&format!("wait {n}"), "look", json!({ "at": "a" })))
+        .chain([complete(json!("ok"))])
+        .collect();
     place.json("script.json", &json!({ "replies": replies, "tools": { "look": [1, 2, 3, 4] } }));
     assert_eq!(place.run(&[]).1["termination"], "complete");
     place.json("script.json", &json!({ "replies": replies, "tools": { "look": [1] } }));

@@ -130,7 +130,9 @@ fn a_model_that_stays_away_is_retried_and_then_a_retryable_error() {
 #[test]
 fn a_retried_call_goes_on_as_if_nothing_was() {
     let place = Place::new();
-    place.looped(&json!({})).script(&[json!({ "http": 429, "headers": { "retry-after": "0" } }), complete(json!("ok"))]);
+    place
+        .looped(&json!({}))
+        .script(&[json!({ "http": 429, "headers": { "retry-after": "0" } }), complete(json!("ok"))]);
     let (ran, result) = place.run(&[]);
     assert_eq!((ran.code, row(&result)), (0, ("completed", "complete")));
     assert_eq!(result["metadata"]["model_retries"], 1);

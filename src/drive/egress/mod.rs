@@ -86,7 +86,7 @@ impl Egress {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(EgressFault::NotAllowed(format!("only http and https are allowed, not `{}`", url.scheme())));
         }
-        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+        let host = without_dot(url.host_str().unwrap_or_default());
         if host.is_empty() {
             return Err(EgressFault::NotAllowed("the address has no host".to_owned()));
         }
@@ -169,7 +169,7 @@ impl HostRule {
             _ => (rest, None),
         };
         let url = Url::parse(&format!("http://{name}/")).ok()?;
-        let host = url.host_str()?.trim_end_matches('.').to_owned();
+        let host = without_dot(url.host_str()?).to_owned();
         if host.is_empty() || (below && literal(&host).is_some()) {
             return None;
         }
@@ -186,6 +186,11 @@ impl HostRule {
         };
         host_fits && (self.port.is_none() || self.port == port)
     }
+}
+
+/// A name without the one dot that may end it.
+fn without_dot(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 /// The address that a parsed URL's host is written as.

@@ -130,7 +130,9 @@ fn hex(bytes: &[u8], digits: Digits) -> String {
 /// bytes at which it may begin.
 fn base64(bytes: &[u8], all: &mut BTreeSet<String>) {
     all.insert(STANDARD.encode(bytes));
+    all.insert(STANDARD_NO_PAD.encode(bytes));
     all.insert(URL_SAFE.encode(bytes));
+    all.insert(URL_SAFE_NO_PAD.encode(bytes));
     for before in 0..3_usize {
         let mut shifted = vec![0; before];
         shifted.extend_from_slice(bytes);

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::ToolCall;
 use super::output::fault;
 use crate::compile::program::LlmTool;
 use crate::compile::reference::Scope;
@@ -11,30 +10,32 @@ use crate::engine::conversation::{Conversation, Role};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault};
 use crate::language::react::Retry;
 
-/// Asks. The template is rendered without secrets: a prompt never holds one.
+/// The question: the rendered template as the one message. It is rendered without secrets: a
+/// prompt never holds one.
 ///
 /// # Errors
-/// When the template lacks a value, or no model answers; with the tokens used until then.
-pub(super) async fn call(
+/// When the template lacks a value.
+pub(super) fn prepare(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
+    let scope = Scope { secrets: None, ..*scope };
+    let question = tool.template.render(&scope).map_err(|missing| fault("a value is missing", missing.0))?;
+    let mut conversation = Conversation::default();
+    conversation.push(Role::User, question);
+    Ok(conversation)
+}
+
+/// Asks the action's model, or the run's, and gives its text and the tokens that it used.
+pub(super) async fn ask(
     tool: &LlmTool,
-    call: &ToolCall<'_>,
-    scope: &Scope<'_>,
+    run_model: &str,
+    conversation: &Conversation,
     models: &Models,
 ) -> (Result<Value, ToolFault>, Option<Tokens>) {
-    let scope = Scope { secrets: None, ..*scope };
-    let question = match tool.template.render(&scope) {
-        Ok(question) => question,
-        Err(missing) => return (Err(fault("a value is missing", missing.0)), None),
-    };
-    let name = tool.action.model.as_deref().unwrap_or(call.model);
-    let model = match models.get(Some(name)) {
+    let model = match models.get(Some(tool.action.model.as_deref().unwrap_or(run_model))) {
         Ok(model) => model,
         Err(why) => return (Err(fault("model not available", why)), None),
     };
-    let mut conversation = Conversation::default();
-    conversation.push(Role::User, question);
     let ask = Ask {
-        conversation: &conversation,
+        conversation,
         max_tokens: tool.action.max_tokens,
         temperature: tool.action.temperature,
         stop: &[],

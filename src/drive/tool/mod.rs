@@ -26,6 +26,7 @@ use self::output::fault;
 use super::egress::Egress;
 use super::model::{Models, Script};
 use super::secret::Vault;
+use crate::compile::program::{CommandTool, DbTool, HttpTool, LlmTool};
 use crate::compile::reference::Scope;
 use crate::compile::{Tool, ToolKind};
 use crate::engine::event::{CallId, Tokens, ToolFault, ToolResult};
@@ -169,24 +170,11 @@ impl Toolbox {
         if let Some(result) = self.scripted(tool, call) {
             return (result, None);
         }
-        let scope = Scope {
-            arguments: call.input,
-            input: call.run_input,
-            now: call.now,
-            run_id: call.run_id,
-            extra: &[],
-            secrets: Some(self.vault.as_ref()),
-        };
         let result = match &tool.kind {
-            ToolKind::Http(http) => self.http.call(http, call, &scope).await,
-            ToolKind::Llm(llm) => return llm::call(llm, call, &scope, &self.models).await,
-            ToolKind::Db(query) => {
-                let world = db::World { project: &self.project, root: &self.root, vault: &self.vault };
-                db::call(query, tool.parameters.source(), &world, &scope).await
-            }
-            ToolKind::Command(command) => {
-                command::call(command, &self.project.allow.commands, &self.root, &scope).await
-            }
+            ToolKind::Http(http) => self.http(http, call).await,
+            ToolKind::Llm(llm) => return self.llm(llm, call).await,
+            ToolKind::Db(query) => self.db(query, tool.parameters.source(), call).await,
+            ToolKind::Command(command) => self.command(command, call).await,
             ToolKind::Embedded => match self.embedded.get(&tool.name) {
                 Some(embedded) => embedded::call(embedded.as_ref(), call).await,
                 None => Err(fault("tool not available", format!("no function is registered as `{}`", tool.name))),
@@ -194,6 +182,44 @@ impl Toolbox {
             ToolKind::Builtin(_) => Err(fault("tool not available", "a built-in tool is the engine's own")),
         };
         (result, None)
+    }
+
+    // A scope can't go from thread to thread: each kind is prepared with it at once, and waits
+    // without it.
+
+    async fn http(&self, tool: &HttpTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+        let request = http::prepare(tool, call, &self.scope(call))?;
+        self.http.perform(request, tool.action.ok_status.as_deref()).await
+    }
+
+    async fn llm(&self, tool: &LlmTool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Option<Tokens>) {
+        let prepared = llm::prepare(tool, &self.scope(call));
+        match prepared {
+            Ok(conversation) => llm::ask(tool, call.model, &conversation, &self.models).await,
+            Err(fault) => (Err(fault), None),
+        }
+    }
+
+    async fn db(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+        let world = db::World { project: &self.project, root: &self.root, vault: &self.vault };
+        let (source, query) = db::prepare(tool, schema, &world, &self.scope(call))?;
+        db::run(source, query).await
+    }
+
+    async fn command(&self, tool: &CommandTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+        let prepared = command::prepare(tool, &self.project.allow.commands, &self.root, &self.scope(call))?;
+        command::run(&prepared).await
+    }
+
+    fn scope<'a>(&'a self, call: &ToolCall<'a>) -> Scope<'a> {
+        Scope {
+            arguments: call.input,
+            input: call.run_input,
+            now: call.now,
+            run_id: call.run_id,
+            extra: &[],
+            secrets: Some(self.vault.as_ref()),
+        }
     }
 
     /// What the script says, when it names the tool.

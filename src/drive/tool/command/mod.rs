@@ -6,8 +6,7 @@ mod tests;
 
 use std::path::{Component, Path, PathBuf};
 
-use serde_json::Value;
-
+pub(super) use self::process::run;
 use super::output::fault;
 use crate::compile::program::CommandTool;
 use crate::compile::reference::{Scope, Unresolved};
@@ -38,7 +37,7 @@ const STEERING: &[&str] = &[
 
 /// A program, ready to be started.
 #[derive(Debug)]
-struct Prepared {
+pub(super) struct Prepared {
     program: PathBuf,
     args: Vec<String>,
     /// Its environment, whole.
@@ -47,23 +46,16 @@ struct Prepared {
     cwd: PathBuf,
 }
 
-/// Runs the program that the action says. It, and the processes that it started in its process
-/// group, are killed when this future is dropped and when the program has ended.
+/// The program that an action says, with everything that it is given.
 ///
 /// # Errors
-/// When the program is not allowed or not there, an argument is refused, it ends with another
-/// status than 0, or says too much.
-pub(super) async fn call(
+/// When the program is not allowed or not there, or an argument or a variable is refused.
+pub(super) fn prepare(
     tool: &CommandTool,
     allowed: &[String],
     root: &Path,
     scope: &Scope<'_>,
-) -> Result<Value, ToolFault> {
-    let prepared = prepare(tool, allowed, root, scope)?;
-    process::run(&prepared).await
-}
-
-fn prepare(tool: &CommandTool, allowed: &[String], root: &Path, scope: &Scope<'_>) -> Result<Prepared, ToolFault> {
+) -> Result<Prepared, ToolFault> {
     let action = &tool.action;
     let program = locate(&action.program, allowed, root)?;
     // Arguments are seen by every user of the machine: no secret stands in one.

@@ -30,11 +30,12 @@ struct Printed {
     stderr: Vec<u8>,
 }
 
-/// Runs a program to its end.
+/// Runs a program to its end. It, and the processes that it started in its process group, are
+/// killed when this future is dropped and when the program has ended.
 ///
 /// # Errors
 /// When it can't be started, prints more than 1 MiB, or ends with another status than 0.
-pub(super) async fn run(prepared: &Prepared) -> Result<Value, ToolFault> {
+pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, ToolFault> {
     let mut child = start(prepared).map_err(|error| not_started(&error, prepared))?;
     // Made before anything can fail, and dropped however this future ends.
     let group = Group::of(&child);

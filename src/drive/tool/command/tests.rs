@@ -1,1 +1,243 @@
+//! Programs: what they are given, how they end, and that nothing of them is left.
 
+use std::fs;
+
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn shell(script: &str) -> Prepared {
+    Prepared {
+        program: "/bin/sh".into(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        env: vec![("PATH".to_owned(), PATH.to_owned())],
+        stdin: None,
+        cwd: "/".into(),
+    }
+}
+
+async fn sh(script: &str) -> Result<Value, ToolFault> {
+    process::run(&shell(script)).await
+}
+
+/// Looks, often, until a process is gone, or is a zombie that nobody but init has to bury.
+async fn is_gone(pid: i32) -> bool {
+    for _ in 0..200_000 {
+        let alive = kill(Pid::from_raw(pid), None).is_ok();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if !alive || stat.contains(") Z ") {
+            return true;
+        }
+        tokio::task::yield_now().await;
+    }
+    false
+}
+
+#[tokio::test]
+async fn each_argument_is_one_element_whatever_is_in_it() {
+    let args = [
+        "plain",
+        "two words",
+        "",
+        "quote ' and \" and `id`",
+        "; rm -rf /tmp/x",
+        "$(id)",
+        "${HOME}",
+        "a\nb\r\tc",
+        "*",
+        "~",
+        "\\",
+        "&& true | cat > x < y",
+        "--output=/tmp/x",
+        "-rf",
+        "é \u{202e}",
+        "%s%n",
+        "!!",
+        "#",
+    ];
+    let mut prepared = shell("");
+    prepared.program = "/usr/bin/env".into();
+    // The shell itself only prints what it was given.
+    prepared.args =
+        vec!["sh".into(), "-c".into(), "for a in \"$@\"; do printf '%s\\1' \"$a\"; done".into(), "sh".into()];
+    prepared.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+    let Value::String(printed) = process::run(&prepared).await.unwrap() else { panic!("not text") };
+    assert_eq!(printed.split_terminator('\u{1}').collect::<Vec<_>>(), args);
+}
+
+#[tokio::test]
+async fn the_environment_is_what_is_declared_and_nothing_else() {
+    let mut prepared = shell("");
+    prepared.program = "/usr/bin/env".into();
+    prepared.args.clear();
+    prepared.env.push(("TOKEN".to_owned(), "x y".to_owned()));
+    assert_eq!(process::run(&prepared).await.unwrap(), json!(format!("PATH={PATH}\nTOKEN=x y")));
+}
+
+#[tokio::test]
+async fn output_is_json_or_text() {
+    assert_eq!(sh("echo '{\"n\": 1.10}'").await.unwrap().to_string(), r#"{"n":1.10}"#);
+    assert_eq!(sh("printf 'a\\nb\\n'").await.unwrap(), json!("a\nb"));
+    assert_eq!(sh("true").await.unwrap(), json!({"status": 0}));
+    assert_eq!(sh("printf 'a\\0b'").await.unwrap_err().class, "binary answer of 3 bytes, type unknown");
+}
+
+#[tokio::test]
+async fn another_status_is_a_failure_with_what_it_said() {
+    let fault = sh("echo out; echo why >&2; exit 3").await.unwrap_err();
+    assert_eq!((fault.class.as_str(), fault.detail.as_str()), ("program ended with status 3", "why\n"));
+    assert_eq!(sh("kill -9 $$").await.unwrap_err().class, "program ended by signal 9");
+}
+
+#[tokio::test]
+async fn input_is_fed_and_ended() {
+    let mut prepared = shell("wc -c");
+    prepared.stdin = Some(vec![b'x'; 300_000]);
+    assert_eq!(process::run(&prepared).await.unwrap(), json!("300000"));
+    // One that wants none, and one that waits for input that nobody gives.
+    prepared.args = vec!["-c".into(), "echo done".into()];
+    assert_eq!(process::run(&prepared).await.unwrap(), json!("done"));
+    assert_eq!(sh("cat").await.unwrap(), json!({"status": 0}));
+}
+
+#[tokio::test]
+async fn a_flood_is_cut_off_and_the_program_killed() {
+    let pids = tempfile::tempdir().unwrap();
+    let file = pids.path().join("pid");
+    let script = format!("echo $$ > {}; exec yes", file.display());
+    assert_eq!(sh(&script).await.unwrap_err().class, "output too large");
+    assert!(is_gone(fs::read_to_string(file).unwrap().trim().parse().unwrap()).await);
+}
+
+#[tokio::test]
+async fn a_flood_of_errors_is_read_and_thrown_away() {
+    assert_eq!(sh("head -c 3000000 /dev/zero >&2; echo fine").await.unwrap(), json!("fine"));
+}
+
+#[tokio::test]
+async fn exactly_the_limit_passes() {
+    let Value::String(text) = sh("head -c 1048576 /dev/zero | tr '\\0' x").await.unwrap() else { panic!() };
+    assert_eq!(text.len(), 1_048_576);
+    assert_eq!(sh("head -c 1048577 /dev/zero | tr '\\0' x").await.unwrap_err().class, "output too large");
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_running_is_killed_when_it_ends() {
+    // The child holds the output open: without the kill this would wait for it.
+    let Value::String(pid) = sh("sleep 1000 & echo pid $!").await.unwrap() else { panic!() };
+    assert!(is_gone(pid.trim_start_matches("pid ").parse().unwrap()).await);
+}
+
+#[tokio::test]
+async fn a_dropped_call_kills_the_program_and_its_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pids");
+    let script = format!("sleep 1000 & echo $! > {0}.new; echo $$ >> {0}.new; mv {0}.new {0}; wait", file.display());
+    let prepared = shell(&script);
+    {
+        let run = process::run(&prepared);
+        tokio::pin!(run);
+        // Until both are there, the call is driven; then it is dropped in the middle.
+        while !file.exists() {
+            tokio::select! {
+                result = &mut run => panic!("it ended: {result:?}"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    }
+    for pid in fs::read_to_string(&file).unwrap().lines() {
+        assert!(is_gone(pid.parse().unwrap()).await, "{pid} lives");
+    }
+}
+
+#[tokio::test]
+async fn what_leaves_the_group_is_seen_to_live() {
+    // The twin of the tests above: they would see a process that lives on.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let inner = format!("echo $$ > {}; exec sleep 1000", file.display());
+    let script = format!("setsid sh -c '{inner}' >/dev/null 2>&1 & while [ ! -s {} ]; do :; done", file.display());
+    sh(&script).await.unwrap();
+    let pid = Pid::from_raw(fs::read_to_string(file).unwrap().trim().parse().unwrap());
+    assert!(kill(pid, None).is_ok());
+    kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+}
+
+#[tokio::test]
+async fn arguments_beyond_the_systems_limit_are_a_failure() {
+    let mut prepared = shell("true");
+    prepared.args.push("x".repeat(2 * 1024 * 1024));
+    assert_eq!(process::run(&prepared).await.unwrap_err().class, "arguments too long");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_a_failure() {
+    let mut prepared = shell("true");
+    prepared.program = "/nowhere/program".into();
+    assert_eq!(process::run(&prepared).await.unwrap_err().class, "program not found");
+}
+
+#[test]
+fn only_allowed_programs_are_found() {
+    let root = tempfile::tempdir().unwrap();
+    let allowed: Vec<String> = ["sh", "./bin/tool", "/bin/sh", "nothing-of-this-name"].map(str::to_owned).to_vec();
+    let find = |program: &str| locate(program, &allowed, root.path()).map_err(|fault| fault.class);
+    assert!(find("sh").unwrap().ends_with("bin/sh"));
+    assert_eq!(find("/bin/sh").unwrap(), Path::new("/bin/sh"));
+    assert_eq!(find("./bin/tool").unwrap(), root.path().join("./bin/tool"));
+    assert_eq!(find("nothing-of-this-name").unwrap_err(), "program not found");
+    for program in ["bash", "SH", "sh ", "/bin/../bin/sh", "bin/tool", "", "/usr/bin/env"] {
+        assert_eq!(find(program).unwrap_err(), "program not allowed", "{program:?}");
+    }
+}
+
+#[test]
+fn a_dash_at_the_beginning_must_be_the_authors() {
+    let class = |source: &str, text: &str, allow| argument(source, text.to_owned(), allow).map_err(|fault| fault.class);
+    for text in ["-rf", "--output=/etc/passwd", "-", "--"] {
+        assert_eq!(class("{{x}}", text, false).unwrap_err(), "argument begins with `-`");
+        assert_eq!(class("@input.x", text, false).unwrap_err(), "argument begins with `-`");
+        assert_eq!(class("{{x}}", text, true).unwrap(), text);
+    }
+    assert_eq!(class("-n", "-n", false).unwrap(), "-n");
+    assert_eq!(class("--file={{x}}", "--file=-x", false).unwrap(), "--file=-x");
+    assert_eq!(class("{{x}}", " -x", false).unwrap(), " -x");
+    assert_eq!(class("{{x}}", "a\0b", true).unwrap_err(), "argument not allowed");
+}
+
+#[test]
+fn variables_that_steer_programs_are_written_out_or_refused() {
+    let class =
+        |name: &str, source: &str, text: &str| variable(name, source, text.to_owned()).map_err(|fault| fault.class);
+    for (name, source, text) in [
+        ("LD_PRELOAD", "/lib/x.so", "/lib/x.so"),
+        ("ld_library_path", "x", "x"),
+        ("DYLD_INSERT_LIBRARIES", "x", "x"),
+        ("PATH", "{{x}}", "/tmp"),
+        ("BASH_ENV", "{{x}}", "/tmp/x"),
+        ("NODE_OPTIONS", "{{x}}", "-r x"),
+        ("A=B", "x", "x"),
+        ("", "x", "x"),
+        ("A", "{{x}}", "a\0b"),
+    ] {
+        assert_eq!(class(name, source, text).unwrap_err(), "environment not allowed", "{name}");
+    }
+    assert!(class("PATH", "/opt/bin", "/opt/bin").is_ok());
+    assert!(class("TICKET", "{{x}}", "-$(id)\n").is_ok());
+}
+
+#[test]
+fn the_working_folder_stays_in_the_project() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("data")).unwrap();
+    fs::write(root.path().join("file"), "").unwrap();
+    std::os::unix::fs::symlink("/", root.path().join("away")).unwrap();
+    let real = root.path().canonicalize().unwrap();
+    assert_eq!(folder(root.path(), None).unwrap(), real);
+    assert_eq!(folder(root.path(), Some("data")).unwrap(), real.join("data"));
+    for cwd in ["..", "/", "/tmp", "data/../..", "away", "away/tmp", "file", "nowhere"] {
+        assert_eq!(folder(root.path(), Some(cwd)).unwrap_err().class, "folder not allowed", "{cwd}");
+    }
+}

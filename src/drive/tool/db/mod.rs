@@ -29,17 +29,17 @@ pub(super) struct World<'a> {
     pub(super) vault: &'a Vault,
 }
 
-/// Runs the action's statement. `schema` is the JSON Schema of the tool's input: a `:name` that it
-/// knows and the call left out is NULL.
+/// The database and the statement of an action. `schema` is the JSON Schema of the tool's input: a
+/// `:name` that it knows and the call left out is NULL.
 ///
 /// # Errors
-/// When the database can't be opened, a value can't be bound without loss, or the database refuses.
-pub(super) async fn call(
+/// When the datasource is not known, or a value is missing.
+pub(super) fn prepare(
     tool: &DbTool,
     schema: &Value,
     world: &World<'_>,
     scope: &Scope<'_>,
-) -> Result<Value, ToolFault> {
+) -> Result<(Source, Query), ToolFault> {
     let source = source(&tool.action.datasource, world)?;
     let mut params = Vec::with_capacity(tool.params.len());
     for field in &tool.params {
@@ -52,7 +52,7 @@ pub(super) async fn call(
         .unwrap_or_default();
     let values = Values { params, input: scope.arguments.clone(), optional };
     let query = Query { sql: tool.action.query.clone(), read_only: tool.action.read_only, values };
-    run(source, query).await
+    Ok((source, query))
 }
 
 /// The database that a datasource's name means.
@@ -86,7 +86,10 @@ fn source(name: &str, world: &World<'_>) -> Result<Source, ToolFault> {
 
 /// Runs a query in a thread and on a connection of its own, so that nothing that a statement sets
 /// outlives it. When this future is dropped, the query is stopped.
-async fn run(source: Source, query: Query) -> Result<Value, ToolFault> {
+///
+/// # Errors
+/// When the database can't be opened, a value can't be bound without loss, or the database refuses.
+pub(super) async fn run(source: Source, query: Query) -> Result<Value, ToolFault> {
     let stop = Stop(Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop.0);
     let (send, receive) = oneshot::channel();

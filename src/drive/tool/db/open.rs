@@ -30,7 +30,7 @@ const STOP_EVERY: i32 = 10_000;
 
 /// A database file, and the script that makes it.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(in crate::drive::tool) struct Source {
     pub(super) file: PathBuf,
     pub(super) init: Option<PathBuf>,
 }
@@ -74,7 +74,6 @@ fn connect(file: &Path, mode: OpenFlags, stop: Arc<AtomicBool>) -> rusqlite::Res
 
 /// Refuses what reaches other files or loads code. Writes are refused by the way the database is
 /// opened.
-#[expect(clippy::needless_pass_by_value, reason = "the hook's signature")]
 fn stay_in_file(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Attach { .. } | AuthAction::Detach { .. } => Authorization::Deny,

@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 10 * 1024 * 1024;
 
 /// What the statement's parameters take.
 #[derive(Debug)]
-pub(super) struct Values {
+pub(in crate::drive::tool) struct Values {
     /// By position: `?`, `?1`, `$1`.
     pub(super) params: Vec<Value>,
     /// By name: `:name`, `@name`, `$name`.
@@ -27,7 +27,7 @@ pub(super) struct Values {
 
 /// A statement to be run.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(in crate::drive::tool) struct Query {
     pub(super) sql: String,
     pub(super) read_only: bool,
     pub(super) values: Values,

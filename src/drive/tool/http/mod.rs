@@ -16,10 +16,8 @@ use reqwest::{Client, Method, StatusCode, Url};
 use serde_json::Value;
 
 use self::request::Request;
-use super::ToolCall;
+pub(super) use self::request::build as prepare;
 use super::output::fault;
-use crate::compile::program::HttpTool;
-use crate::compile::reference::Scope;
 use crate::drive::egress::{Egress, EgressFault};
 use crate::engine::event::ToolFault;
 
@@ -37,26 +35,17 @@ impl Http {
         Self { egress, client: OnceLock::new() }
     }
 
-    /// Makes the request that the action says.
+    /// Sends a request, and follows redirects inside its origin. `ok_status` are the statuses that
+    /// count as success; without it 200 to 299.
     ///
     /// # Errors
     /// When the address is not allowed, the server can't be reached, or its answer is not one of
     /// success, too large, or neither JSON nor text.
-    pub(super) async fn call(
-        &self,
-        tool: &HttpTool,
-        call: &ToolCall<'_>,
-        scope: &Scope<'_>,
-    ) -> Result<Value, ToolFault> {
-        let request = request::build(tool, call, scope)?;
-        self.perform(request, tool.action.ok_status.as_deref()).await
-    }
-
-    async fn perform(&self, mut request: Request, ok_status: Option<&[u16]>) -> Result<Value, ToolFault> {
+    pub(super) async fn perform(&self, mut request: Request, ok_status: Option<&[u16]>) -> Result<Value, ToolFault> {
         for _ in 0..=MAX_HOPS {
             self.egress.check(&request.url).map_err(|error| egress_fault(&error))?;
             let client = self.client()?;
-            let response = client.execute(request.to_wire()).await.map_err(|error| network(error))?;
+            let response = client.execute(request.to_wire()).await.map_err(network)?;
             let status = response.status();
             let ok = match ok_status {
                 Some(statuses) => statuses.contains(&status.as_u16()),
@@ -163,9 +152,7 @@ fn network(error: reqwest::Error) -> ToolFault {
             return egress_fault(egress);
         }
         if let Some(error) = error.downcast_ref::<io::Error>() {
-            class = io_class(error.kind()).or(class);
-            // An io::Error shows its inner error as itself: what is inside is looked at too.
-            class = error.get_ref().filter(|inner| inner.is::<rustls::Error>()).map_or(class, |_| Some("tls failed"));
+            class = if is_tls(error) { Some("tls failed") } else { io_class(error.kind()).or(class) };
         }
         if error.is::<rustls::Error>() {
             class = Some("tls failed");
@@ -184,6 +171,13 @@ fn network(error: reqwest::Error) -> ToolFault {
         "no valid http answer"
     });
     fault(class, detail)
+}
+
+/// Whether a fault of TLS is inside: an `io::Error` does not give what it wraps as its source.
+fn is_tls(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<rustls::Error>() || inner.downcast_ref::<io::Error>().is_some_and(is_tls))
 }
 
 fn io_class(kind: io::ErrorKind) -> Option<&'static str> {

@@ -34,7 +34,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A request, ready to be sent and to be turned elsewhere by a redirect.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(in crate::drive::tool) struct Request {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
@@ -55,7 +55,11 @@ impl Request {
 ///
 /// # Errors
 /// When a value is missing, the address is not valid, or a header's value can't stand in a header.
-pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> Result<Request, ToolFault> {
+pub(in crate::drive::tool) fn build(
+    tool: &HttpTool,
+    call: &ToolCall<'_>,
+    scope: &Scope<'_>,
+) -> Result<Request, ToolFault> {
     let action = &tool.action;
     let method = Method::from_bytes(action.http_method.as_str().as_bytes())
         .map_err(|error| fault("request not valid", error.to_string()))?;
@@ -95,7 +99,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     Ok(Request { method, url, headers, body })
 }
 
-pub(super) fn missing(missing: Unresolved) -> ToolFault {
+fn missing(missing: Unresolved) -> ToolFault {
     fault("a value is missing", missing.0)
 }
 

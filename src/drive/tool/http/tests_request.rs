@@ -1,1 +1,202 @@
+//! How a request is put together: nothing of a value leaves its place.
 
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::request::{add_pairs, add_query, build, encode, header_map, parse_url};
+use super::*;
+use crate::compile::program::Body;
+use crate::compile::program::HttpTool;
+use crate::compile::reference::Field;
+use crate::compile::reference::Scope;
+use crate::compile::template::{Escape, Template};
+use crate::drive::tool::ToolCall;
+use crate::engine::event::CallId;
+use crate::language::action::HttpAction;
+
+fn tool(action: &Value) -> HttpTool {
+    let mut whole = json!({"action_name": "t"});
+    whole.as_object_mut().unwrap().extend(action.as_object().unwrap().clone());
+    let action: HttpAction = serde_json::from_str(&whole.to_string()).unwrap();
+    let literal = |value: &Value| Field::Literal(value.clone());
+    HttpTool {
+        url: Template::compile(&action.url, Escape::Url).unwrap(),
+        headers: action.headers.iter().map(|(name, text)| (name.clone(), literal(&json!(text)))).collect(),
+        query: action.query.iter().map(|(name, value)| (name.clone(), literal(value))).collect(),
+        body: action.body.as_ref().map(|value| Body::Json(literal(value))),
+        used: Vec::new(),
+        action,
+    }
+}
+
+fn built(tool: &HttpTool, input: &Value) -> Result<Request, ToolFault> {
+    let call = ToolCall {
+        id: CallId { iteration: 2, index: 1 },
+        input,
+        run_input: &Value::Null,
+        run_id: "run/7",
+        now: "2026-01-01T00:00:00Z",
+        model: "m",
+        deadline: Duration::from_secs(1),
+    };
+    let scope =
+        Scope { arguments: input, input: &Value::Null, now: call.now, run_id: call.run_id, extra: &[], secrets: None };
+    build(tool, &call, &scope)
+}
+
+fn header(request: &Request, name: &str) -> String {
+    request.headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+}
+
+#[test]
+fn input_that_nothing_uses_is_the_body_of_a_post() {
+    let mut tool = tool(&json!({"url": "https://a.example/x", "http_method": "POST"}));
+    tool.used = vec!["id".to_owned()];
+    let input: Value = serde_json::from_str(r#"{"id":"7","n":12345678901234567890123,"t":"a\"b"}"#).unwrap();
+    let request = built(&tool, &input).unwrap();
+    assert_eq!(request.body.as_deref(), Some(br#"{"n":12345678901234567890123,"t":"a\"b"}"#.as_slice()));
+    assert_eq!(header(&request, "content-type"), "application/json");
+    assert_eq!(header(&request, "idempotency-key"), "run%2F7-2-1");
+    assert_eq!(request.url.as_str(), "https://a.example/x");
+}
+
+#[test]
+fn input_that_nothing_uses_is_the_query_of_a_get() {
+    let mut tool =
+        tool(&json!({"url": "https://a.example/x?k=1", "http_method": "GET", "query": {"q": "a&b", "none": null}}));
+    tool.used = vec!["id".to_owned()];
+    let input =
+        json!({"id": 1, "tags": ["a b", "c=d"], "o": {"x": 1}, "yes": true, "gone": null, "q": "other", "é": "#"});
+    let request = built(&tool, &input).unwrap();
+    assert_eq!(
+        request.url.query().unwrap(),
+        "k=1&q=a%26b&tags=a%20b&tags=c%3Dd&o=%7B%22x%22%3A1%7D&yes=true&%C3%A9=%23"
+    );
+    assert_eq!(request.body, None);
+    assert_eq!(header(&request, "content-type"), "");
+}
+
+#[test]
+fn a_written_body_is_the_whole_body() {
+    let tool = tool(&json!({"url": "https://a.example/", "http_method": "DELETE", "body": {"a": [1.50]}}));
+    let request = built(&tool, &json!({"unused": 1})).unwrap();
+    assert_eq!(request.body.as_deref(), Some(br#"{"a":[1.5]}"#.as_slice()));
+    assert_eq!(request.url.query(), None);
+}
+
+#[test]
+fn a_form_is_encoded_as_one() {
+    let body =
+        encode(&json!({"a": "x & y=z", "b": [1, 2], "c": null}), "application/x-www-form-urlencoded; charset=utf-8");
+    assert_eq!(String::from_utf8(body).unwrap(), "a=x%20%26%20y%3Dz&b=1&b=2");
+    assert_eq!(encode(&json!("plain"), "text/plain"), b"plain");
+    assert_eq!(encode(&json!("plain"), "application/json"), b"\"plain\"");
+}
+
+#[test]
+fn the_authors_headers_win() {
+    let action = json!({
+        "url": "https://a.example/", "http_method": "PUT",
+        "headers": {"Idempotency-Key": "mine", "Accept": "text/csv", "Content-Type": "text/x", "User-Agent": "me"}
+    });
+    let request = built(&tool(&action), &json!({})).unwrap();
+    for (name, value) in
+        [("idempotency-key", "mine"), ("accept", "text/csv"), ("content-type", "text/x"), ("user-agent", "me")]
+    {
+        assert_eq!(header(&request, name), value);
+        assert_eq!(request.headers.get_all(name).iter().count(), 1);
+    }
+}
+
+#[test]
+fn control_characters_never_reach_a_header() {
+    let bad = (0..0x20_u8).chain([0x7f]).map(char::from);
+    for c in bad {
+        for value in [format!("a{c}b"), format!("{c}"), format!("a\r\n{c}x: y")] {
+            let fault = header_map(&[("x-a".to_owned(), value.clone())], "k", None).unwrap_err();
+            assert_eq!(fault.class, "header not allowed", "{value:?}");
+            assert!(!fault.detail.contains(c), "the fault repeats it: {fault:?}");
+        }
+    }
+    let fine = header_map(&[("x-a".to_owned(), "é: ok ; \"x\" \u{85}".to_owned())], "k", None).unwrap();
+    assert_eq!(fine.get("x-a").unwrap().as_bytes(), "é: ok ; \"x\" \u{85}".as_bytes());
+}
+
+#[test]
+fn header_names_are_the_declarations_and_not_ours() {
+    for name in
+        ["x y", "x\r\ny", "x:", "", "é", "Host", "Content-Length", "Transfer-Encoding", "connection", "TE", "Upgrade"]
+    {
+        let fault = header_map(&[(name.to_owned(), "v".to_owned())], "k", None).unwrap_err();
+        assert_eq!(fault.class, "header not allowed", "{name:?}");
+    }
+}
+
+#[test]
+fn a_strange_run_id_makes_one_harmless_key() {
+    let headers = header_map(&[], "a\r\nx-evil: 1\té", None).unwrap();
+    assert_eq!(headers.get("idempotency-key").unwrap(), "a%0D%0Ax-evil%3A%201%09%C3%A9");
+    assert!(headers.get("x-evil").is_none());
+}
+
+#[test]
+fn addresses_that_a_parser_would_fold_are_refused() {
+    for text in [
+        "https://a.example/x/../y",
+        "https://a.example/x/..",
+        "https://a.example/..%2f",
+        "https://a.example/%2e%2E/y",
+        "https://a.example/.%2e/y",
+        "https://a.example/./y",
+        "https://a.example/x\\..\\y",
+        "https://a.example/a\r\nx: y",
+        "https://a.example/a\tb",
+        "https://a.example/a b",
+        " https://a.example/",
+        "https://a.example/\0",
+        "/relative",
+        "a.example/x",
+        "https://",
+        "",
+    ] {
+        let refused = parse_url(text).map_err(|fault| fault.class);
+        if text.ends_with("..%2f") {
+            // One part of the path that is named `..%2f`: it goes out as it stands.
+            assert_eq!(refused.unwrap().path(), "/..%2f");
+            continue;
+        }
+        assert_eq!(refused.unwrap_err(), "address not valid", "{text:?}");
+    }
+    assert_eq!(parse_url("https://a.example/x..y/.z/...?q=../..").unwrap().path(), "/x..y/.z/...");
+}
+
+#[test]
+fn a_secret_goes_to_no_host_that_a_value_chooses() {
+    for action in [
+        json!({"url": "https://{{host}}/", "http_method": "GET", "headers": {"Authorization": "Bearer orgconfig:k"}}),
+        json!({"url": "{{base}}/x", "http_method": "GET", "query": {"key": "orgconfig:k"}}),
+        json!({"url": "https://{{tenant}}.example.com/", "http_method": "POST", "body": {"a": {"b": "orgconfig:k"}}}),
+    ] {
+        let fault = built(&tool(&action), &json!({})).unwrap_err();
+        assert_eq!(fault.class, "address not allowed");
+        assert!(fault.detail.contains("secret"), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_value_stands_in_no_header_with_a_secret() {
+    let action =
+        json!({"url": "https://a.example/", "http_method": "GET", "headers": {"X-Sig": "orgconfig:k {{who}}"}});
+    assert_eq!(built(&tool(&action), &json!({})).unwrap_err().class, "header not allowed");
+}
+
+#[test]
+fn queries_are_added_to_what_is_there() {
+    let mut url = parse_url("https://a.example/?x=1").unwrap();
+    let mut pairs = Vec::new();
+    add_pairs(&mut pairs, "n", &serde_json::from_str("1.10").unwrap());
+    add_pairs(&mut pairs, "a&b=", &json!("é+ #"));
+    add_query(&mut url, &pairs);
+    assert_eq!(url.query().unwrap(), "x=1&n=1.10&a%26b%3D=%C3%A9%2B%20%23");
+}
