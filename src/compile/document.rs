@@ -84,7 +84,8 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     let whole = faults.is_empty();
     faults.extend(parse::repeated_keys(&tree));
     let mut document = Document { tree, kind, value: Value::Null, faults };
-    if document.tree.root.is_fault() {
+    // What was cut off at a bound of the reader has no shape to judge.
+    if document.tree.root.is_fault() || document.faults.iter().any(|fault| fault.code == codes::TOO_MUCH) {
         return document;
     }
     let kind = match kind.map_or_else(|| recognise(&document.tree), Ok) {

@@ -9,7 +9,7 @@ use super::declare::Declare;
 use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::prompt::Prompts;
-use super::{Compiled, Program, Schema, Texts, names, pasted, shape};
+use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::{Project, ReactProperties};
 
@@ -95,6 +95,7 @@ fn react(
     }
     let mut prompts = Prompts::compile(main, layout);
     faults.append(&mut prompts.faults);
+    faults.extend(not_yet::faults(main, layout));
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
     let head = head(main, faults);
     let properties: Option<ReactProperties> = if sound { read_typed(main, values, faults) } else { None };

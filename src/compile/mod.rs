@@ -9,6 +9,7 @@ pub mod document;
 mod layout;
 mod load;
 pub mod names;
+mod not_yet;
 pub mod parse;
 mod pasted;
 pub mod program;

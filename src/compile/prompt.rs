@@ -27,7 +27,7 @@ pub(super) struct Prompts {
     pub objective: Option<Template>,
     /// The author's system prompt.
     pub system_prompt: Option<Template>,
-    /// What is wrong with them and with the hint.
+    /// What is wrong with them.
     pub faults: Vec<Diagnostic>,
 }
 
@@ -39,7 +39,6 @@ impl Prompts {
         prompts.objective = reader.text("objective", &NAMES, &mut prompts.faults);
         let known: Vec<&str> = NAMES.iter().chain(&SYSTEM_NAMES).copied().collect();
         prompts.system_prompt = reader.text("system_prompt", &known, &mut prompts.faults);
-        reader.text("on_stuck/hint", &NAMES, &mut prompts.faults);
         prompts
     }
 }

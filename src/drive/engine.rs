@@ -177,15 +177,15 @@ impl Engine {
     ) -> Result<Finished, Fault> {
         let journal = &self.world.journal;
         let lease = journal.lease(run_id).await.map_err(Fault::Store)?;
-        let taken = self.take_up(program, run_id, &resume, lease.fence).await;
-        match taken {
+        match self.take_up(program, run_id, &resume).await {
             Ok(Taken::AsItIs(state)) => {
                 journal.release(run_id, lease.fence).await.map_err(Fault::Store)?;
                 Ok(Finished { state })
             }
-            Ok(Taken::Up { state, what, events }) => {
-                let model = (!state.begun.model.name.is_empty()).then_some(state.begun.model.name.as_str());
-                let models = self.models(program, model)?;
+            Ok(Taken::Up { state, what, events, models }) => {
+                for (tool, calls) in &state.tally.calls {
+                    self.world.toolbox.resume_script(run_id, tool, usize::try_from(*calls).unwrap_or(usize::MAX));
+                }
                 let seat = Seat { run_id: run_id.to_owned(), fence: lease.fence, events };
                 let driver = Driver::new(&self.world, program, models, (state, seat), watch);
                 driver.tell_start(true);
@@ -199,7 +199,7 @@ impl Engine {
         }
     }
 
-    async fn take_up(&self, program: &Program, run_id: &str, resume: &Resume, _fence: u64) -> Result<Taken, Fault> {
+    async fn take_up(&self, program: &Program, run_id: &str, resume: &Resume) -> Result<Taken, Fault> {
         let events = self.events(run_id).await?;
         if !resume.new_document {
             fold::same_document(program, &events)?;
@@ -212,7 +212,9 @@ impl Engine {
             (_, Some(decided)) => What::Human(decided.clone()),
             (_, None) => What::Resumed,
         };
-        Ok(Taken::Up { state, what, events: count })
+        let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());
+        let models = self.models(program, model)?;
+        Ok(Taken::Up { state, what, events: count, models })
     }
 
     /// The same start again: waits while another driver has the run, takes it up when it was cut off.
@@ -338,7 +340,7 @@ impl Engine {
 
 enum Taken {
     AsItIs(State),
-    Up { state: State, what: What, events: u64 },
+    Up { state: State, what: What, events: u64, models: Vec<Arc<Model>> },
 }
 
 /// An event as the journal keeps it.

@@ -308,8 +308,9 @@ impl<'a> Driver<'a> {
     }
 
     async fn confirm(&self) -> Result<(), Fault> {
+        self.world.journal.confirm(&self.seat.run_id, self.seat.fence).await.map_err(Fault::Cut)?;
         failpoint::before_effect();
-        self.world.journal.confirm(&self.seat.run_id, self.seat.fence).await.map_err(Fault::Cut)
+        Ok(())
     }
 
     fn moment(&self) -> Moment {

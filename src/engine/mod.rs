@@ -20,3 +20,6 @@ pub mod step;
 pub mod stuck;
 mod turn;
 mod validate;
+
+#[cfg(test)]
+mod tests;

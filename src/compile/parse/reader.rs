@@ -73,7 +73,9 @@ impl<'a> Reader<'a> {
             _ => self.value(),
         };
         self.trivia();
-        if self.peek().is_some() && !self.brackets_wrong && !root.is_fault() {
+        // A lone word that could not be read is one fault with all that follows it.
+        let stray = !self.faults.is_empty() && !matches!(root.kind, Kind::Object(_) | Kind::Array(_));
+        if self.peek().is_some() && !self.brackets_wrong && !root.is_fault() && !stray {
             let span = Span::new(self.at, self.line_end());
             let fault = self.fault(codes::SYNTAX, span, "the document ends before this; there is more after it");
             self.tell(fault.help("a file holds one JSON value: take the rest out, or put the values into an array"));

@@ -193,6 +193,11 @@ impl Toolbox {
     }
 
     async fn llm(&self, tool: &LlmTool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Option<Tokens>) {
+        if self.script.is_some() {
+            // A script's replies are the run's own: a tool that took one would play another run.
+            let why = "name the tool under `tools` in the script".to_owned();
+            return (Err(output::fault("the script does not answer for this tool", why)), None);
+        }
         let prepared = llm::prepare(tool, &self.scope(call));
         match prepared {
             Ok(conversation) => llm::ask(tool, call.model, &conversation, &self.models).await,

@@ -179,8 +179,21 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     made
 }
 
-/// What the file is. Reads only.
+/// What the file is, read at one moment: another process may be making its tables just now.
 fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
+    if !connection.is_autocommit() {
+        return look_within(connection, store);
+    }
+    let failed = |error: rusqlite::Error| opening_fault(&error, store);
+    connection.execute_batch("BEGIN").map_err(failed)?;
+    let found = look_within(connection, store);
+    // Nothing was written, so there is nothing that ending the transaction could lose.
+    let _ = connection.execute_batch("ROLLBACK");
+    found
+}
+
+/// What the file is, inside a transaction. Reads only.
+fn look_within(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
     let number = |sql: &str| {
         connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| opening_fault(&error, store))
     };
