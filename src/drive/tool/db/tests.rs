@@ -89,6 +89,7 @@ async fn values_are_bound_and_never_read_as_sql() {
         ("SELECT @v AS v", json!({"v": evil})),
         ("SELECT $v AS v", json!({"v": evil})),
         ("SELECT $2 AS v", json!(["other", evil])),
+        ("SELECT :v AS v", json!([evil])),
     ] {
         assert_eq!(folder.ask(sql, false, params).await.unwrap()["rows"][0]["v"], evil, "{sql}");
     }
