@@ -80,7 +80,7 @@ pub(super) fn prepare(
 }
 
 fn missing(missing: Unresolved) -> ToolFault {
-    fault("a value is missing", missing.0)
+    fault("a value is missing or can't be used", missing.0)
 }
 
 /// The file of a program that the project allows: with a slash as written (relative to the

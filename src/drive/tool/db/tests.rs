@@ -293,6 +293,15 @@ async fn a_dump_with_its_own_transaction_is_a_script_too() {
 }
 
 #[tokio::test]
+async fn a_database_with_a_write_ahead_log_is_read_too() {
+    let folder = Folder::new("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1);");
+    assert_eq!(folder.ask("SELECT a FROM t", true, json!([])).await.unwrap()["row_count"], 1);
+    assert_eq!(folder.ask("INSERT INTO t VALUES (2)", false, json!([])).await.unwrap()["changes"], 1);
+    assert_eq!(folder.class("DELETE FROM t", true, json!([])).await, "database: read only");
+    assert_eq!(folder.ask("SELECT a FROM t", true, json!([])).await.unwrap()["row_count"], 2);
+}
+
+#[tokio::test]
 async fn a_broken_script_leaves_nothing() {
     let folder = Folder::new("CREATE TABLE t (a); INSERT INTO nowhere VALUES (1);");
     assert_eq!(folder.class("SELECT 1", true, json!([])).await, "database: error in the query");

@@ -99,7 +99,7 @@ pub(in crate::drive::tool) fn build(
 }
 
 fn missing(missing: Unresolved) -> ToolFault {
-    fault("a value is missing", missing.0)
+    fault("a value is missing or can't be used", missing.0)
 }
 
 /// Parses a rendered address. What a parser would silently take out or fold (control characters,
