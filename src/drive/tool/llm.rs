@@ -17,7 +17,8 @@ use crate::language::react::Retry;
 /// When the template lacks a value.
 pub(super) fn prepare(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
     let scope = Scope { secrets: None, ..*scope };
-    let question = tool.template.render(&scope).map_err(|missing| fault("a value is missing", missing.0))?;
+    let question =
+        tool.template.render(&scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
     let mut conversation = Conversation::default();
     conversation.push(Role::User, question);
     Ok(conversation)

@@ -244,16 +244,18 @@ async fn a_command_gets_what_the_action_declares() {
 }
 
 #[tokio::test]
-async fn a_query_takes_params_and_input() {
+async fn a_query_takes_params_or_the_input() {
     let world = World::new(&json!({"datasources": {"d": {"url": "sqlite:d.db", "init": "init.sql"}}}));
     fs::write(world.root.path().join("init.sql"), "CREATE TABLE t (a);").unwrap();
-    let action = json!({"action_name": "t", "datasource": "d", "query": "SELECT $1 AS x, :id AS id", "params": [1]});
-    let query = DbTool {
-        action: serde_json::from_str(&action.to_string()).unwrap(),
-        params: vec![Field::Literal(json!("first"))],
+    let query = |sql: &str, params: &[Value]| {
+        let action = json!({"action_name": "t", "datasource": "d", "query": sql, "params": params}).to_string();
+        let params = params.iter().cloned().map(Field::Literal).collect();
+        ToolKind::Db(DbTool { action: serde_json::from_str(&action).unwrap(), params })
     };
-    let ToolResult::Ok(value) = world.call(ToolKind::Db(query), LONG).await else { panic!("failed") };
-    assert_eq!(value, json!({"rows": [{"x": "first", "id": 7}], "row_count": 1}));
+    let by_place = world.call(query("SELECT $1 AS x", &[json!("first")]), LONG).await;
+    assert_eq!(by_place, ToolResult::Ok(json!({"rows": [{"x": "first"}], "row_count": 1})));
+    let by_name = world.call(query("SELECT :id AS x", &[]), LONG).await;
+    assert_eq!(by_name, ToolResult::Ok(json!({"rows": [{"x": 7}], "row_count": 1})));
 }
 
 #[test]

@@ -15,8 +15,8 @@ use crate::engine::event::ToolFault;
 /// Where a program that is named without a slash is looked for, and the `PATH` that it sees.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Variables that make a program load or run something else. Their values may only be written
-/// out in the action, never come from an input.
+/// Variables that make a program load or run something else, beside all of `LD_` and `DYLD_`. Their
+/// values may only be written out in the action, never come from an input.
 const STEERING: &[&str] = &[
     "PATH",
     "ENV",
@@ -25,7 +25,9 @@ const STEERING: &[&str] = &[
     "SHELLOPTS",
     "GCONV_PATH",
     "HOSTALIASES",
+    "JAVA_TOOL_OPTIONS",
     "NODE_OPTIONS",
+    "NODE_PATH",
     "PERL5LIB",
     "PERL5OPT",
     "PYTHONHOME",
@@ -78,7 +80,7 @@ pub(super) fn prepare(
 }
 
 fn missing(missing: Unresolved) -> ToolFault {
-    fault("a value is missing", missing.0)
+    fault("a value is missing or can't be used", missing.0)
 }
 
 /// The file of a program that the project allows: with a slash as written (relative to the
@@ -126,10 +128,8 @@ fn variable(name: &str, source: &str, text: String) -> Result<(String, String), 
         return refuse(format!("`{}` is no name of a variable, or its value has a zero byte", name.escape_default()));
     }
     let upper = name.to_ascii_uppercase();
-    if upper.starts_with("LD_") || upper.starts_with("DYLD_") {
-        return refuse(format!("`{name}` would load foreign code"));
-    }
-    if STEERING.contains(&upper.as_str()) && text != source {
+    let steers = STEERING.contains(&upper.as_str()) || upper.starts_with("LD_") || upper.starts_with("DYLD_");
+    if steers && text != source {
         return refuse(format!("the value of `{name}` must be written out, without templates"));
     }
     Ok((name.to_owned(), text))

@@ -212,9 +212,9 @@ fn variables_that_steer_programs_are_written_out_or_refused() {
     let class =
         |name: &str, source: &str, text: &str| variable(name, source, text.to_owned()).map_err(|fault| fault.class);
     for (name, source, text) in [
-        ("LD_PRELOAD", "/lib/x.so", "/lib/x.so"),
-        ("ld_library_path", "x", "x"),
-        ("DYLD_INSERT_LIBRARIES", "x", "x"),
+        ("LD_PRELOAD", "{{x}}", "/lib/x.so"),
+        ("ld_library_path", "/lib{{x}}", "/lib/x"),
+        ("DYLD_INSERT_LIBRARIES", "{{x}}", "x"),
         ("PATH", "{{x}}", "/tmp"),
         ("BASH_ENV", "{{x}}", "/tmp/x"),
         ("NODE_OPTIONS", "{{x}}", "-r x"),
@@ -225,6 +225,7 @@ fn variables_that_steer_programs_are_written_out_or_refused() {
         assert_eq!(class(name, source, text).unwrap_err(), "environment not allowed", "{name}");
     }
     assert!(class("PATH", "/opt/bin", "/opt/bin").is_ok());
+    assert!(class("LD_LIBRARY_PATH", "/opt/lib", "/opt/lib").is_ok());
     assert!(class("TICKET", "{{x}}", "-$(id)\n").is_ok());
 }
 

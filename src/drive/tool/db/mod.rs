@@ -43,7 +43,7 @@ pub(super) fn prepare(
     let source = source(&tool.action.datasource, world)?;
     let mut params = Vec::with_capacity(tool.params.len());
     for field in &tool.params {
-        params.push(field.resolve(scope).map_err(|missing| fault("a value is missing", missing.0))?);
+        params.push(field.resolve(scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?);
     }
     let optional = schema
         .get("properties")

@@ -17,9 +17,9 @@ const MAX_BYTES: usize = 10 * 1024 * 1024;
 /// What the statement's parameters take.
 #[derive(Debug)]
 pub(in crate::drive::tool) struct Values {
-    /// By position: `?`, `?1`, `$1`.
+    /// By position: `?`, `?1`, `$1`; where there are any, `:name` takes the one at its place too.
     pub(super) params: Vec<Value>,
-    /// By name: `:name`, `@name`, `$name`.
+    /// By name, where there are no `params`: `:name`, `@name`, `$name`.
     pub(super) input: Value,
     /// Names that the input may leave out: NULL then.
     pub(super) optional: Vec<String>,
@@ -64,7 +64,7 @@ impl Values {
         for index in 1..=statement.parameter_count() {
             let value = match statement.parameter_name(index) {
                 None => self.nth(index)?,
-                Some(name) => self.named(name)?,
+                Some(name) => self.named(name, index)?,
             };
             let bound = to_sql(value).map_err(|why| fault("database: value can't be kept", why))?;
             statement.raw_bind_parameter(index, bound).map_err(|error| sql_fault(&error))?;
@@ -81,11 +81,15 @@ impl Values {
         })
     }
 
-    /// `?2` and `$2` are the second of `params`, another name is one of the input.
-    fn named(&self, written: &str) -> Result<&Value, ToolFault> {
+    /// `?2` and `$2` are the second of `params`, another name is one of the input. `index` is the
+    /// place that the database gave to the parameter, from 1.
+    fn named(&self, written: &str, index: usize) -> Result<&Value, ToolFault> {
         let name = written.trim_start_matches(['?', '$', ':', '@']);
         if let ('?' | '$', Ok(number)) = (written.chars().next().unwrap_or(' '), name.parse::<usize>()) {
             return self.nth(number);
+        }
+        if !self.params.is_empty() {
+            return self.nth(index);
         }
         match self.input.get(name) {
             Some(value) => Ok(value),

@@ -89,6 +89,7 @@ async fn values_are_bound_and_never_read_as_sql() {
         ("SELECT @v AS v", json!({"v": evil})),
         ("SELECT $v AS v", json!({"v": evil})),
         ("SELECT $2 AS v", json!(["other", evil])),
+        ("SELECT :v AS v", json!([evil])),
     ] {
         assert_eq!(folder.ask(sql, false, params).await.unwrap()["rows"][0]["v"], evil, "{sql}");
     }
@@ -289,6 +290,15 @@ async fn a_dump_with_its_own_transaction_is_a_script_too() {
         "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a);\nINSERT INTO t VALUES(1);\nCOMMIT;\n",
     );
     assert_eq!(folder.ask("SELECT a FROM t", true, json!([])).await.unwrap()["row_count"], 1);
+}
+
+#[tokio::test]
+async fn a_database_with_a_write_ahead_log_is_read_too() {
+    let folder = Folder::new("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1);");
+    assert_eq!(folder.ask("SELECT a FROM t", true, json!([])).await.unwrap()["row_count"], 1);
+    assert_eq!(folder.ask("INSERT INTO t VALUES (2)", false, json!([])).await.unwrap()["changes"], 1);
+    assert_eq!(folder.class("DELETE FROM t", true, json!([])).await, "database: read only");
+    assert_eq!(folder.ask("SELECT a FROM t", true, json!([])).await.unwrap()["row_count"], 2);
 }
 
 #[tokio::test]

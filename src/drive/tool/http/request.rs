@@ -63,7 +63,6 @@ pub(in crate::drive::tool) fn build(
     let action = &tool.action;
     let method = Method::from_bytes(action.http_method.as_str().as_bytes())
         .map_err(|error| fault("request not valid", error.to_string()))?;
-    keep_secrets_home(tool)?;
     let mut url = parse_url(&tool.url.render(scope).map_err(missing)?)?;
     let mut headers = Vec::new();
     for (name, field) in &tool.headers {
@@ -100,34 +99,7 @@ pub(in crate::drive::tool) fn build(
 }
 
 fn missing(missing: Unresolved) -> ToolFault {
-    fault("a value is missing", missing.0)
-}
-
-/// A secret goes only to the host that the action itself names, and never into a header that a
-/// value fills too.
-fn keep_secrets_home(tool: &HttpTool) -> Result<(), ToolFault> {
-    let action = &tool.action;
-    let secret = |text: &str| text.contains("orgconfig:");
-    if let Some((name, _)) = action.headers.iter().find(|(_, text)| secret(text) && text.contains("{{")) {
-        return Err(fault("header not allowed", format!("`{name}` holds a secret: no other value may stand in it")));
-    }
-    let chosen_host = authority(&action.url).contains("{{");
-    let has_secret = action.headers.values().any(|text| secret(text))
-        || secret(&action.url)
-        || action.query.values().chain(&action.body).any(|value| secret(&value.to_string()));
-    if chosen_host && has_secret {
-        return Err(fault(
-            "address not allowed",
-            "a secret is sent only to a host that the action's `url` names itself",
-        ));
-    }
-    Ok(())
-}
-
-/// What stands between the scheme and the path; the whole of a text that has no scheme.
-fn authority(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
+    fault("a value is missing or can't be used", missing.0)
 }
 
 /// Parses a rendered address. What a parser would silently take out or fold (control characters,

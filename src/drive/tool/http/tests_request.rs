@@ -172,26 +172,6 @@ fn addresses_that_a_parser_would_fold_are_refused() {
 }
 
 #[test]
-fn a_secret_goes_to_no_host_that_a_value_chooses() {
-    for action in [
-        json!({"url": "https://{{host}}/", "http_method": "GET", "headers": {"Authorization": "Bearer orgconfig:k"}}),
-        json!({"url": "{{base}}/x", "http_method": "GET", "query": {"key": "orgconfig:k"}}),
-        json!({"url": "https://{{tenant}}.example.com/", "http_method": "POST", "body": {"a": {"b": "orgconfig:k"}}}),
-    ] {
-        let fault = built(&tool(&action), &json!({})).unwrap_err();
-        assert_eq!(fault.class, "address not allowed");
-        assert!(fault.detail.contains("secret"), "{fault:?}");
-    }
-}
-
-#[test]
-fn a_value_stands_in_no_header_with_a_secret() {
-    let action =
-        json!({"url": "https://a.example/", "http_method": "GET", "headers": {"X-Sig": "orgconfig:k {{who}}"}});
-    assert_eq!(built(&tool(&action), &json!({})).unwrap_err().class, "header not allowed");
-}
-
-#[test]
 fn queries_are_added_to_what_is_there() {
     let mut url = parse_url("https://a.example/?x=1").unwrap();
     let mut pairs = Vec::new();
