@@ -139,7 +139,11 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
 /// Finds out what the file is before anything is written to it; then makes it ready.
 fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
-    let found = look(connection, store)?;
+    // One look at one moment: another process may be making the tables just now.
+    connection.execute_batch("BEGIN").map_err(failed)?;
+    let found = look(connection, store);
+    connection.execute_batch("ROLLBACK").map_err(failed)?;
+    let found = found?;
     if connection.is_readonly(rusqlite::MAIN_DB).map_err(failed)? {
         return Err(StoreFault::ReadOnly(format!("{store} may be read only: allow writing to it and to its folder")));
     }
@@ -179,21 +183,8 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     made
 }
 
-/// What the file is, read at one moment: another process may be making its tables just now.
+/// What the file is, in the transaction that is open. Reads only.
 fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
-    if !connection.is_autocommit() {
-        return look_within(connection, store);
-    }
-    let failed = |error: rusqlite::Error| opening_fault(&error, store);
-    connection.execute_batch("BEGIN").map_err(failed)?;
-    let found = look_within(connection, store);
-    // Nothing was written, so there is nothing that ending the transaction could lose.
-    let _ = connection.execute_batch("ROLLBACK");
-    found
-}
-
-/// What the file is, inside a transaction. Reads only.
-fn look_within(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
     let number = |sql: &str| {
         connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| opening_fault(&error, store))
     };
