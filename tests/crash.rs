@@ -4,6 +4,7 @@
 //! The fail points are compiled into debug builds only, so these tests are too.
 #![cfg(all(unix, debug_assertions))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
+#![allow(clippy::needless_pass_by_value)]
 
 mod common;
 

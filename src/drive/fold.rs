@@ -47,7 +47,7 @@ pub fn texts(events: &[Event], project: Option<Source>) -> Option<Texts> {
     let mut sources =
         started.documents.iter().map(|document| Source::new(document.file.as_str(), document.text.as_str()));
     let main = sources.next()?;
-    Some(Texts { project, extra_actions: sources.collect(), ..Texts::new(main.clone()) })
+    Some(Texts { project, extra_actions: sources.collect(), ..Texts::new(main) })
 }
 
 /// Whether the program is made of the texts that the run began with; else the file that differs.

@@ -222,9 +222,9 @@ impl State {
     /// What the run cost in US dollars so far, when the model's price is known.
     pub fn cost_usd(&self) -> Option<f64> {
         let price = self.begun.model.price?;
-        // Token counts stay far below 2^53.
-        #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 tokens")]
-        let cost = self.tally.tokens.input as f64 * price.input + self.tally.tokens.output as f64 * price.output;
+        #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "no run has 2^53 tokens")]
+        let cost = |tokens: u64, price: f64| tokens as f64 * price;
+        let cost = cost(self.tally.tokens.input, price.input) + cost(self.tally.tokens.output, price.output);
         Some(cost / 1_000_000.0)
     }
 }

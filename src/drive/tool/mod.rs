@@ -10,6 +10,8 @@ mod output;
 mod test_server;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_compiled;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
