@@ -35,7 +35,7 @@ use crate::trace::escape;
 
 /// Runs agent loops that are declared in JSON
 #[derive(Debug, Parser)]
-#[command(name = "loopctl", version, max_term_width = 100, propagate_version = true)]
+#[command(name = "loopctl", version, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 completed, 1 failed, 2 there was no run, 3 waits for a human, 130 cancelled.
 `loopctl COMMAND --help` says more, with examples.")]
 struct Arguments {

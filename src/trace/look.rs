@@ -78,10 +78,10 @@ impl Look {
         let (lead, indent) = block.lead;
         let room = self.width.saturating_sub(indent).max(16);
         let wrapped = wrap(text.trim_end_matches('\n'), room);
-        let left_out: usize = wrapped.iter().skip(block.lines).map(|line| line.chars().count()).sum();
+        let (lines, left_out) = fit(wrapped, block.lines.max(1), room);
+        let last = lines.len().saturating_sub(1);
         let mut shown = String::new();
-        let last = wrapped.len().min(block.lines).saturating_sub(1);
-        for (at, line) in wrapped.iter().take(block.lines).enumerate() {
+        for (at, line) in lines.iter().enumerate() {
             if at == 0 {
                 shown.push_str(lead);
             } else if !line.is_empty() || at == last {
@@ -92,16 +92,34 @@ impl Look {
                 None => shown.push_str(line),
             }
             if at == last {
-                if left_out > 0 {
-                    let more = format!(" … {} more", super::units::plural(left_out, "character"));
-                    shown.push_str(&self.paint(Tone::Dim, &more));
-                }
+                shown.push_str(&self.paint(Tone::Dim, &more(left_out)));
                 shown.push_str(block.tail);
             }
             shown.push('\n');
         }
         shown
     }
+}
+
+/// The first lines, the last of them short enough for the count of what is left out, and that count.
+fn fit(mut wrapped: Vec<String>, lines: usize, room: usize) -> (Vec<String>, usize) {
+    if wrapped.len() <= lines {
+        return (wrapped, 0);
+    }
+    let count = |lines: &[String]| lines.iter().map(|line| line.chars().count()).sum::<usize>();
+    let whole = count(&wrapped);
+    wrapped.truncate(lines);
+    if let Some(last) = wrapped.last_mut() {
+        let room = room.saturating_sub(more(whole).width()).max(1);
+        *last = wrap(last, room).into_iter().next().unwrap_or_default();
+    }
+    let left_out = whole - count(&wrapped);
+    (wrapped, left_out)
+}
+
+/// How much is left out; nothing, when nothing is.
+fn more(left_out: usize) -> String {
+    if left_out == 0 { String::new() } else { format!(" … {} more", super::units::plural(left_out, "character")) }
 }
 
 /// The text in lines of at most `width` columns: broken at spaces, and inside a word that is longer.

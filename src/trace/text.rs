@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde::Serialize as _;
 use serde_json::Value;
+use serde_json::ser::Formatter;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::entries::TraceEntry;
@@ -55,7 +57,7 @@ impl Pieces {
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Accent, "→"));
         let name = escape::line(action);
         let empty = input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty);
-        let text = if empty { name.into_owned() } else { format!("{name} {}", escape::terminal(&input.to_string())) };
+        let text = if empty { name.into_owned() } else { format!("{name} {}", escape::terminal(&on_one_line(input))) };
         self.block((&lead, INDENT + 2), &text, None, "")
     }
 
@@ -231,7 +233,29 @@ pub fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
         Value::Null => Cow::Borrowed(""),
-        other => Cow::Owned(other.to_string()),
+        other => Cow::Owned(on_one_line(other)),
+    }
+}
+
+/// JSON on one line with blanks between its parts, where a reader's eye and a line may break.
+fn on_one_line(value: &Value) -> String {
+    struct Spaced;
+    impl Formatter for Spaced {
+        fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, to: &mut W, first: bool) -> std::io::Result<()> {
+            if first { Ok(()) } else { to.write_all(b", ") }
+        }
+        fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, to: &mut W, first: bool) -> std::io::Result<()> {
+            if first { Ok(()) } else { to.write_all(b", ") }
+        }
+        fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, to: &mut W) -> std::io::Result<()> {
+            to.write_all(b": ")
+        }
+    }
+    let mut bytes = Vec::new();
+    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced));
+    match (written, String::from_utf8(bytes)) {
+        (Ok(()), Ok(text)) => text,
+        _ => value.to_string(),
     }
 }
 
