@@ -51,7 +51,7 @@ pub struct Block<'a> {
     pub lead: (&'a str, usize),
     /// The tone of the text.
     pub tone: Option<Tone>,
-    /// What stands after the last line, painted already.
+    /// What stands after the text, dim; on a line of its own where it has no room.
     pub tail: &'a str,
     /// The most lines; what is left out is counted.
     pub lines: usize,
@@ -78,7 +78,12 @@ impl Look {
         let (lead, indent) = block.lead;
         let room = self.width.saturating_sub(indent).max(16);
         let wrapped = wrap(text.trim_end_matches('\n'), room);
-        let (lines, left_out) = fit(wrapped, block.lines.max(1), room);
+        let (mut lines, left_out) = fit(wrapped, block.lines.max(1), room, block.tail.width() + 2);
+        let mut end = format!("{}{}", more(left_out), if block.tail.is_empty() { "" } else { "  " });
+        end.push_str(block.tail);
+        if left_out == 0 && lines.last().is_some_and(|line| line.width() + end.width() > room) {
+            lines.push(std::mem::take(&mut end).trim_start().to_owned());
+        }
         let last = lines.len().saturating_sub(1);
         let mut shown = String::new();
         for (at, line) in lines.iter().enumerate() {
@@ -92,8 +97,7 @@ impl Look {
                 None => shown.push_str(line),
             }
             if at == last {
-                shown.push_str(&self.paint(Tone::Dim, &more(left_out)));
-                shown.push_str(block.tail);
+                shown.push_str(&self.paint(Tone::Dim, &end));
             }
             shown.push('\n');
         }
@@ -102,7 +106,7 @@ impl Look {
 }
 
 /// The first lines, the last of them short enough for the count of what is left out, and that count.
-fn fit(mut wrapped: Vec<String>, lines: usize, room: usize) -> (Vec<String>, usize) {
+fn fit(mut wrapped: Vec<String>, lines: usize, room: usize, tail: usize) -> (Vec<String>, usize) {
     if wrapped.len() <= lines {
         return (wrapped, 0);
     }
@@ -110,7 +114,7 @@ fn fit(mut wrapped: Vec<String>, lines: usize, room: usize) -> (Vec<String>, usi
     let whole = count(&wrapped);
     wrapped.truncate(lines);
     if let Some(last) = wrapped.last_mut() {
-        let room = room.saturating_sub(more(whole).width()).max(1);
+        let room = room.saturating_sub(more(whole).width() + tail).max(1);
         *last = wrap(last, room).into_iter().next().unwrap_or_default();
     }
     let left_out = whole - count(&wrapped);

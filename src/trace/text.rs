@@ -48,8 +48,7 @@ impl Pieces {
         let lead = format!("{}  ", self.look.paint(Tone::Accent, &number));
         let thought = escape::terminal(thought.trim());
         let thought = if thought.is_empty() { Cow::Borrowed("(no thought)") } else { thought };
-        let tail = if cost.is_empty() { String::new() } else { format!("  {}", self.look.paint(Tone::Dim, cost)) };
-        self.block((&lead, INDENT), &thought, None, &tail)
+        self.block((&lead, INDENT), &thought, None, cost)
     }
 
     /// A call: the tool and its input.
@@ -72,7 +71,7 @@ impl Pieces {
             None if text.is_empty() => Cow::Borrowed("(nothing)"),
             None => text,
         };
-        let time = format!("  {}", self.look.paint(Tone::Dim, &duration(observation.duration_ms)));
+        let time = duration(observation.duration_ms);
         self.block((&lead, INDENT + 2), &text, (!observation.success).then_some(Tone::Bad), &time)
     }
 

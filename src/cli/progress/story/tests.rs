@@ -86,7 +86,8 @@ fn a_run_is_told_as_it_happens() {
 
       3  (no thought)  1,234 tokens, 1.2 s
          → lookup_tickets
-         ✗ There is no tool lookup_tickets; did you mean lookup_ticket?  312 ms
+         ✗ There is no tool lookup_tickets; did you mean lookup_ticket?
+           312 ms
          ◆ █████░░░░░ 50 %  half
     "#);
 }
