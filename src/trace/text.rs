@@ -218,6 +218,10 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
     if let (Some(action), Some(input)) = (&entry.action, &entry.action_input) {
         shown.push_str(&pieces.call(action, input));
     }
+    // The call that ends a run has no observation: its answer stands below.
+    if entry.success && entry.observation.is_null() {
+        return shown;
+    }
     let observation =
         Observation { whose: None, value: &entry.observation, success: entry.success, duration_ms: entry.duration_ms };
     shown.push_str(&pieces.observation(&observation));
