@@ -74,7 +74,9 @@ impl Failure {
             }
             Self::Fault { fault, resume, .. } => {
                 let more = match (fault, resume) {
-                    (_, Some(command)) => Some(format!("what was done is kept; go on with: {command}")),
+                    (Fault::Cut(_) | Fault::Store(_), Some(command)) => {
+                        Some(format!("what was done is kept; go on with: {command}"))
+                    }
                     (Fault::Store(StoreFault::NoSuchRun(_)), None) => {
                         Some("`loopctl runs` lists the runs of a store; --store names another one".to_owned())
                     }

@@ -136,7 +136,8 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
         let state = status(look, run.status, 9);
         let why = match (run.status, run.termination) {
             (Status::Running, _) if !run.driven => "cut off: loopctl resume goes on",
-            (Status::Completed | Status::Cancelled | Status::Running, None) => "",
+            (Status::Cancelled, None) => "stopped: loopctl resume goes on",
+            (Status::Completed | Status::Running, None) => "",
             (_, Some(Termination::Complete | Termination::Cancelled)) => "",
             (_, why) => why.map_or("", reason),
         };

@@ -51,7 +51,7 @@ pub struct Block<'a> {
     pub lead: (&'a str, usize),
     /// The tone of the text.
     pub tone: Option<Tone>,
-    /// What stands after the last line, painted already.
+    /// What stands after the text, dim; on a line of its own where it has no room.
     pub tail: &'a str,
     /// The most lines; what is left out is counted.
     pub lines: usize,
@@ -78,10 +78,15 @@ impl Look {
         let (lead, indent) = block.lead;
         let room = self.width.saturating_sub(indent).max(16);
         let wrapped = wrap(text.trim_end_matches('\n'), room);
-        let left_out: usize = wrapped.iter().skip(block.lines).map(|line| line.chars().count()).sum();
+        let (mut lines, left_out) = fit(wrapped, block.lines.max(1), room, block.tail.width() + 2);
+        let mut end = format!("{}{}", more(left_out), if block.tail.is_empty() { "" } else { "  " });
+        end.push_str(block.tail);
+        if left_out == 0 && lines.last().is_some_and(|line| line.width() + end.width() > room) {
+            lines.push(std::mem::take(&mut end).trim_start().to_owned());
+        }
+        let last = lines.len().saturating_sub(1);
         let mut shown = String::new();
-        let last = wrapped.len().min(block.lines).saturating_sub(1);
-        for (at, line) in wrapped.iter().take(block.lines).enumerate() {
+        for (at, line) in lines.iter().enumerate() {
             if at == 0 {
                 shown.push_str(lead);
             } else if !line.is_empty() || at == last {
@@ -92,16 +97,33 @@ impl Look {
                 None => shown.push_str(line),
             }
             if at == last {
-                if left_out > 0 {
-                    let more = format!(" … {} more", super::units::plural(left_out, "character"));
-                    shown.push_str(&self.paint(Tone::Dim, &more));
-                }
-                shown.push_str(block.tail);
+                shown.push_str(&self.paint(Tone::Dim, &end));
             }
             shown.push('\n');
         }
         shown
     }
+}
+
+/// The first lines, the last of them short enough for the count of what is left out, and that count.
+fn fit(mut wrapped: Vec<String>, lines: usize, room: usize, tail: usize) -> (Vec<String>, usize) {
+    if wrapped.len() <= lines {
+        return (wrapped, 0);
+    }
+    let count = |lines: &[String]| lines.iter().map(|line| line.chars().count()).sum::<usize>();
+    let whole = count(&wrapped);
+    wrapped.truncate(lines);
+    if let Some(last) = wrapped.last_mut() {
+        let room = room.saturating_sub(more(whole).width() + tail).max(1);
+        *last = wrap(last, room).into_iter().next().unwrap_or_default();
+    }
+    let left_out = whole - count(&wrapped);
+    (wrapped, left_out)
+}
+
+/// How much is left out; nothing, when nothing is.
+fn more(left_out: usize) -> String {
+    if left_out == 0 { String::new() } else { format!(" … {} more", super::units::plural(left_out, "character")) }
 }
 
 /// The text in lines of at most `width` columns: broken at spaces, and inside a word that is longer.

@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde::Serialize as _;
 use serde_json::Value;
+use serde_json::ser::Formatter;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::entries::TraceEntry;
@@ -46,8 +48,7 @@ impl Pieces {
         let lead = format!("{}  ", self.look.paint(Tone::Accent, &number));
         let thought = escape::terminal(thought.trim());
         let thought = if thought.is_empty() { Cow::Borrowed("(no thought)") } else { thought };
-        let tail = if cost.is_empty() { String::new() } else { format!("  {}", self.look.paint(Tone::Dim, cost)) };
-        self.block((&lead, INDENT), &thought, None, &tail)
+        self.block((&lead, INDENT), &thought, None, cost)
     }
 
     /// A call: the tool and its input.
@@ -55,7 +56,7 @@ impl Pieces {
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Accent, "→"));
         let name = escape::line(action);
         let empty = input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty);
-        let text = if empty { name.into_owned() } else { format!("{name} {}", escape::terminal(&input.to_string())) };
+        let text = if empty { name.into_owned() } else { format!("{name} {}", escape::terminal(&on_one_line(input))) };
         self.block((&lead, INDENT + 2), &text, None, "")
     }
 
@@ -70,7 +71,7 @@ impl Pieces {
             None if text.is_empty() => Cow::Borrowed("(nothing)"),
             None => text,
         };
-        let time = format!("  {}", self.look.paint(Tone::Dim, &duration(observation.duration_ms)));
+        let time = duration(observation.duration_ms);
         self.block((&lead, INDENT + 2), &text, (!observation.success).then_some(Tone::Bad), &time)
     }
 
@@ -217,6 +218,10 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
     if let (Some(action), Some(input)) = (&entry.action, &entry.action_input) {
         shown.push_str(&pieces.call(action, input));
     }
+    // The call that ends a run has no observation: its answer stands below.
+    if entry.success && entry.observation.is_null() {
+        return shown;
+    }
     let observation =
         Observation { whose: None, value: &entry.observation, success: entry.success, duration_ms: entry.duration_ms };
     shown.push_str(&pieces.observation(&observation));
@@ -231,7 +236,29 @@ pub fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
         Value::Null => Cow::Borrowed(""),
-        other => Cow::Owned(other.to_string()),
+        other => Cow::Owned(on_one_line(other)),
+    }
+}
+
+/// JSON on one line with blanks between its parts, where a reader's eye and a line may break.
+fn on_one_line(value: &Value) -> String {
+    struct Spaced;
+    impl Formatter for Spaced {
+        fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, to: &mut W, first: bool) -> std::io::Result<()> {
+            if first { Ok(()) } else { to.write_all(b", ") }
+        }
+        fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, to: &mut W, first: bool) -> std::io::Result<()> {
+            if first { Ok(()) } else { to.write_all(b", ") }
+        }
+        fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, to: &mut W) -> std::io::Result<()> {
+            to.write_all(b": ")
+        }
+    }
+    let mut bytes = Vec::new();
+    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced));
+    match (written, String::from_utf8(bytes)) {
+        (Ok(()), Ok(text)) => text,
+        _ => value.to_string(),
     }
 }
 

@@ -90,6 +90,7 @@ impl Story {
         if is_told_otherwise(action) {
             return String::new();
         }
+        self.begun = true;
         self.several |= !self.open.is_empty();
         self.open.push((action.to_owned(), input.clone()));
         self.pieces.call(action, &self.redact.value(input))

@@ -203,7 +203,10 @@ fn hidden(stuck: &Stuck, redact: &Redaction) -> Stuck {
 }
 
 fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> Waiting {
-    let mut calls: Vec<WaitingCall> = pause.calls.iter().filter_map(|id| call(*id, state, redact)).collect();
+    // A question is its own call: what it asks is told already.
+    let of_calls = matches!(pause.kind, Termination::Approval | Termination::Uncertain);
+    let ids = pause.calls.iter().filter(|_| of_calls);
+    let mut calls: Vec<WaitingCall> = ids.filter_map(|id| call(*id, state, redact)).collect();
     let first = calls.first().cloned();
     if calls.len() < 2 {
         calls.clear();

@@ -116,6 +116,29 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
 }
 
 #[test]
+fn a_question_is_not_told_again_as_a_call() {
+    let id = CallId { iteration: 1, index: 0 };
+    let call = Call {
+        id,
+        tool: "__pause_for_human__".to_owned(),
+        input: json!({"question": "Which?"}),
+        progress: Progress::Asked,
+    };
+    let pause = Pause {
+        number: 1,
+        kind: Termination::Human,
+        question: "Which?".to_owned(),
+        context: Some("two".to_owned()),
+        options: vec!["A".to_owned()],
+        calls: vec![id],
+        stuck: None,
+    };
+    let turn = Turn { iteration: 1, calls: vec![call], ..Turn::default() };
+    let shown = shown(&State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() });
+    assert_eq!(shown["pause"], json!({"kind": "human", "question": "Which?", "context": "two", "options": ["A"]}));
+}
+
+#[test]
 fn an_interrupted_run_is_cancelled_and_may_be_tried_again() {
     let state = State { phase: Phase::Thinking { forced: None }, interrupted: true, ..state() };
     let shown = shown(&state);

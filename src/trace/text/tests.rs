@@ -41,11 +41,11 @@ fn a_run_reads_from_top_to_bottom() {
     Decide about the ticket.
 
       1  look first  120 tokens
-         → lookup_ticket {"ticket_id":"TK-1"}
-         ← {"status":"open"}  312 ms
+         → lookup_ticket {"ticket_id": "TK-1"}
+         ← {"status": "open"}  312 ms
 
       2  look first  120 tokens
-         → lookup_ticket {"ticket_id":"TK-1"}
+         → lookup_ticket {"ticket_id": "TK-1"}
          ✗ http 503  312 ms
          ! GET https://h/x: overloaded
 

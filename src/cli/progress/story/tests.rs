@@ -75,18 +75,19 @@ fn a_run_is_told_as_it_happens() {
          ! the model: http 429; attempt 1, again in 1.0 s
       1  I look at the ticket first, because everything else hangs on what
          the customer wrote there.  1,234 tokens, 1.2 s
-         → lookup_ticket {"ticket_id":"TK-1","api_key":"[hidden]"}
-         ← {"status":"open","amount":12}  312 ms
+         → lookup_ticket {"ticket_id": "TK-1", "api_key": "[hidden]"}
+         ← {"status": "open", "amount": 12}  312 ms
 
       2  Two at once.  1,234 tokens, 1.2 s
          → a
-         → b {"n":1}
+         → b {"n": 1}
          ← b: done  312 ms
          ✗ a: http 503  312 ms
 
       3  (no thought)  1,234 tokens, 1.2 s
          → lookup_tickets
-         ✗ There is no tool lookup_tickets; did you mean lookup_ticket?  312 ms
+         ✗ There is no tool lookup_tickets; did you mean lookup_ticket?
+           312 ms
          ◆ █████░░░░░ 50 %  half
     "#);
 }
