@@ -14,6 +14,7 @@ pub use crate::load::{Loaded, Unsound as LoadFault};
 use super::failure::Failure;
 use crate::compile::Program;
 use crate::diagnostic::Source;
+use crate::drive::fold;
 use crate::engine::event::{Event, Started, What};
 use crate::engine::state::State;
 use crate::journal::{Journal, StoreFault};
@@ -32,13 +33,12 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
 /// # Errors
 /// When the journal has no document, or this version can't read it.
 pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Arc<Program>, Fault> {
-    let unreadable = |reason: String| Fault::Journal { run: run_id.to_owned(), reason };
-    let texts =
-        crate::drive::fold::texts(events, project).ok_or_else(|| unreadable("it has no document".to_owned()))?;
-    crate::load::load_texts(&texts, PathBuf::new()).map(|loaded| loaded.program).map_err(|unsound| {
-        let first = unsound.diagnostics.into_iter().find(crate::diagnostic::Diagnostic::is_error);
-        unreadable(first.map_or_else(|| "its document does not compile".to_owned(), |fault| fault.message))
-    })
+    let journal = |reason: &str| Fault::Journal { run: run_id.to_owned(), reason: reason.to_owned() };
+    let texts = fold::texts(events, project).ok_or_else(|| journal("it holds no document"))?;
+    match crate::load::load_texts(&texts, PathBuf::from(".")) {
+        Ok(loaded) => Ok(loaded.program),
+        Err(unsound) => Err(Fault::Diagnostics(unsound.diagnostics)),
+    }
 }
 
 /// Opens a store: `memory`, or `sqlite:PATH` with a path relative to `base`.
