@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::check;
 use crate::compile::{Compiled, Program, Texts, compile};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::files;
@@ -57,7 +58,10 @@ pub fn load_with(path: &Path, actions: &[PathBuf], embedded: Vec<EmbeddedSignatu
 /// # Errors
 /// Every fault that was found, with its place.
 pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
-    let Compiled { program, diagnostics, .. } = compile(texts);
+    let compiled = compile(texts);
+    let judged = check::judge(texts, &compiled);
+    let Compiled { program, mut diagnostics, .. } = compiled;
+    diagnostics.extend(judged);
     let sources = sources(texts);
     match program {
         Some(program) if !diagnostics.iter().any(Diagnostic::is_error) => {
