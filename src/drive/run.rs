@@ -67,13 +67,14 @@ impl<'a> Driver<'a> {
         models: Vec<Arc<Model>>,
         (state, seat): (State, Seat),
         watch: Watch<'a>,
-    ) -> Self {
+    ) -> Box<Self> {
         let mut wire = Wire::default();
         let used = state.tally.iterations.saturating_add(state.tally.model_retries);
         wire.skip_replies(usize::try_from(used).unwrap_or(usize::MAX));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
-        Self { world, program, models, state, seat, watch, wire, active, looked: now }
+        // On the heap: a future that is moved moves a pointer, and holds the driver once.
+        Box::new(Self { world, program, models, state, seat, watch, wire, active, looked: now })
     }
 
     /// Tells the listener that the run begins, or goes on.
@@ -99,7 +100,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Goes on with something that came from outside.
-    pub async fn go_on(mut self, what: What) -> Result<Finished, Fault> {
+    pub async fn go_on(mut self: Box<Self>, what: What) -> Result<Finished, Fault> {
         let refused = |fault| match fault {
             // Nothing was under way yet: what was asked was refused, or could not be kept.
             Fault::Cut(fault) => Fault::Store(fault),
@@ -115,7 +116,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Drives the run until it ends, waits for a human, or is stopped.
-    pub async fn drive(mut self, effects: Effects) -> Result<Finished, Fault> {
+    pub async fn drive(mut self: Box<Self>, effects: Effects) -> Result<Finished, Fault> {
         let driven = self.performed(effects).await;
         let released = self.world.journal.release(&self.seat.run_id, self.seat.fence).await;
         driven?;
@@ -221,7 +222,8 @@ impl<'a> Driver<'a> {
             stop: dialect::stop_sequences(properties.dialect),
             deltas: listener.is_some_and(Listener::wants_deltas).then_some(&delta),
         };
-        let asked = model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried);
+        // Pinned here and lent: a future that is handed on would take its place in each that holds it.
+        let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
         let left = time_left(&self.state, self.active);
         let around = Around { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
         let answer = around.wait(asked).await?;

@@ -34,7 +34,8 @@ pub enum Role {
 impl Conversation {
     /// Adds a message at the end.
     pub fn push(&mut self, role: Role, text: impl Into<String>) {
-        let text = text.into();
+        let mut text: String = text.into();
+        text.shrink_to_fit();
         self.bytes = self.bytes.saturating_add(text.len());
         self.messages.push(Message { role, text });
     }

@@ -9,7 +9,7 @@ use super::effect::{Effect, Effects};
 use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
 use super::limit;
 use super::outcome::{Limit, RunError, Status, Termination};
-use super::state::{Call, Entry, Progress, State, Turn};
+use super::state::{Call, Entry, Progress, State, Turn, push_tight};
 use super::step::failed as failure;
 use super::turn;
 use super::validate;
@@ -178,7 +178,7 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, why: String, forc
 }
 
 fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
-    state.entries.push(Entry {
+    push_tight(&mut state.entries, Entry {
         iteration: new.iteration,
         at_ms: new.at_ms,
         thought: new.thought.clone(),
@@ -193,7 +193,7 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
 }
 
 fn note(state: &mut State, new: Turn, why: String) {
-    state.entries.push(Entry {
+    push_tight(&mut state.entries, Entry {
         iteration: new.iteration,
         at_ms: new.at_ms,
         thought: new.thought,

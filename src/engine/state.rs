@@ -228,3 +228,11 @@ impl State {
         Some(cost / 1_000_000.0)
     }
 }
+
+/// Adds an entry to a list that grows by a quarter: a run at rest is small.
+pub(super) fn push_tight<T>(list: &mut Vec<T>, entry: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 4 + 2);
+    }
+    list.push(entry);
+}
