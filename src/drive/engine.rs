@@ -157,7 +157,7 @@ impl Engine {
                 driver.tell_start(false);
                 driver.drive(effects).await
             }
-            Created::Same => self.join(program, &run_id, watch).await,
+            Created::Same => Box::pin(self.join(program, &run_id, watch)).await,
             Created::Conflict => Err(Fault::Conflict(run_id)),
         }
     }
