@@ -178,31 +178,37 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, why: String, forc
 }
 
 fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
-    push_tight(&mut state.entries, Entry {
-        iteration: new.iteration,
-        at_ms: new.at_ms,
-        thought: new.thought.clone(),
-        action: Some(wanted.name.clone()),
-        action_input: wanted.input.clone(),
-        observation: Value::Null,
-        success: true,
-        error: None,
-        duration_ms: new.thinking_ms,
-        usage: new.usage,
-    });
+    push_tight(
+        &mut state.entries,
+        Entry {
+            iteration: new.iteration,
+            at_ms: new.at_ms,
+            thought: new.thought.clone(),
+            action: Some(wanted.name.clone()),
+            action_input: wanted.input.clone(),
+            observation: Value::Null,
+            success: true,
+            error: None,
+            duration_ms: new.thinking_ms,
+            usage: new.usage,
+        },
+    );
 }
 
 fn note(state: &mut State, new: Turn, why: String) {
-    push_tight(&mut state.entries, Entry {
-        iteration: new.iteration,
-        at_ms: new.at_ms,
-        thought: new.thought,
-        action: None,
-        action_input: Value::Null,
-        observation: Value::String(why.clone()),
-        success: false,
-        error: Some(ToolFault { class: "unreadable reply".to_owned(), detail: why }),
-        duration_ms: new.thinking_ms,
-        usage: new.usage,
-    });
+    push_tight(
+        &mut state.entries,
+        Entry {
+            iteration: new.iteration,
+            at_ms: new.at_ms,
+            thought: new.thought,
+            action: None,
+            action_input: Value::Null,
+            observation: Value::String(why.clone()),
+            success: false,
+            error: Some(ToolFault { class: "unreadable reply".to_owned(), detail: why }),
+            duration_ms: new.thinking_ms,
+            usage: new.usage,
+        },
+    );
 }

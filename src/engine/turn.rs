@@ -143,18 +143,21 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             told.push_str("\n\n");
         }
         told.push_str(&dialect::write_observation(properties.dialect, Some(&tool), &text));
-        push_tight(&mut state.entries, Entry {
-            iteration: turn.iteration,
-            at_ms: turn.at_ms,
-            thought: std::mem::take(&mut thought),
-            action: Some(tool),
-            action_input: input,
-            observation,
-            success: error.is_none(),
-            error,
-            duration_ms,
-            usage: usage.take(),
-        });
+        push_tight(
+            &mut state.entries,
+            Entry {
+                iteration: turn.iteration,
+                at_ms: turn.at_ms,
+                thought: std::mem::take(&mut thought),
+                action: Some(tool),
+                action_input: input,
+                observation,
+                success: error.is_none(),
+                error,
+                duration_ms,
+                usage: usage.take(),
+            },
+        );
     }
     let stuck = look_for_circles(program, state, first);
     match stuck {
