@@ -85,6 +85,8 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
         .build()
         .map_err(|error| Failure::usage(format!("no threads can be started: {error}")))?;
     let done = runtime.block_on(async {
+        // Kept until the command is done.
+        let _handled = signals::survive_file_limit();
         match command {
             Command::Run(run) => run.perform(surface).await,
             Command::Resume(resume) => resume.perform(surface).await,
