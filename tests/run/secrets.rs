@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -55,14 +56,20 @@ fn encodings(text: &str) -> Vec<String> {
         escaped(&escaped(text)),
         text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
     ];
-    // In the middle of a longer text, base64 depends on where it begins.
-    for before in ["a", "ab", "abc"] {
-        let whole = STANDARD_NO_PAD.encode(format!("{before}{text}zz"));
-        all.push(whole.chars().skip(5).take(STANDARD_NO_PAD.encode(text).len() - 6).collect());
-    }
     all.sort();
     all.dedup();
     all
+}
+
+/// The pieces of base64 that stand for the text alone, wherever it begins in what was encoded.
+fn pieces(text: &str) -> Vec<String> {
+    (0..3_usize)
+        .map(|before| {
+            let whole = STANDARD_NO_PAD.encode(["", "a", "ab"][before].to_owned() + text + "zz");
+            let (from, to) = ((before * 8).div_ceil(6), (before + text.len()) * 8 / 6);
+            whole.chars().skip(from).take(to - from).collect()
+        })
+        .collect()
 }
 
 /// A text in which one is repeated in every encoding.
@@ -70,7 +77,7 @@ fn echo(text: &str) -> Value {
     let mut said =
         json!({ "marker": MARKER, "list": encodings(text), "line": format!("<{}>", encodings(text).join("|")) });
     said[text] = json!("as a key");
-    said["user"] = json!(STANDARD.encode(format!("user:{text}")));
+    said["inside"] = json!(["", "u:", "us:", "use:"].map(|before| STANDARD.encode(format!("{before}{text}:x"))));
     said
 }
 
@@ -82,9 +89,11 @@ struct Searched {
 
 /// The server of the tools and of the model: it repeats whatever it got.
 fn server() -> Server {
-    Server::with(|_, request| {
+    let asked = AtomicUsize::new(0);
+    Server::with(move |_, request| {
         if request.path.starts_with("/v1") {
-            return model(request.header("authorization").unwrap_or_default());
+            let number = asked.fetch_add(1, Ordering::SeqCst);
+            return model(number % 14, request.header("authorization").unwrap_or_default());
         }
         let header = request.header("x-key").unwrap_or_default().to_owned();
         match request.path.split('?').next().unwrap_or_default() {
@@ -101,9 +110,7 @@ fn server() -> Server {
 }
 
 /// The model says what it can't know, in all its texts: it is as bad as can be.
-fn model(authorization: &str) -> Answer {
-    thread_local!(static SAID: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
-    let number = SAID.replace(SAID.get() + 1);
+fn model(number: usize, authorization: &str) -> Answer {
     let secrets = [HEADER, COMMAND, MODEL, authorization];
     let all: Vec<String> = secrets.iter().flat_map(|secret| encodings(secret)).collect();
     let said = |action: &str, input: Value| {
@@ -205,7 +212,7 @@ fn no_secret_is_in_any_output_or_file_of_a_run_that_uses_them() {
         let id = format!("run-{number}");
         let ran = all.call(&["run", "loop.json", "--output", output, "--run-id", &id]);
         assert_eq!(ran.code, 3, "{ran:#?}");
-        let ran = all.call(&["resume", &id, "--answer", &format!("{MARKER} {HEADER} {MODEL}"), "--output", output]);
+        let ran = all.call(&["resume", &id, "--answer", MARKER, "--output", output]);
         assert_eq!(ran.code, 0, "{ran:#?}");
         for format in ["text", "json", "html"] {
             assert_eq!(all.call(&["trace", &id, "--format", format]).code, 0);
@@ -229,7 +236,7 @@ fn no_secret_is_in_any_output_or_file_of_a_run_that_uses_them() {
     );
     let mut found = Vec::new();
     for secret in [HEADER, COMMAND, MODEL, DIGITS] {
-        for text in encodings(secret) {
+        for text in encodings(secret).into_iter().chain(pieces(secret)) {
             found.extend(
                 everything
                     .iter()
@@ -263,6 +270,34 @@ fn no_secret_is_in_any_output_or_file_of_a_run_that_uses_them() {
 }
 
 #[test]
+fn a_secret_is_hidden_also_where_the_action_that_uses_it_was_never_called() {
+    let place = Place::new();
+    let keyed = json!({ "headers": { "X-Key": "orgconfig:key" } });
+    let tools =
+        [web("keyed", "http://tools.example.com/", keyed), web("other", "http://tools.example.com/", json!({}))];
+    let read = |project: Value| {
+        place.actions(&tools, &project);
+        let tells = json!({ "kept_by_the_server": HEADER });
+        let pause = think("__pause_for_human__", json!({ "question": HEADER }));
+        let other = think("other", json!({}));
+        let replies = [other.clone(), pause, other, complete(json!(HEADER))];
+        place.json("script.json", &json!({ "replies": replies, "tools": { "other": [tells] } }));
+        let args = ["run", "loop.json", "--script", "script.json", "--output", "json", "--store", "sqlite:s.db"];
+        let begun = place.call_with(&args, &ENV);
+        let id = begun.json()["run_id"].as_str().expect("an id").to_owned();
+        let args =
+            ["resume", &id, "--answer", "x", "--script", "script.json", "--output", "json", "--store", "sqlite:s.db"];
+        let ended = place.call_with(&args, &ENV);
+        assert_eq!(ended.code, 0, "{ended:#?}");
+        format!("{}{}{}{}", begun.stdout, begun.stderr, ended.stdout, ended.stderr)
+    };
+    let plain = escaped(HEADER);
+    assert!(!read(json!({ "orgconfig": { "key": "env:HEADER_KEY" } })).contains(&plain));
+    // To a project that does not know it, the text is as any other.
+    assert!(read(json!({ "orgconfig": { "key": "env:DIGITS_KEY" } })).contains(&plain));
+}
+
+#[test]
 fn fields_that_are_named_like_secrets_are_hidden_and_others_stay() {
     let place = Place::new();
     let open = json!({ "parameters": { "type": "object", "additionalProperties": true } });
@@ -270,8 +305,11 @@ fn fields_that_are_named_like_secrets_are_hidden_and_others_stay() {
     let input = json!({ "password": "hunter-two", "api_key": "abc-key-def", "token": "tok-1234", "badge": 5150,
         "nested": [{ "Authorization": "Basic Zm9v", "name": "x" }], "text": "{\"client_secret\": \"inner-secret\"}",
         "next_page_token": "page-77", "max_tokens": 4097, "token_count": 12, "id": "5f0c954e-1111-4222-8333-944455556666" });
-    let replies =
-        json!({ "replies": [think("send", input.clone()), complete(json!("done"))], "tools": { "send": [input] } });
+    let mut told = input.clone();
+    told["badge"] = json!(null);
+    let thought = format!("I send {told} now, and \"password\" : \"hunter-two");
+    let call = json!({ "thought": thought, "action": "send", "action_input": input });
+    let replies = json!({ "replies": [call, complete(json!("done"))], "tools": { "send": [input] } });
     place.json("script.json", &replies);
     let mut outputs = Vec::new();
     for output in ["human", "ndjson", "json"] {
