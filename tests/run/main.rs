@@ -11,6 +11,8 @@ mod builtins;
 mod cage;
 mod command_tool;
 mod db_tool;
+mod hostile_texts;
+mod http_answers;
 mod http_tool;
 mod models;
 mod pauses;
