@@ -197,6 +197,16 @@ pub fn document(properties: &Value) -> Value {
     })
 }
 
+/// Waits until a process that was killed is gone: the kill is the kernel's to carry out, which takes
+/// its time on a busy machine.
+pub fn gone(pid: &str) -> bool {
+    (0..200_000).any(|_| {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        std::thread::yield_now();
+        state.is_empty() || state.contains(") Z ")
+    })
+}
+
 /// An `http` action of this name, its properties changed by `more`.
 pub fn web(name: &str, url: &str, more: Value) -> Value {
     with(json!({ "action_name": name, "kind": "http", "description": "Asks.", "url": url, "http_method": "GET" }), more)

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::common::{Place, observed, think, with};
+use crate::common::{Place, gone, observed, think, with};
 
 /// Prints its arguments, one a line, each between brackets.
 const ARGUMENTS: &str = "#!/bin/sh\necho $#\nfor a in \"$@\"; do printf '[%s]\\n' \"$a\"; done\n";
@@ -226,7 +226,6 @@ fn a_program_that_hangs_is_killed_at_its_deadline_with_its_children() {
     let pids = std::fs::read_to_string(place.path().join("pids")).expect("they were started");
     assert_eq!(pids.lines().count(), 4, "{pids}");
     for pid in pids.lines() {
-        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z "), "process {pid} is left: {state}");
+        assert!(gone(pid), "process {pid} is left");
     }
 }
