@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::http_tool::{anywhere, call, call_each, one};
-use crate::common::observed;
 use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, complete, observed, think, web};
 
 #[test]
 fn an_answer_is_cut_off_at_ten_mebibytes_and_one_below_is_taken() {
@@ -70,4 +70,44 @@ fn a_server_that_never_answers_is_given_up_at_the_deadline() {
     let trace = place.calls(&[call(json!({}))]);
     assert!(observed(&trace[0]).contains("timed out after 50 ms"), "{:#}", trace[0]);
     gate.open();
+}
+
+#[test]
+fn an_answer_that_is_nested_without_end_is_text_and_harms_nothing_that_reads_the_run() {
+    let server = Server::with(|_, request| {
+        let depth = 100_000;
+        Answer::json(&match request.path.as_str() {
+            "/open" => "[".repeat(depth),
+            "/closed" => format!("{}{}", "[".repeat(depth), "]".repeat(depth)),
+            "/objects" => format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)),
+            "/mixed" => format!("{}1{}", "[{\"a\":".repeat(depth), "}]".repeat(depth)),
+            "/120" => format!("{}1{}", "[".repeat(120), "]".repeat(120)),
+            _ => format!("{{{}\"z\":1}}", (0..100_000).map(|n| format!("\"k{n}\":{n},")).collect::<String>()),
+        })
+    });
+    let paths = ["open", "closed", "objects", "mixed", "120", "wide"];
+    let names: Vec<String> = paths.iter().map(|path| format!("call_{path}")).collect();
+    let actions: Vec<_> = paths
+        .iter()
+        .zip(&names)
+        .map(|(path, name)| web(name, &format!("{}/{path}", server.url()), json!({})))
+        .collect();
+    let place = Place::new();
+    place.actions(&actions, &anywhere());
+    let mut replies: Vec<_> = names.iter().map(|name| think(name, json!({}))).collect();
+    replies.push(think("__pause_for_human__", json!({ "question": "Go on?" })));
+    replies.push(complete(json!("done")));
+    place.json("script.json", &json!({ "replies": replies }));
+    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--run-id", "r"]);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    for format in ["text", "json", "html"] {
+        assert_eq!(place.call(&["trace", "r", "--format", format]).code, 0, "{format}");
+    }
+    let ended = place.call(&["resume", "r", "--answer", "yes", "--script", "script.json", "--output", "json"]);
+    assert_eq!(ended.code, 0, "{ended:#?}");
+    let trace = ended.json()["trace"].clone();
+    for at in 0..paths.len() {
+        assert_eq!(trace[at]["success"], true, "{}: {:.300}", paths[at], trace[at].to_string());
+    }
+    assert!(trace[0]["observation"].is_string() && trace[1]["observation"].is_string());
 }
