@@ -16,51 +16,12 @@ use super::program::{Tool, ToolKind};
 use super::reference::{Field, RESERVED};
 use super::schema::Schema;
 use super::template::{Escape, Template, TemplateFault, Variable};
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Severity, codes};
 use crate::language::action::OnUncertain;
 use crate::language::tool::ActionTool;
 use crate::language::{Action, ReactProperties};
 
 pub use sql::named_parameters;
-
-/// A variable that the action's `parameters` do not have.
-pub const NO_PARAMETER: &str = "L060";
-/// A variable whose parameter may be left out.
-pub const OPTIONAL_PARAMETER: &str = "L061";
-/// A required parameter that nothing uses.
-pub const UNUSED_PARAMETER: &str = "L062";
-/// A parameter that has the name of something of the engine's.
-pub const HIDDEN_PARAMETER: &str = "L063";
-/// `parameters` that are no JSON Schema, or refer to elsewhere.
-pub const BAD_SCHEMA: &str = "L070";
-/// `parameters` that no object matches.
-pub const NO_OBJECT: &str = "L071";
-/// A tool without a description.
-pub const NO_DESCRIPTION: &str = "L072";
-/// An action of a kind that is recognised and can't be run.
-pub const NOT_RUNNABLE: &str = "L073";
-/// An address that can't be one.
-pub const BAD_URL: &str = "L074";
-/// A header that can't be one.
-pub const BAD_HEADER: &str = "L075";
-/// A value in a JSON text that stands outside of quotes.
-pub const UNQUOTED: &str = "L076";
-/// A query whose placeholders and parameters do not fit.
-pub const BAD_QUERY: &str = "L077";
-/// A program or environment that can't be one.
-pub const BAD_COMMAND: &str = "L078";
-/// A password in an address.
-pub const CREDENTIALS: &str = "L100";
-/// A header that takes a secret and a value of the model.
-pub const MIXED_HEADER: &str = "L101";
-/// A secret that is sent to a host which a value names.
-pub const WANDERING_SECRET: &str = "L102";
-/// A secret that is sent in the clear.
-pub const CLEAR_SECRET: &str = "L103";
-/// A secret that a model would read.
-pub const TOLD_SECRET: &str = "L104";
-/// A variable of the environment by which the model could start other programs.
-pub const LOADER: &str = "L105";
 
 /// A fault at a place in a document that the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,8 +117,12 @@ pub fn declared(
         declaration.description.as_deref().or(head.description).map(str::trim).filter(|text| !text.is_empty());
     if described.is_none() {
         work.push(
-            LocalFault::warning(NO_DESCRIPTION, "", format!("the action `{}` has no description", head.action_name))
-                .help("say in a sentence what it does and when to use it: the model chooses by it"),
+            LocalFault::warning(
+                codes::NO_DESCRIPTION,
+                "",
+                format!("the action `{}` has no description", head.action_name),
+            )
+            .help("say in a sentence what it does and when to use it: the model chooses by it"),
         );
     }
     let (Some(kind), Some(parameters), false) = (kind, parameters, work.has_errors()) else {
@@ -205,7 +170,7 @@ pub fn embedded(
 
 fn not_runnable(action: &Action) -> LocalFault {
     let kind = if matches!(action, Action::Matcher(_)) { "matcher" } else { "custom-table" };
-    LocalFault::error(NOT_RUNNABLE, "/kind", format!("actions of kind `{kind}` run on Hyphen's platform only"))
+    LocalFault::error(codes::NOT_RUNNABLE, "/kind", format!("actions of kind `{kind}` run on Hyphen's platform only"))
         .help("write it as an action of kind http, db or command")
 }
 

@@ -2,13 +2,10 @@
 
 use serde_json::Value;
 
-use super::{
-    BAD_SCHEMA, HIDDEN_PARAMETER, LocalFault, NO_OBJECT, NO_PARAMETER, OPTIONAL_PARAMETER, UNUSED_PARAMETER, Work,
-    derived,
-};
+use super::{LocalFault, Work, derived};
 use crate::compile::reference::{RESERVED, escape_pointer};
 use crate::compile::schema::Schema;
-use crate::diagnostic::nearest;
+use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
 
 /// The schema of an action's input. Names that the action takes have been gathered before.
@@ -38,9 +35,9 @@ pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work) -> O
 /// Compiles the schema of a tool's input. A call's input is always an object.
 pub(super) fn compile(written: &Value, pointer: &str) -> Result<Schema, LocalFault> {
     let schema = Schema::compile(written.clone())
-        .map_err(|fault| LocalFault::error(BAD_SCHEMA, format!("{pointer}{}", fault.path), fault.message))?;
+        .map_err(|fault| LocalFault::error(codes::BAD_SCHEMA, format!("{pointer}{}", fault.path), fault.message))?;
     match no_object(&schema) {
-        Some((path, message)) => Err(LocalFault::error(NO_OBJECT, format!("{pointer}{path}"), message)
+        Some((path, message)) => Err(LocalFault::error(codes::NO_OBJECT, format!("{pointer}{path}"), message)
             .help("a tool's input is an object: {\"type\": \"object\", \"properties\": {...}}")),
         None => Ok(schema),
     }
@@ -100,7 +97,7 @@ fn unknown(schema: &Schema, work: &mut Work) {
                 continue;
             }
             LocalFault::warning(
-                OPTIONAL_PARAMETER,
+                codes::OPTIONAL_PARAMETER,
                 &named.pointer,
                 format!("`{name}` may be left out of a call, and the action needs it"),
             )
@@ -115,8 +112,12 @@ fn unknown(schema: &Schema, work: &mut Work) {
                 None if known.is_empty() => "add it to the properties of `parameters`".to_owned(),
                 None => format!("`parameters` has {}", list(&known)),
             };
-            LocalFault::error(NO_PARAMETER, &named.pointer, format!("the action's `parameters` have no `{name}`"))
-                .help(help)
+            LocalFault::error(
+                codes::NO_PARAMETER,
+                &named.pointer,
+                format!("the action's `parameters` have no `{name}`"),
+            )
+            .help(help)
         };
         faults.push(fault.inside(named.variable.range.clone()));
     }
@@ -148,7 +149,7 @@ fn unused(schema: &Schema, action: &Action, work: &mut Work) {
         let pointer = if exists { pointer } else { "/parameters".to_owned() };
         work.push(
             LocalFault::warning(
-                UNUSED_PARAMETER,
+                codes::UNUSED_PARAMETER,
                 pointer,
                 format!("`{name}` is required, and the action never uses it"),
             )
@@ -167,7 +168,7 @@ fn hidden(schema: &Schema, work: &mut Work) {
             _ => "the run's id",
         };
         let fault = LocalFault::warning(
-            HIDDEN_PARAMETER,
+            codes::HIDDEN_PARAMETER,
             &named.pointer,
             format!("`{name}` is {what} here, and not the parameter of that name"),
         );
