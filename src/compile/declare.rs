@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
-use super::document::Document;
+use super::document::{Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
@@ -139,7 +139,10 @@ impl<'a> Declare<'a> {
             return;
         }
         if let Some(fault) = self.name_fault(name, at) {
-            self.faults.push(fault);
+            // Where the loop's own action has the name, it is told there.
+            if !self.catalog.find(name).iter().any(|action| action.own) {
+                self.faults.push(fault);
+            }
             return;
         }
         if let Some(first) = self.declared.get(name) {
@@ -265,8 +268,29 @@ impl<'a> Declare<'a> {
         }
     }
 
+    /// Whether an action seems to stand in a file that can't be used: then the file's own fault is
+    /// told, and not this one besides.
+    fn stands_in_broken(&mut self, name: &str) -> bool {
+        let shelf = self.shelf;
+        let quoted = super::parse::quoted(name);
+        let names_it = |document: &&Document| document.tree.source.text.contains(&quoted);
+        let unfit = |document: &&Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
+        // What is wrong with those that the user named is told in any case.
+        if shelf.given.iter().filter(unfit).any(|document| names_it(&document)) {
+            return true;
+        }
+        let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
+        if let Some(document) = broken {
+            self.tell_of(document);
+        }
+        broken.is_some()
+    }
+
     fn unknown(&mut self, name: &str, at: &str) {
         let shelf = self.shelf;
+        if self.stands_in_broken(name) {
+            return;
+        }
         let names = self.catalog.all.iter().map(|action| action.name);
         let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
         self.unknown += 1;

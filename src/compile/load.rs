@@ -59,7 +59,13 @@ fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
             .help("a loop step of it runs here when it stands alone: `{\"type\": \"loop\", \"properties\": {...}}`");
     }
     let message = format!("a loop was expected; this is {}", kind.called());
-    Diagnostic::error(codes::NO_LOOP, message, "", place)
+    let fault = Diagnostic::error(codes::NO_LOOP, message, "", place);
+    match kind {
+        DocumentKind::Actions => fault.help("name the loop, and this one with `--actions FILE`"),
+        DocumentKind::Script => fault.help("name the loop, and this one with `--script FILE`"),
+        DocumentKind::Project => fault.help("name the loop: the project file of its folder is found by itself"),
+        _ => fault,
+    }
 }
 
 fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> Arc<Project> {

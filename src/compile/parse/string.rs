@@ -4,6 +4,9 @@ use super::reader::Reader;
 use super::{Kind, Node, Span, text};
 use crate::diagnostic::codes;
 
+/// The longest string that is repeated in a help, in bytes.
+const SHOWN: usize = 60;
+
 /// What was found wrong in a string beside its escapes.
 #[derive(Default)]
 struct Found {
@@ -80,7 +83,9 @@ impl Reader<'_> {
         self.at = end;
         let fault =
             self.fault(codes::STRING, Span::new(start, end), "this string does not end: its closing quote is missing");
-        self.tell(fault);
+        let meant = self.raw(Span::new(start, end));
+        let short = meant.len() <= SHOWN && meant.starts_with('"');
+        self.tell(if short { fault.help(format!("most likely `{meant}\"` is meant")) } else { fault });
         Node { span: Span::new(start, end), kind: Kind::Fault }
     }
 
@@ -124,7 +129,7 @@ impl Reader<'_> {
                 self.tell(if c == '\'' {
                     fault.suggest("'")
                 } else {
-                    fault.help("a backslash itself is written `\\\\`")
+                    fault.help("a backslash itself is written `\\\\`").suggest(format!("\\\\{c}"))
                 });
             }
         }

@@ -49,6 +49,10 @@ struct Parts {
 
 /// Checks what of an address is written out.
 fn address(url: &str, work: &mut Work) -> Option<Parts> {
+    // That it must not be empty is told by its shape.
+    if url.is_empty() {
+        return None;
+    }
     let scheme = |name: &str| url.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
     let (secure, host) = if scheme("https://") {
         (true, 8)
