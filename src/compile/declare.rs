@@ -180,7 +180,7 @@ impl<'a> Declare<'a> {
             });
         }
         let fault = names::fault_of(name)?;
-        Some(Diagnostic::error(codes::BAD_NAME, fault, at, place))
+        Some(names::told(name, fault, at, place))
     }
 
     fn case_twin(&mut self, name: &str, at: &str) {
@@ -286,6 +286,22 @@ impl<'a> Declare<'a> {
         broken.is_some()
     }
 
+    /// Where actions were looked for.
+    fn looked_in(&self) -> String {
+        let own = if self.main.value.get("actions").is_some() {
+            "looked in the document's own `actions`"
+        } else {
+            "the document has no `actions`"
+        };
+        let shelf = self.shelf;
+        let files = shelf.beside.iter().chain(&shelf.given);
+        let files: Vec<&str> = files.map(|document| &*document.tree.source.name).collect();
+        if files.is_empty() {
+            return format!("{own}, and there is no `actions/*.json` beside it; `--actions FILE` names another file");
+        }
+        format!("{own}, and looked in {}", named(&files)).replace("`actions`, and looked in", "`actions` and in")
+    }
+
     fn unknown(&mut self, name: &str, at: &str) {
         let shelf = self.shelf;
         if self.stands_in_broken(name) {
@@ -296,17 +312,11 @@ impl<'a> Declare<'a> {
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = nearest_field(name, names.take(measured)).map(str::to_owned);
-        let mut looked: Vec<&str> = vec!["the document's own `actions`"];
-        looked.extend(shelf.beside.iter().chain(&shelf.given).map(|document| &*document.tree.source.name));
-        let more = looked.len().saturating_sub(8);
-        looked.truncate(8);
-        let mut help = near.as_ref().map(|near| format!("the nearest name is `{near}`; ")).unwrap_or_default();
-        help.push_str(&format!("looked in {}", looked.join(", ")));
-        match (more, shelf.beside.len() + shelf.given.len()) {
-            (0, 0) => help.push_str(", and found no `actions/*.json` beside it; `--actions FILE` names another file"),
-            (0, _) => {}
-            (more, _) => help.push_str(&format!(" and {more} more files")),
-        }
+        let looked = self.looked_in();
+        let help = match &near {
+            Some(near) => format!("the nearest name is `{near}`; {looked}"),
+            None => looked,
+        };
         let place = self.main.tree.place(at);
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, format!("the action `{name}` is not found"), at, place);
         let fault = fault.help(help);
@@ -326,6 +336,18 @@ impl<'a> Declare<'a> {
     }
 }
 
+/// The names of files as a list in a sentence, the first ones of many.
+fn named(files: &[&str]) -> String {
+    match files {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
+        files => {
+            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
+        }
+    }
+}
+
 /// Whether a name is that of a built-in tool.
 fn is_builtin(name: &str) -> bool {
     builtin::NAMES.contains(&name)
@@ -337,14 +359,22 @@ fn place(action: Registered<'_>, pointer: &str, fault: tool::LocalFault) -> Diag
     let tree = &action.document.tree;
     let place = match &fault.inside {
         Some(inside) => tree.place_inside(&path, inside),
+        None if fault.at_key => tree.key_place(&path),
         None => tree.place(&path),
     };
+    let raw = tree.source.text.get(place.start..place.end).unwrap_or_default();
+    let renamed =
+        fault.rename.filter(|(from, _)| raw.contains(from.as_str())).map(|(from, to)| raw.replacen(&from, &to, 1));
     let told = match fault.severity {
         Severity::Error => Diagnostic::error(fault.code, fault.message, path, place),
         Severity::Warning => Diagnostic::warning(fault.code, fault.message, path, place),
     };
-    match fault.help {
+    let told = match fault.help {
         Some(help) => told.help(help),
+        None => told,
+    };
+    match renamed {
+        Some(renamed) => told.suggest(renamed),
         None => told,
     }
 }

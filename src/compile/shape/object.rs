@@ -59,7 +59,7 @@ impl<'a> Walker<'a> {
             (near, Some(home)) if !needed || near.is_none() => {
                 self.misplaced.push(name.to_owned());
                 if let Some(first) = homes.get(&home).and_then(|first| self.faults.get_mut(*first)) {
-                    let message = shown(&format!("`{name}` belongs there, too"));
+                    let message = shown(&format!("`{name}` belongs {home}, too"));
                     let (file, line) = (fault.place.file.to_string(), fault.place.line);
                     first.related.push(Related { file, line, message });
                     return None;

@@ -294,8 +294,11 @@ impl<'t> Lower<'t> {
             return self.local(raw, &segments, up, place);
         } else if up > depth {
             let message = format!("`{raw}` leads out of the template");
-            return Err(TemplateFault::new(codes::TEMPLATE_NAME, message, place)
-                .help(format!("there are {depth} blocks around it")));
+            return Err(TemplateFault::new(codes::TEMPLATE_NAME, message, place).help(match depth {
+                0 => "there is no block around it".to_owned(),
+                1 => "there is one block around it".to_owned(),
+                depth => format!("there are {depth} blocks around it"),
+            }));
         } else if let Some(named) = self.named(&segments).filter(|_| up == 0 && !explicit) {
             segments.remove(0);
             named

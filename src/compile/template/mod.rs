@@ -143,6 +143,19 @@ pub(super) fn is_template(text: &str) -> bool {
     text.contains("{{") || secret::is_named(text)
 }
 
+/// The fault of a tag that prints a path with words behind it: most often a name with a space in it.
+fn spaced(text: &str, tag: &tag::Tag) -> Option<TemplateFault> {
+    let word = |at: usize| tag.words.get(at).and_then(|word| text.get(word.clone()));
+    let (path, next) = (word(0)?, word(1)?);
+    if tag.kind != tag::Kind::Print || !path.contains('.') {
+        return None;
+    }
+    let (head, last) = path.rsplit_once('.')?;
+    let message = format!("`{path}` takes nothing behind it, and `{next}` stands there");
+    let fault = TemplateFault::new(codes::TEMPLATE, message, tag.range.clone());
+    Some(fault.help(format!("a name with a space in it is written {{{{{head}.[{last} {next}]}}}}")))
+}
+
 /// A fault that the parser found and the scan before it did not.
 fn unread(text: &str, tags: &[tag::Tag], error: &handlebars::TemplateError) -> TemplateFault {
     let begin = error.pos().and_then(|(line, column)| {
@@ -154,6 +167,9 @@ fn unread(text: &str, tags: &[tag::Tag], error: &handlebars::TemplateError) -> T
     let tag = begin.and_then(|begin| tags.iter().find(|tag| (tag.range.start..=tag.range.end).contains(&begin)));
     let range = tag.map(|tag| tag.range.clone());
     let named_else = range.clone().and_then(|range| text.get(range)).is_some_and(|tag| tag.contains("{else"));
+    if let Some(fault) = tag.and_then(|tag| spaced(text, tag)) {
+        return fault;
+    }
     TemplateFault {
         code: codes::TEMPLATE,
         message: "the template can't be read here".to_owned(),

@@ -87,7 +87,7 @@ fn close(open: &mut Vec<(Range<usize>, &str)>, name: &str, tag: &Tag) -> Result<
         }
         None => {
             let message = format!("`{{{{/{name}}}}}` closes a block that was never opened");
-            Err(TemplateFault::new(codes::TEMPLATE, message, tag.range.clone()))
+            Err(TemplateFault::new(codes::TEMPLATE, message, tag.range.clone()).help("take it out"))
         }
     }
 }
@@ -232,7 +232,11 @@ impl<'t> Words<'t> {
         if !self.rest().starts_with("}}") {
             let message =
                 if self.triple { "`{{{` is closed by fewer than three braces" } else { "a single `}` stands in a tag" };
-            return Err(TemplateFault::new(codes::TEMPLATE, message, self.begin..self.at.min(self.text.len())));
+            let range = self.begin..self.at.min(self.text.len());
+            let braces = if self.triple { "}}}" } else { "}}" };
+            return Err(
+                TemplateFault::new(codes::TEMPLATE, message, range).help(format!("write {braces} after the name"))
+            );
         }
         let range = self.begin..self.at + 2;
         if self.words.is_empty() && kind != Kind::Else {

@@ -71,7 +71,11 @@ fn address(url: &str, work: &mut Work) -> Option<Parts> {
         .find(|(at, c)| *at >= host && matches!(c, '/' | '?' | '#' | '\\'))
         .map_or(url.len(), |(at, _)| *at);
     if end == host {
-        work.push(LocalFault::error(codes::BAD_URL, "/url", "the address names no host").inside(0..end));
+        work.push(
+            LocalFault::error(codes::BAD_URL, "/url", "the address names no host")
+                .inside(0..end)
+                .help("write it out: https://api.example.com/tickets"),
+        );
     }
     if let Some((at, _)) = marks.iter().find(|(at, c)| (host..end).contains(at) && *c == '@') {
         work.push(
@@ -81,13 +85,19 @@ fn address(url: &str, work: &mut Work) -> Option<Parts> {
         );
     }
     if let Some((at, c)) = marks.iter().find(|(_, c)| c.is_whitespace() || c.is_control() || *c == '\\') {
+        let what = if *c == ' ' { "a space".to_owned() } else { format!("`{}`", c.escape_debug()) };
         work.push(
-            LocalFault::error(codes::BAD_URL, "/url", format!("the address holds `{}`", c.escape_debug()))
+            LocalFault::error(codes::BAD_URL, "/url", format!("the address holds {what}"))
                 .inside(*at..at + c.len_utf8())
-                .help("write it percent-encoded"),
+                .help(format!("write it percent-encoded: {}", encoded(*c))),
         );
     }
     Some(Parts { secure, host, end })
+}
+
+/// A character as it stands in an address: `%20`.
+fn encoded(c: char) -> String {
+    c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// The characters of a template that stand outside of its tags, with their places.
@@ -118,21 +128,25 @@ fn header(
 ) -> Option<(String, crate::compile::reference::Field)> {
     let pointer = format!("/headers/{}", escape_pointer(name));
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    if name.is_empty() || !name.chars().all(token) {
+    let bad = |message: String| LocalFault::error(codes::BAD_HEADER, &pointer, message).at_key();
+    if name.is_empty() {
+        work.push(bad("a header has no name".to_owned()).help("letters, digits and `-`"));
+    } else if !name.chars().all(token) {
         let message = format!("`{}` is no name of a header", name.escape_debug());
-        work.push(LocalFault::error(codes::BAD_HEADER, &pointer, message).help("letters, digits and `-`"));
+        work.push(bad(message).help("letters, digits and `-`"));
     } else if OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
         let message = format!("the header `{name}` is set by the connection itself");
-        work.push(LocalFault::error(codes::BAD_HEADER, &pointer, message).help("take it away"));
+        work.push(bad(message).help("take it out"));
     } else if let Some(twin) =
         action.headers.keys().find(|other| other.as_str() < name && other.eq_ignore_ascii_case(name))
     {
         let message = format!("the header `{name}` is there twice: the other one is `{twin}`");
-        work.push(LocalFault::error(codes::BAD_HEADER, &pointer, message).help("keep one of them"));
+        work.push(bad(message).help("keep one of them"));
     }
     if let Some((at, c)) = value.char_indices().find(|(_, c)| c.is_control() && *c != '\t') {
         let message = format!("the header `{}` holds a control character", name.escape_debug());
-        work.push(LocalFault::error(codes::BAD_HEADER, &pointer, message).inside(at..at + c.len_utf8()));
+        let fault = LocalFault::error(codes::BAD_HEADER, &pointer, message).inside(at..at + c.len_utf8());
+        work.push(fault.help("a header is one line"));
     }
     let field = work.field(&Value::from(value), &pointer)?;
     let written = work.named.iter().find(|named| named.pointer == pointer && named.is_argument());

@@ -35,9 +35,12 @@ pub(super) fn llm(action: &LlmAction, work: &mut Work) -> Option<LlmTool> {
         let fault = LocalFault::error(
             codes::SECRET_IN_PROMPT,
             "/template",
-            format!("the secret `{key}` would be told to a model"),
+            format!("the secret `orgconfig:{key}` would be sent to the model"),
         );
-        work.push(LocalFault { inside, ..fault.help("take it out: what a model reads, it can repeat") });
+        work.push(LocalFault {
+            inside,
+            ..fault.help("a secret never goes to a model: use it in an action's header, address or environment")
+        });
     }
     Some(LlmTool { action: action.clone(), template })
 }
@@ -71,7 +74,8 @@ pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
     let wanted = positional + anonymous + names.len();
     if wanted != action.params.len() {
         let message = format!("the query takes {wanted} values, and `params` has {}", action.params.len());
-        work.push(LocalFault::error(codes::BAD_QUERY, "/params", message));
+        let help = "each placeholder takes one entry of `params`, in their order";
+        work.push(LocalFault::error(codes::BAD_QUERY, "/params", message).help(help));
     }
     let mut params = Vec::with_capacity(action.params.len());
     for (at, value) in action.params.iter().enumerate() {
@@ -101,7 +105,8 @@ pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<Command
         let pointer = format!("/env/{}", escape_pointer(name));
         if name.is_empty() || name.contains(['=', '\0']) {
             let message = format!("`{}` is no name of a variable of the environment", name.escape_debug());
-            work.push(LocalFault::error(codes::BAD_COMMAND, &pointer, message));
+            let fault = LocalFault::error(codes::BAD_COMMAND, &pointer, message).at_key();
+            work.push(fault.help("letters, digits and `_`"));
         }
         let Some(template) = work.template(text, Escape::Plain, &pointer) else { continue };
         loader(name, &pointer, work);

@@ -38,6 +38,10 @@ pub struct LocalFault {
     pub message: String,
     /// How to mend it.
     pub help: Option<String>,
+    /// A name at its place, and the one that was most likely meant.
+    pub rename: Option<(String, String)>,
+    /// Whether it is the value's key that is at fault.
+    pub at_key: bool,
 }
 
 impl LocalFault {
@@ -50,6 +54,8 @@ impl LocalFault {
             inside: None,
             message: message.into(),
             help: None,
+            rename: None,
+            at_key: false,
         }
     }
 
@@ -68,6 +74,20 @@ impl LocalFault {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// The same with another name in place of one that stands at its place.
+    #[must_use]
+    pub fn rename(mut self, from: &str, to: &str) -> Self {
+        self.rename = Some((from.to_owned(), to.to_owned()));
+        self
+    }
+
+    /// The same at the key of its value.
+    #[must_use]
+    pub fn at_key(mut self) -> Self {
+        self.at_key = true;
         self
     }
 
@@ -116,10 +136,11 @@ pub fn declared(
     let described =
         declaration.description.as_deref().or(head.description).map(str::trim).filter(|text| !text.is_empty());
     if described.is_none() {
+        let at = if head.description.is_some() { "/description" } else { "/action_name" };
         work.push(
             LocalFault::warning(
                 codes::NO_DESCRIPTION,
-                "",
+                at,
                 format!("the action `{}` has no description", head.action_name),
             )
             .help("say in a sentence what it does and when to use it: the model chooses by it"),
