@@ -59,7 +59,13 @@ fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
             .help("a loop step of it runs here when it stands alone: `{\"type\": \"loop\", \"properties\": {...}}`");
     }
     let message = format!("a loop was expected; this is {}", kind.called());
-    Diagnostic::error(codes::NO_LOOP, message, "", place)
+    let fault = Diagnostic::error(codes::NO_LOOP, message, "", place);
+    match kind {
+        DocumentKind::Actions => fault.help("name the loop, and this one with `--actions FILE`"),
+        DocumentKind::Script => fault.help("name the loop, and this one with `--script FILE`"),
+        DocumentKind::Project => fault.help("name the loop: the project file of its folder is found by itself"),
+        _ => fault,
+    }
 }
 
 fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> Arc<Project> {
@@ -133,8 +139,8 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     }
     let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
     let name = text("name");
-    if let Some(fault) = name.as_deref().and_then(names::fault_of) {
-        faults.push(Diagnostic::error(codes::BAD_NAME, fault, "/name", main.tree.place("/name")));
+    if let Some((name, fault)) = name.as_deref().and_then(|name| Some((name, names::fault_of(name)?))) {
+        faults.push(names::told(name, fault, "/name", main.tree.place("/name")));
     }
     let input = schema(main, "/input", faults);
     Head { name: name.unwrap_or(stem), description: text("description"), input, default_input: None }
@@ -153,8 +159,7 @@ fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Optio
         Ok(schema) => Some(schema),
         Err(fault) => {
             let at = format!("{pointer}{}", fault.path);
-            let message = format!("this is no valid JSON Schema: {}", fault.message);
-            faults.push(Diagnostic::error(codes::BAD_SCHEMA, message, at.as_str(), main.tree.place(&at)));
+            faults.push(Diagnostic::error(codes::BAD_SCHEMA, fault.message, at.as_str(), main.tree.place(&at)));
             None
         }
     }

@@ -224,9 +224,14 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<Source, Box<Diagnostic>> {
     let wide = bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]);
     let byte = bytes.get(valid).copied().unwrap_or_default();
     let place = Source::new(name, before).place(valid, valid);
-    let message = format!("the file is not UTF-8: the byte 0x{byte:02X} can't stand here");
-    let fault = Diagnostic::error(codes::ENCODING, message, "", place);
-    Err(Box::new(fault.help(if wide { "it is UTF-16: save it as UTF-8" } else { "save it as UTF-8" })))
+    // The text is not shown, so the message says where: to a terminal its bytes may mean anything.
+    let message = if wide {
+        "the file is UTF-16, and a document is UTF-8".to_owned()
+    } else {
+        let (line, column) = (place.line, place.column);
+        format!("the file is not UTF-8: the byte 0x{byte:02X} in line {line}, column {column} can't stand there")
+    };
+    Err(Box::new(Diagnostic::error(codes::ENCODING, message, "", place).help("save it as UTF-8")))
 }
 
 /// A fault of a file as a whole.

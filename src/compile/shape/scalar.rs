@@ -36,7 +36,9 @@ impl Walker<'_> {
             Kind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
             }
-            Kind::Number(_) | Kind::Bool(_) if takes("string") => fault.help("put it into quotes").suggest(quoted(raw)),
+            Kind::Number(_) | Kind::Bool(_) if takes("string") && !takes("object") => {
+                fault.help("put it into quotes").suggest(quoted(raw))
+            }
             Kind::Null => fault.help("leave the field out, or give it a value"),
             _ if takes("array") && raw.len() <= SHOWN => {
                 fault.help("an array of one entry stands in `[` and `]`").suggest(format!("[{raw}]"))
@@ -114,7 +116,10 @@ impl Walker<'_> {
         let low = schema.get("minimum").filter(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
         let high = schema.get("maximum").filter(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
         if low.is_some() || high.is_some() || number.is_none() {
-            let bounds = match (schema.get("minimum"), schema.get("maximum")) {
+            // A bound that only says what a field can hold is of interest to none but those beyond it.
+            let immense = |high: &&Value| low.is_some() && plain(high).len() > 9;
+            let bounds = match (schema.get("minimum"), schema.get("maximum").filter(|high| !immense(high))) {
+                (Some(_), Some(high)) if plain(high).len() > 9 => format!("at most {}", plain(high)),
                 (Some(low), Some(high)) => format!("from {} to {}", plain(low), plain(high)),
                 (Some(low), None) => format!("at least {}", plain(low)),
                 (None, Some(high)) => format!("at most {}", plain(high)),
