@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Walker, insert};
 use crate::compile::parse::{Member, Node, Span, quoted};
-use crate::diagnostic::{Diagnostic, codes, nearest_field};
+use crate::diagnostic::{Diagnostic, codes, is_lone, nearest_field};
 
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, schema: &'a Value, node: &Node, members: &[Member], key: Option<Span>) -> Value {
@@ -37,7 +37,8 @@ impl<'a> Walker<'a> {
         let name = &*member.key;
         let (fields, required) = (field_names(schema), required(schema));
         let absent = fields.iter().copied().filter(|field| node.get(field).is_none());
-        let near = nearest_field(name, absent).map(str::to_owned);
+        let near = nearest_field(name, absent.clone()).map(str::to_owned);
+        let lone = is_lone(name, absent);
         let home = self.known.home(name, &self.pointer);
         let pointer = format!("{}/{}", self.pointer, crate::compile::parse::token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
@@ -51,7 +52,8 @@ impl<'a> Walker<'a> {
             }
             (Some(near), _) => {
                 let help = format!("the nearest name is `{near}`");
-                (fault.help(help).suggest(quoted(&near)), Some(near))
+                let fault = fault.help(help);
+                (if lone { fault.suggest(quoted(&near)) } else { fault }, Some(near))
             }
             (None, _) => {
                 let names: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
