@@ -2,7 +2,9 @@
 //! tells itself; a rule tells what has a meaning and is still a mistake. It never knows the loop, or
 //! how a report is printed.
 
+pub mod fix;
 mod rules;
+pub mod sign;
 
 use crate::compile::{Compiled, Texts};
 use crate::diagnostic::{Diagnostic, Severity};

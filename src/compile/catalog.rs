@@ -105,7 +105,12 @@ impl<'a> Catalog<'a> {
     }
 }
 
-fn registered<'a>(document: &'a Document, index: Option<usize>, own: bool, value: &'a Value) -> Option<Registered<'a>> {
+pub(super) fn registered<'a>(
+    document: &'a Document,
+    index: Option<usize>,
+    own: bool,
+    value: &'a Value,
+) -> Option<Registered<'a>> {
     let name = value.get("action_name").and_then(Value::as_str)?;
     Some(Registered { document, index, own, name, value })
 }

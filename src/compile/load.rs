@@ -16,7 +16,11 @@ use crate::language::{Project, ReactProperties};
 /// Compiles a loop document or an agent request. All faults are gathered; the program is there only
 /// when none of them is an error.
 pub fn compile(texts: &Texts) -> Compiled {
-    let main = document::read(&texts.main);
+    compile_read(texts, document::read(&texts.main))
+}
+
+/// The same for a document that was read already, from the text that is the main one.
+pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend(pasted::secrets(&main));
     let project = project(texts.project.as_ref(), &mut faults);
@@ -167,7 +171,7 @@ fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Optio
 
 /// A value as the type that its schema was made from: only a schema that disagrees with its type
 /// can make it fail, and then that is told and nothing is run.
-fn read_typed<T: serde::de::DeserializeOwned>(
+pub(super) fn read_typed<T: serde::de::DeserializeOwned>(
     document: &Document,
     value: Value,
     faults: &mut Vec<Diagnostic>,

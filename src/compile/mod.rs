@@ -1,6 +1,7 @@
 //! MEANING: documents become a [`Program`], best effort, with all faults gathered. Texts are
 //! handed in; nothing here opens a file, knows a check rule, or knows the loop.
 
+mod alone;
 pub mod bind;
 pub mod builtin;
 mod catalog;
@@ -29,9 +30,10 @@ use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Source};
 
+pub use alone::{Declared, alone};
 pub use bind::{Bound, bind};
 pub use document::{Document, DocumentKind};
-pub use load::compile;
+pub use load::{compile, compile_read};
 pub use program::{Builtin, Program, Tool, ToolKind};
 pub use schema::{Schema, SchemaFault};
 
