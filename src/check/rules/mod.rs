@@ -1,6 +1,96 @@
 //! The rules, in the order of their codes.
 
+// The judged rules.
+mod bad_base_url;
+mod bad_datasource;
+mod bad_host_entry;
+mod bad_store;
+mod body_of_get;
+mod budget_too_small;
+mod cost_without_price;
+mod empty_budget;
+mod fixed_temperature;
+mod folder_outside;
+mod hidden_result;
+mod hints_without_room;
+mod history_too_small;
+mod host_from_value;
+mod host_not_allowed;
+mod impossible_schema;
+mod key_in_the_clear;
+mod missing_script;
+mod near_model;
+mod needless_write;
+mod odd_result_key;
+mod odd_status;
+mod one_call_a_turn;
+mod private_host;
+mod program_not_allowed;
+mod prompt_without;
+mod refused_write;
+mod repeated_model;
+mod reply_fills_window;
+mod retried_doubt;
+mod retry_bounds;
+mod secret_in_args;
+mod shell_script;
+mod step_field;
+mod stuck_never_fires;
+mod temperature_too_high;
+mod timeout_below_tool;
+mod unknown_datasource;
+mod unknown_secret;
+mod unused_action;
+mod unused_hint;
+mod written_key;
+mod written_secret;
+
 use super::Rule;
 
 /// All rules.
-pub const RULES: &[Rule] = &[];
+pub const RULES: &[Rule] = &[
+    // The judged rules.
+    unused_action::RULE,
+    unknown_secret::RULE,
+    unknown_datasource::RULE,
+    near_model::RULE,
+    repeated_model::RULE,
+    odd_result_key::RULE,
+    hidden_result::RULE,
+    missing_script::RULE,
+    bad_datasource::RULE,
+    bad_base_url::RULE,
+    bad_store::RULE,
+    stuck_never_fires::RULE,
+    unused_hint::RULE,
+    hints_without_room::RULE,
+    timeout_below_tool::RULE,
+    history_too_small::RULE,
+    reply_fills_window::RULE,
+    cost_without_price::RULE,
+    budget_too_small::RULE,
+    fixed_temperature::RULE,
+    temperature_too_high::RULE,
+    host_from_value::RULE,
+    host_not_allowed::RULE,
+    private_host::RULE,
+    program_not_allowed::RULE,
+    shell_script::RULE,
+    retried_doubt::RULE,
+    refused_write::RULE,
+    needless_write::RULE,
+    bad_host_entry::RULE,
+    written_secret::RULE,
+    written_key::RULE,
+    key_in_the_clear::RULE,
+    secret_in_args::RULE,
+    impossible_schema::RULE,
+    one_call_a_turn::RULE,
+    retry_bounds::RULE,
+    step_field::RULE,
+    prompt_without::RULE,
+    empty_budget::RULE,
+    folder_outside::RULE,
+    body_of_get::RULE,
+    odd_status::RULE,
+];

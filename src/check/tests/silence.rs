@@ -1,0 +1,1 @@
+//! When rules are silent.
