@@ -1,8 +1,10 @@
 //! The judged rules over their cases in `tests/check`: each fires at its place, alone, and is silent
 //! about the clean twin.
 
+mod beyond;
 mod places;
 mod silence;
+mod words;
 
 use std::fs;
 use std::path::Path;
@@ -38,10 +40,21 @@ fn case(code: &str, which: &str) -> Texts {
     texts(&main, &project, "")
 }
 
-/// `CODE file:line:column path`
-fn shown(fault: &Diagnostic) -> String {
+/// `CODE file:line:column path: text`
+fn shown(fault: &Diagnostic, texts: &Texts) -> String {
     let place = &fault.place;
-    format!("{} {}:{}:{} {}", fault.code, place.file, place.line, place.column, fault.path)
+    let source = std::iter::once(&texts.main)
+        .chain(&texts.project)
+        .chain(&texts.actions)
+        .find(|source| source.name == place.file)
+        .unwrap();
+    let text = &source.text[place.start..place.end];
+    format!("{} {}:{}:{} {}: {text}", fault.code, place.file, place.line, place.column, fault.path)
+}
+
+/// All that is told of texts, each as [`shown`].
+fn all_shown(texts: &Texts) -> Vec<String> {
+    told(texts).iter().map(|fault| shown(fault, texts)).collect()
 }
 
 fn judged() -> impl Iterator<Item = &'static str> {
@@ -50,7 +63,7 @@ fn judged() -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn each_judged_rule_fires_alone_and_at_its_place() {
-    let found: Vec<String> = judged().flat_map(|code| told(&case(code, "fires"))).map(|fault| shown(&fault)).collect();
+    let found: Vec<String> = judged().flat_map(|code| all_shown(&case(code, "fires"))).collect();
     assert_eq!(found, places::PLACES, "\n{}\n", found.join("\n"));
 }
 
