@@ -4,10 +4,10 @@
 mod alone;
 pub mod bind;
 pub mod builtin;
-mod catalog;
+pub(crate) mod catalog;
 mod declare;
 pub mod document;
-mod layout;
+pub(crate) mod layout;
 mod load;
 pub mod names;
 mod not_yet;
@@ -26,9 +26,12 @@ mod tests;
 #[cfg(test)]
 mod tests_names;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Source};
+use crate::language::Project;
 
 pub use alone::{Declared, alone};
 pub use bind::{Bound, bind};
@@ -81,6 +84,12 @@ pub struct Compiled {
     pub diagnostics: Vec<Diagnostic>,
     /// The document as it was read, with the place of everything in it.
     pub document: Document,
+    /// The project file as it was read; nothing when there is none.
+    pub project: Option<Document>,
+    /// What the project file says: nothing when it has errors, the defaults when there is none.
+    pub settings: Option<Arc<Project>>,
+    /// The documents that actions were looked up in.
+    pub(crate) shelf: catalog::Shelf,
 }
 
 impl Compiled {
