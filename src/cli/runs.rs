@@ -2,18 +2,19 @@
 
 use clap::Args;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output::{ListOutput, json_line};
-use super::store::StoreArgs;
+use super::store::{Place, StoreArgs};
 use super::surface::Surface;
 use crate::drive::clock;
 use crate::engine::outcome::{Status, Termination};
 use crate::journal::{RunFilter, RunSummary};
 use crate::trace::look::{cut, pad};
 use crate::trace::text::{reason, status};
-use crate::trace::units::rfc3339;
+use crate::trace::units::{plural, rfc3339};
 use crate::trace::{Look, Tone, escape};
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ impl Runs {
         match self.output {
             ListOutput::Json => surface.print(&json_line(&runs.iter().map(row).collect::<Vec<_>>())?)?,
             ListOutput::Human if runs.is_empty() => {
-                surface.say(&format!("no runs in {}\n", escape::line(&place.shown())));
+                surface.say(&none(&place, self.status.is_some(), self.store.store.is_some()));
             }
             ListOutput::Human => surface.print(&table(&runs, &surface.out, clock::wall_ms()))?,
         }
@@ -122,37 +123,57 @@ fn row(run: &RunSummary) -> Row<'_> {
     }
 }
 
-/// The runs as a table; ids are shown whole, because they are copied.
+/// That there are none, and where others may be.
+fn none(place: &Place, some_status: bool, store_given: bool) -> String {
+    let of = if some_status { "no such runs" } else { "no runs" };
+    let mut text = format!("{of} in {}\n", escape::line(&place.shown()));
+    if !store_given && !some_status {
+        text.push_str("runs are kept beside their document: name it with --document FILE, or --store sqlite:PATH\n");
+    }
+    text
+}
+
+/// The runs as a table; ids are shown whole, because they are copied. Where a row has no room, it
+/// takes two lines.
 fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
-    use unicode_width::UnicodeWidthStr as _;
     let ids: Vec<_> = runs.iter().map(|run| escape::line(&run.run_id)).collect();
     let names: Vec<_> = runs.iter().map(|run| cut(&escape::line(&run.loop_name), 24)).collect();
     let id_width = ids.iter().map(|id| id.width()).max().unwrap_or(0).max(3);
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
-    let head =
-        format!("{}  {}  STATUS     ITERATIONS  STARTED      WHY", pad("RUN", id_width), pad("LOOP", name_width));
-    let mut shown = look.paint(Tone::Dim, &head) + "\n";
+    // The columns between the name and the reason, with the blanks around them.
+    let narrow = id_width + name_width + 42 > look.width;
+    let part = if narrow { "\n  " } else { "  " };
+    let mut shown = String::new();
+    if !narrow {
+        let head =
+            format!("{}  {}  STATUS     ITERATIONS  STARTED      WHY", pad("RUN", id_width), pad("LOOP", name_width));
+        shown = look.paint(Tone::Dim, &head) + "\n";
+    }
     for ((run, id), name) in runs.iter().zip(&ids).zip(&names) {
-        let state = status(look, run.status, 9);
-        let why = match (run.status, run.termination) {
-            (Status::Running, _) if !run.driven => "cut off: loopctl resume goes on",
-            (Status::Cancelled, None) => "stopped: loopctl resume goes on",
-            (Status::Completed | Status::Running, None) => "",
-            (_, Some(Termination::Complete | Termination::Cancelled)) => "",
-            (_, why) => why.map_or("", reason),
-        };
+        let iterations = if narrow { plural(run.iterations, "iteration") } else { format!("{:>10}", run.iterations) };
+        let id = if narrow { id.clone().into_owned() } else { pad(id, id_width) };
         let line = format!(
-            "{}  {}  {state}  {:>10}  {}  {}",
-            pad(id, id_width),
+            "{id}{part}{}  {}  {iterations}  {}  {}",
             pad(name, name_width),
-            run.iterations,
+            status(look, run.status, 9),
             pad(&ago(now_ms, run.started_at_ms), 11),
-            look.paint(Tone::Dim, why),
+            look.paint(Tone::Dim, why(run)),
         );
         shown.push_str(line.trim_end());
         shown.push('\n');
     }
     shown
+}
+
+/// Why a run is where it is, where its status does not say it.
+fn why(run: &RunSummary) -> &'static str {
+    match (run.status, run.termination) {
+        (Status::Running, _) if !run.driven => "cut off: loopctl resume goes on",
+        (Status::Cancelled, None) => "stopped: loopctl resume goes on",
+        (Status::Completed | Status::Running, None) => "",
+        (_, Some(Termination::Complete | Termination::Cancelled)) => "",
+        (_, why) => why.map_or("", reason),
+    }
 }
 
 /// How long ago; a clock that went back makes it now.
