@@ -134,7 +134,7 @@ fn none(place: &Place, some_status: bool, store_given: bool) -> String {
 }
 
 /// The runs as a table; ids are shown whole, because they are copied. Where a row has no room, it
-/// takes two lines.
+/// takes two or three lines.
 fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     let ids: Vec<_> = runs.iter().map(|run| escape::line(&run.run_id)).collect();
     let names: Vec<_> = runs.iter().map(|run| cut(&escape::line(&run.loop_name), 24)).collect();
@@ -142,7 +142,6 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
     // The columns between the name and the reason, with the blanks around them.
     let narrow = id_width + name_width + 42 > look.width;
-    let part = if narrow { "\n  " } else { "  " };
     let mut shown = String::new();
     if !narrow {
         let head =
@@ -150,14 +149,25 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
         shown = look.paint(Tone::Dim, &head) + "\n";
     }
     for ((run, id), name) in runs.iter().zip(&ids).zip(&names) {
-        let iterations = if narrow { plural(run.iterations, "iteration") } else { format!("{:>10}", run.iterations) };
-        let id = if narrow { id.clone().into_owned() } else { pad(id, id_width) };
+        let started = ago(now_ms, run.started_at_ms);
+        let why = why(run);
+        if narrow {
+            let (state, turns) = (status(look, run.status, 0), plural(run.iterations, "iteration"));
+            let facts = cut(&format!("{name} · {turns} · {started}"), look.width.saturating_sub(14));
+            shown.push_str(&format!("{id}\n  {state}  {}\n", look.paint(Tone::Dim, &facts)));
+            if !why.is_empty() {
+                shown.push_str(&format!("  {}\n", look.paint(Tone::Dim, why)));
+            }
+            continue;
+        }
         let line = format!(
-            "{id}{part}{}  {}  {iterations}  {}  {}",
+            "{}  {}  {}  {:>10}  {}  {}",
+            pad(id, id_width),
             pad(name, name_width),
             status(look, run.status, 9),
-            pad(&ago(now_ms, run.started_at_ms), 11),
-            look.paint(Tone::Dim, why(run)),
+            run.iterations,
+            pad(&started, 11),
+            look.paint(Tone::Dim, why),
         );
         shown.push_str(line.trim_end());
         shown.push('\n');

@@ -11,7 +11,7 @@ use super::About;
 use super::entries::TraceEntry;
 use super::escape::html as escaped;
 use super::result::{RunResult, Waiting};
-use super::text::{reason, took, word};
+use super::text::{reason, text_of_pretty, took, word};
 use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::Termination;
 
@@ -93,10 +93,12 @@ fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
     for (name, fact) in facts {
         let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(&fact));
     }
-    let _ = writeln!(page, "<div><dt>Began</dt><dd>{}</dd></div>", time(&result.started_at, Show::Day));
+    let _ = write!(page, "<div><dt>When</dt><dd>{}", time(&result.started_at, Show::Day));
     if let Some(at) = &result.finished_at {
-        let _ = writeln!(page, "<div><dt>Ended</dt><dd>{}</dd></div>", time(at, Show::Day));
+        let same_day = at.split('T').next() == result.started_at.split('T').next();
+        let _ = write!(page, " – {}", time(at, if same_day { Show::Clock } else { Show::Day }));
     }
+    page.push_str("</dd></div>\n");
     page.push_str("</dl>\n</header>\n");
 }
 
@@ -228,10 +230,13 @@ fn call(page: &mut String, entry: &TraceEntry) {
     if !(entry.success && entry.observation.is_null()) {
         page.push_str(&boxed("out", &entry.observation));
     }
+    // What the model was told is often all that is known of the fault.
+    let told = text_of_pretty(&entry.observation);
     if let Some(fault) = &entry.error {
-        let detail = if fault.detail.is_empty() { String::new() } else { format!(": {}", fault.detail) };
-        let text = Value::String(format!("{}{detail}", fault.class));
-        page.push_str(&boxed("out", &text));
+        let detail = if fault.detail.is_empty() { &fault.class } else { &fault.detail };
+        if !told.contains(detail.as_str()) {
+            page.push_str(&boxed("out", &Value::from(detail.as_str())));
+        }
     }
     page.push_str("</div>\n");
 }

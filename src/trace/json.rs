@@ -48,9 +48,9 @@ pub fn gist(value: &Value, columns: usize) -> String {
         return whole;
     }
     let mut text = whole;
-    for (letters, members) in [(160, 12), (80, 8), (60, 6), (40, 5), (24, 4), (16, 3), (12, 2), (8, 1)] {
+    for (letters, items, keys) in GISTS {
         text.clear();
-        Gist { letters, members }.value(value, &mut text);
+        Gist { letters, items, keys }.value(value, &mut text);
         if text.width() <= columns {
             break;
         }
@@ -58,8 +58,25 @@ pub fn gist(value: &Value, columns: usize) -> String {
     text
 }
 
+/// From much to little: letters of a text, items of a list, keys of an object. Later items are like the
+/// first ones, so they go first; the first item's keys and texts say the most.
+const GISTS: [(usize, usize, usize); 9] =
+    [(160, 12, 24), (80, 6, 20), (60, 3, 16), (40, 2, 16), (40, 1, 16), (24, 1, 12), (16, 1, 8), (12, 1, 5), (8, 1, 2)];
+/// A key is cut less than a text.
+const KEY: usize = 32;
+
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
+}
+
+/// Whether a value has one member that can't be broken: lines of their own would not make it narrower.
+fn is_alone(value: &Value) -> bool {
+    let only = match value {
+        Value::Array(items) if items.len() == 1 => items.first(),
+        Value::Object(map) if map.len() == 1 => map.values().next(),
+        _ => None,
+    };
+    only.is_some_and(|only| !only.is_array() && !only.is_object())
 }
 
 struct Layout<'a> {
@@ -89,7 +106,7 @@ impl Layout<'_> {
 
     fn broken(&self, value: &Value, before: usize) -> bool {
         // Without a bound nothing breaks, and nothing has to be measured.
-        self.width != usize::MAX && before + on_one_line(value).width() > self.width
+        self.width != usize::MAX && !is_alone(value) && before + on_one_line(value).width() > self.width
     }
 
     fn members<'v>(
@@ -132,65 +149,50 @@ impl Layout<'_> {
     }
 }
 
-/// How much of a value is told: letters of a text, members of a list or object.
+/// How much of a value is told.
 struct Gist {
     letters: usize,
-    members: usize,
+    items: usize,
+    keys: usize,
 }
 
 impl Gist {
     fn value(&self, value: &Value, to: &mut String) {
         match value {
-            Value::String(text) => to.push_str(&quoted(&self.cut(text))),
+            Value::String(text) => to.push_str(&quoted(&cut(text, self.letters))),
             Value::Array(items) => {
-                self.members(["[", "]"], items.len(), items.iter().map(|item| (None, item)), to);
+                to.push('[');
+                for (at, item) in items.iter().take(self.items).enumerate() {
+                    to.push_str(if at > 0 { ", " } else { "" });
+                    self.value(item, to);
+                }
+                left_out(items.len(), self.items, to);
+                to.push(']');
             }
             Value::Object(map) => {
-                let members = map.iter().map(|(key, item)| (Some(key), item));
-                // Keys say more than a list's later members do.
-                Self { letters: self.letters, members: self.members.saturating_mul(2) }.members(
-                    ["{", "}"],
-                    map.len(),
-                    members,
-                    to,
-                );
+                to.push('{');
+                for (at, (key, item)) in map.iter().take(self.keys).enumerate() {
+                    to.push_str(if at > 0 { ", " } else { "" });
+                    let _ = write!(to, "{}: ", quoted(&cut(key, self.letters.max(KEY))));
+                    self.value(item, to);
+                }
+                left_out(map.len(), self.keys, to);
+                to.push('}');
             }
             other => to.push_str(&other.to_string()),
         }
     }
+}
 
-    fn members<'v>(
-        &self,
-        [open, close]: [&str; 2],
-        count: usize,
-        members: impl Iterator<Item = (Option<&'v String>, &'v Value)>,
-        to: &mut String,
-    ) {
-        // One that is left out alone would take as much room as its count.
-        let told = if count <= self.members + 1 { count } else { self.members };
-        let inner = Self { letters: self.letters, members: if open == "{" { self.members / 2 } else { self.members } };
-        to.push_str(open);
-        for (at, (key, item)) in members.take(told).enumerate() {
-            if at > 0 {
-                to.push_str(", ");
-            }
-            if let Some(key) = key {
-                let _ = write!(to, "{}: ", quoted(&self.cut(key)));
-            }
-            inner.value(item, to);
-        }
-        if told < count {
-            let _ = write!(to, ", … {} more", count - told);
-        }
-        to.push_str(close);
+fn left_out(count: usize, told: usize, to: &mut String) {
+    if count > told {
+        let _ = write!(to, ", … {} more", count - told);
     }
+}
 
-    fn cut(&self, text: &str) -> String {
-        match text.char_indices().nth(self.letters) {
-            Some((at, _)) if text.chars().count() > self.letters + 1 => {
-                format!("{}…", text.get(..at).unwrap_or_default().trim_end())
-            }
-            _ => text.to_owned(),
-        }
+fn cut(text: &str, letters: usize) -> String {
+    match text.char_indices().nth(letters) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default().trim_end()),
+        None => text.to_owned(),
     }
 }

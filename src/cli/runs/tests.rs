@@ -37,6 +37,18 @@ fn runs_stand_in_a_table() {
 }
 
 #[test]
+fn a_narrow_terminal_gets_a_few_lines_a_run() {
+    let runs = [run("agent-1", Status::Completed, Some(Termination::Complete)), run("agent-2", Status::Running, None)];
+    insta::assert_snapshot!(table(&runs, &Look::plain(40), 1_769_941_800_000 + 5 * 60_000), @r#"
+    agent-1
+      completed  refund-check · 3 iterations …
+    agent-2
+      running  refund-check · 3 iterations · …
+      cut off: loopctl resume goes on
+    "#);
+}
+
+#[test]
 fn a_hostile_id_is_one_harmless_line() {
     let text = table(&[run("a\u{1b}[2J\nb", Status::Failed, None)], &Look::plain(100), 0);
     assert_eq!(text.lines().count(), 2);

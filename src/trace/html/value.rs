@@ -15,7 +15,7 @@ const LINES: usize = 14;
 /// A box of more characters than that is folded.
 const CHARACTERS: usize = 1_600;
 /// The columns of a folded box that are seen.
-const SEEN: usize = 220;
+const SEEN: usize = 320;
 
 /// A value in a box of a class; a long one can be opened, and its gist is seen.
 pub fn boxed(class: &str, value: &Value) -> String {

@@ -42,3 +42,13 @@ fn a_gist_keeps_the_shape_and_counts_what_is_left_out() {
     assert_eq!(gist(&json!({"id": 1}), 200), r#"{"id": 1}"#);
     assert_eq!(gist(&json!("x".repeat(500)), 100), format!("\"{}…\"", "x".repeat(80)));
 }
+
+#[test]
+fn a_gist_of_rows_keeps_the_first_row_and_what_stands_after_them() {
+    let row = json!({"charge_id": "ch_1", "invoice_id": "INV-1", "status": "succeeded"});
+    let told = gist(&json!({"rows": vec![row; 4], "row_count": 4}), 130);
+    assert_eq!(
+        told,
+        r#"{"rows": [{"charge_id": "ch_1", "invoice_id": "INV-1", "status": "succeeded"}, … 3 more], "row_count": 4}"#
+    );
+}
