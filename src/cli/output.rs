@@ -89,6 +89,8 @@ fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) -> 
             surface.say("\n");
         } else {
             surface.print(&format!("{text}\n"))?;
+            // Where both may go to one file, the answer stands apart in it.
+            surface.say(if surface.err_terminal { "" } else { "\n" });
         }
     }
     surface.say(&ending(surface, result, active_ms, next));

@@ -20,6 +20,9 @@ use crate::trace::{Look, Tone, escape};
 #[cfg(test)]
 mod tests;
 
+/// The least room for a reason in the table, in columns; with less a run takes lines of its own.
+const LEAST: usize = 10;
+
 /// List the runs of a store, the newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -140,34 +143,22 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     let names: Vec<_> = runs.iter().map(|run| cut(&escape::line(&run.loop_name), 24)).collect();
     let id_width = ids.iter().map(|id| id.width()).max().unwrap_or(0).max(3);
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
-    // The columns between the name and the reason, with the blanks around them.
-    let narrow = id_width + name_width + 42 > look.width;
-    let mut shown = String::new();
-    if !narrow {
-        let head =
-            format!("{}  {}  STATUS     ITERATIONS  STARTED      WHY", pad("RUN", id_width), pad("LOOP", name_width));
-        shown = look.paint(Tone::Dim, &head) + "\n";
+    // What is left for the reason, after the columns and the blanks between them.
+    let room = look.width.saturating_sub(id_width + name_width + 33);
+    if room < LEAST {
+        return runs.iter().zip(&ids).zip(&names).map(|((run, id), name)| lines(run, id, name, look, now_ms)).collect();
     }
+    let head = format!("{}  {}  STATUS     ITER.  AGE      WHY", pad("RUN", id_width), pad("LOOP", name_width));
+    let mut shown = look.paint(Tone::Dim, &head) + "\n";
     for ((run, id), name) in runs.iter().zip(&ids).zip(&names) {
-        let started = ago(now_ms, run.started_at_ms);
-        let why = why(run);
-        if narrow {
-            let (state, turns) = (status(look, run.status, 0), plural(run.iterations, "iteration"));
-            let facts = cut(&format!("{name} · {turns} · {started}"), look.width.saturating_sub(14));
-            shown.push_str(&format!("{id}\n  {state}  {}\n", look.paint(Tone::Dim, &facts)));
-            if !why.is_empty() {
-                shown.push_str(&format!("  {}\n", look.paint(Tone::Dim, why)));
-            }
-            continue;
-        }
         let line = format!(
-            "{}  {}  {}  {:>10}  {}  {}",
+            "{}  {}  {}  {:>5}  {}  {}",
             pad(id, id_width),
             pad(name, name_width),
             status(look, run.status, 9),
             run.iterations,
-            pad(&started, 11),
-            look.paint(Tone::Dim, why),
+            pad(&age(now_ms, run.started_at_ms), 7),
+            look.paint(Tone::Dim, &cut(why(run), room)),
         );
         shown.push_str(line.trim_end());
         shown.push('\n');
@@ -175,11 +166,24 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     shown
 }
 
+/// A run on lines of its own, for a narrow terminal.
+fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> String {
+    let age = age(now_ms, run.started_at_ms);
+    let facts = format!("  {name}, {}, {age}", plural(run.iterations, "iteration"));
+    let facts = look.paint(Tone::Dim, &cut(&facts, look.width.saturating_sub(11)));
+    let mut shown = format!("{id}\n  {}{facts}\n", status(look, run.status, 9));
+    let why = why(run);
+    if !why.is_empty() {
+        shown.push_str(&format!("  {}\n", look.paint(Tone::Dim, &cut(why, look.width.saturating_sub(2)))));
+    }
+    shown
+}
+
 /// Why a run is where it is, where its status does not say it.
 fn why(run: &RunSummary) -> &'static str {
     match (run.status, run.termination) {
-        (Status::Running, _) if !run.driven => "cut off: loopctl resume goes on",
-        (Status::Cancelled, None) => "stopped: loopctl resume goes on",
+        (Status::Running, _) if !run.driven => "cut off; resume goes on",
+        (Status::Cancelled, None) => "stopped; resume goes on",
         (Status::Completed | Status::Running, None) => "",
         (_, Some(Termination::Complete | Termination::Cancelled)) => "",
         (_, why) => why.map_or("", reason),
@@ -187,13 +191,13 @@ fn why(run: &RunSummary) -> &'static str {
 }
 
 /// How long ago; a clock that went back makes it now.
-fn ago(now_ms: i64, then_ms: i64) -> String {
+fn age(now_ms: i64, then_ms: i64) -> String {
     let elapsed = u64::try_from(now_ms.saturating_sub(then_ms)).unwrap_or(0);
     match elapsed {
         0..1_000 => "now".to_owned(),
-        1_000..60_000 => format!("{} s ago", elapsed / 1_000),
-        60_000..3_600_000 => format!("{} min ago", elapsed / 60_000),
-        3_600_000..172_800_000 => format!("{} h ago", elapsed / 3_600_000),
-        _ => format!("{} days ago", elapsed / 86_400_000),
+        1_000..60_000 => format!("{} s", elapsed / 1_000),
+        60_000..3_600_000 => format!("{} min", elapsed / 60_000),
+        3_600_000..172_800_000 => format!("{} h", elapsed / 3_600_000),
+        _ => plural(elapsed / 86_400_000, "day"),
     }
 }
