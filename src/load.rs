@@ -8,6 +8,7 @@ use crate::compile::document::{self, Document};
 use crate::compile::{Compiled, Program, Texts, compile_read};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::files;
+use crate::drive::tool::EmbeddedTool;
 
 /// A document that can be run.
 #[derive(Debug)]
@@ -42,6 +43,11 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
 
 /// A tool of the embedder's as the compiler knows it: name, description, parameters, idempotent.
 pub type EmbeddedSignature = (String, String, serde_json::Value, bool);
+
+/// What the compiler must know of a tool that is given to [`crate::Engine::builder`] under this name.
+pub fn signature(name: impl Into<String>, tool: &dyn EmbeddedTool) -> EmbeddedSignature {
+    (name.into(), tool.description().to_owned(), tool.parameters(), tool.idempotent())
+}
 
 /// The same, with tools that the embedder registers by name.
 ///
