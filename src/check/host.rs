@@ -1,7 +1,7 @@
 //! Hosts: of an address, and of the project's `allow.hosts`. It knows fewer spellings than the guard
 //! that is there when a loop runs: what it can't read for sure, it does not judge.
 
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 /// The host of an address.
@@ -49,6 +49,12 @@ impl<'t> Host<'t> {
     /// Its name without the port, in one spelling; nothing when it can't be told for sure.
     pub fn name(&self) -> Option<String> {
         plain(split(self.text).0)
+    }
+
+    /// What is written out after its last value, without the port: `.example.com`.
+    pub fn end(&self) -> &'t str {
+        let end = self.text.rsplit_once("}}").map_or("", |(_, end)| end);
+        end.split(':').next().unwrap_or_default()
     }
 
     /// Whether a value or secret is a part of it.
@@ -121,16 +127,9 @@ fn plain(name: &str) -> Option<String> {
     (!name.is_empty() && name.chars().all(letter) && !odd).then_some(name)
 }
 
-enum Literal {
-    V4(Ipv4Addr),
-    V6(Ipv6Addr),
-}
-
-fn literal(name: &str) -> Option<Literal> {
-    match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(inside) => inside.parse().ok().map(Literal::V6),
-        None => name.parse().ok().map(Literal::V4),
-    }
+/// The address that a name is written as.
+fn literal(name: &str) -> Option<IpAddr> {
+    name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name).parse().ok()
 }
 
 fn is_below(name: &str, above: &str) -> bool {
@@ -140,16 +139,12 @@ fn is_below(name: &str, above: &str) -> bool {
 /// Whether a name (in the spelling of [`Host::name`]) is surely one of this machine or of a private
 /// network.
 pub fn is_private(name: &str) -> bool {
-    match literal(name) {
-        Some(Literal::V4(address)) => {
-            address.is_loopback() || address.is_private() || address.is_link_local() || address.is_unspecified()
-        }
-        Some(Literal::V6(address)) => {
-            address.is_loopback()
-                || address.is_unspecified()
-                || address.is_unique_local()
-                || address.is_unicast_link_local()
-        }
-        None => name == "localhost" || name == "metadata.google.internal" || name.ends_with(".localhost"),
-    }
+    let Some(address) = literal(name) else {
+        return name == "localhost" || name == "metadata.google.internal" || name.ends_with(".localhost");
+    };
+    let of_network = match address {
+        IpAddr::V4(address) => address.is_private() || address.is_link_local(),
+        IpAddr::V6(address) => address.is_unique_local() || address.is_unicast_link_local(),
+    };
+    of_network || address.is_loopback() || address.is_unspecified()
 }

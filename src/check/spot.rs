@@ -75,3 +75,10 @@ impl<'a> Spot<'a> {
         Diagnostic { severity: rule.severity, ..told }
     }
 }
+
+/// Whether something in a value could not be read.
+pub(super) fn has_fault(node: &Node) -> bool {
+    node.is_fault()
+        || node.items().is_some_and(|items| items.iter().any(has_fault))
+        || node.members().is_some_and(|members| members.iter().any(|member| has_fault(&member.value)))
+}

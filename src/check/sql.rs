@@ -19,9 +19,9 @@ pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
     let mut words = Words { query, at: 0 };
     let (first, range) = words.next()?;
     let does = |word: &str| {
-        let is = |known: &&str| known.eq_ignore_ascii_case(word);
-        let writes = WRITES.iter().any(|known| is(&known)).then_some(Does::Writes);
-        writes.or_else(|| READS.iter().any(|known| is(&known)).then_some(Does::Reads))
+        let is_of = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+        let writes = is_of(&WRITES).then_some(Does::Writes);
+        writes.or_else(|| is_of(&READS).then_some(Does::Reads))
     };
     if first.eq_ignore_ascii_case("WITH") {
         // The statement comes after the tables that it names; those stand in parentheses.

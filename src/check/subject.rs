@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 
 use serde_json::{Value, json};
 
+use super::spot::has_fault;
 use super::{Spot, Used};
 use crate::compile::document::{Document, DocumentKind};
 use crate::compile::layout::Layout;
-use crate::compile::parse::Node;
 use crate::compile::{Compiled, Program, Texts, shape};
 use crate::diagnostic::{Place, codes};
 use crate::language::{Project, ReactProperties, ToolDeclaration};
@@ -142,19 +142,4 @@ impl<'a> Subject<'a> {
         };
         Some(Spot::new(&document.tree, pointer))
     }
-
-    /// Where settings were looked for, as a sentence about the project begins.
-    pub fn project_called(&self) -> String {
-        match self.in_project("") {
-            Some(spot) => format!("`{}`", spot.place().file),
-            None => "no `loopctl.json` stands beside the document or above it, and so the project".to_owned(),
-        }
-    }
-}
-
-/// Whether something in a value could not be read.
-fn has_fault(node: &Node) -> bool {
-    node.is_fault()
-        || node.items().is_some_and(|items| items.iter().any(has_fault))
-        || node.members().is_some_and(|members| members.iter().any(|member| has_fault(&member.value)))
 }

@@ -26,6 +26,10 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let (Some(host), Ok(template)) = (Host::of(&http.url), Template::compile(&http.url, Escape::Url)) else {
             continue;
         };
+        // A name that is written out at its end bounds it: values can't bring a `/` or `@`.
+        if host.end().strip_prefix('.').is_some_and(|end| end.contains('.')) {
+            continue;
+        }
         let Some(variable) = template.variables().iter().find(|variable| host.range.contains(&variable.range.start))
         else {
             continue;

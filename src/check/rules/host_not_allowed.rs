@@ -23,7 +23,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some(host) = Host::of(&http.url) else { continue };
         let spot = used.at("/url").inside(host.range.clone());
         if host.is_template() {
-            let end = host.text.rsplit_once("}}").map_or("", |(_, end)| end.split(':').next().unwrap_or_default());
+            let end = host.end();
             if !end.is_empty() && !entries.iter().any(|entry| entry.may_take(end)) {
                 let message = format!("no host that ends with `{end}` is in the project's `allow.hosts`");
                 found.push(spot.tell(&RULE, message).help(listed(written)));

@@ -22,8 +22,9 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         if let Some(spot) = subject.in_project(&format!("/models/{}/provider", token(name))) {
             let fault = spot.tell(&RULE, format!("the model `{name}` is scripted, and has no script"));
-            found
-                .push(fault.help("name its file: \"script\": \"script.json\"; else it runs with `--script FILE` only"));
+            found.push(fault.help(
+                "name its file: \"script\": \"script.json\"; without it the model runs with `--script FILE` only",
+            ));
         }
     }
 }

@@ -21,7 +21,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let near = nearest(name, project.models.keys().map(String::as_str)).filter(|near| *near != name);
         if let Some(near) = near.filter(|_| !project.models.contains_key(name)) {
             let message = format!("`{name}` is no model of the project, and nearly `{near}`, which is one");
-            let help = "what the project does not have is asked for as a provider's own id";
+            let help = format!("write `{near}`; what the project does not have is asked for as a provider's own id");
             found.push(spot.tell(&RULE, message).help(help).suggest(quoted(near)));
         }
     };

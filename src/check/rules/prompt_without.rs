@@ -32,5 +32,5 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         _ => "the model is not told what to reach",
     };
     let fault = spot.tell(&RULE, format!("the system prompt leaves out {}: {why}", left.join(" and ")));
-    found.push(fault.help("it takes the place of ours, whole: put them where they belong in it"));
+    found.push(fault.help("it takes the place of ours, whole: name in it what the model needs"));
 }

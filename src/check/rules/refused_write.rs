@@ -25,11 +25,9 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             .tell(&RULE, format!("the query writes ({word}), and the action only reads"));
         let written = used.at("/read_only");
         found.push(if written.is_written() {
-            fault
-                .help("the database will refuse it: write \"read_only\": false")
-                .related(&written.place(), "it is said here")
+            fault.help("the database will refuse it: if it shall write, say \"read_only\": false").related(&written.place(), "it is said here")
         } else {
-            fault.help("the database will refuse it: `read_only` is true by default; write \"read_only\": false")
+            fault.help("the database will refuse it: `read_only` is true by default; if it shall write, say \"read_only\": false")
         });
     }
 }

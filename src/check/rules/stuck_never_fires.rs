@@ -17,9 +17,10 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let (needed, most) = (react.on_stuck.iterations, react.max_iterations);
     let Some(stuck) = subject.property("on_stuck").filter(|_| needed > most) else { return };
     let spot = subject.property("on_stuck/iterations").unwrap_or(stuck);
-    let message = format!("{needed} iterations must show a circle, and the loop has {most} in all: it is never seen");
+    let message = format!("a circle shows after {needed} iterations, and the loop has {most} in all: it is never seen");
+    let more = format!("give `max_iterations` {needed} or more");
     let fault = spot.tell(&RULE, message);
-    let fault = fault.help(format!("`max_iterations` above {needed}, or `iterations` of `on_stuck` below {most}"));
+    let fault = fault.help(if most < 2 { more } else { format!("{more}, or `on_stuck.iterations` {most} or less") });
     found.push(match subject.property("max_iterations") {
         Some(most) => fault.related(&most.place(), "the loop's iterations are bounded here"),
         None => fault,

@@ -40,10 +40,7 @@ fn unknown(spot: &Spot<'_>, text: &str, subject: &Subject<'_>, found: &mut Vec<D
         let fault = spot.tell(&RULE, format!("the project has no secret `{key}`"));
         let keys = || project.orgconfig.keys().map(String::as_str);
         found.push(match nearest(key, keys()) {
-            Some(near) => {
-                let help = format!("the nearest one in the `orgconfig` of {} is `{near}`", subject.project_called());
-                fault.help(help).suggest(near)
-            }
+            Some(near) => fault.help(format!("the nearest one in its `orgconfig` is `{near}`")).suggest(near),
             None => fault.help(add(key, subject)),
         });
     }

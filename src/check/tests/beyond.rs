@@ -86,6 +86,22 @@ fn a_template_host_must_be_able_to_be_in_the_list() {
 }
 
 #[test]
+fn a_host_that_its_end_bounds_is_not_told_to_be_any() {
+    let fires = |url: &str| {
+        let main = format!(
+            r#"{{"type": "loop", "properties": {{"mode": "react", "objective": "x", "tools": ["a"]}},
+            "actions": [{{"action_name": "a", "kind": "http", "description": "d", "url": "{url}", "http_method": "GET"}}]}}"#
+        );
+        told(&texts(&main, "", "")).iter().any(|fault| fault.code == "L107")
+    };
+    assert!(fires("https://{{h}}/") && fires("https://{{h}}:8443/") && fires("https://{{input.h}}/"));
+    assert!(
+        fires("https://{{h}}example.com/") && fires("https://{{h}}.com/") && fires("https://a.{{h}}/x.example.com")
+    );
+    assert!(!fires("https://{{h}}.example.com/") && !fires("https://api.example.com/{{h}}"));
+}
+
+#[test]
 fn a_value_after_the_script_of_a_shell_is_only_a_value() {
     let found = |args: &str| {
         let main = format!(

@@ -23,7 +23,7 @@ pub const PLACES: &[&str] = &[
     "L097 loop.json:16:26 /properties/budget/tokens: 100",
     "L098 loop.json:17:5 /properties/temperature: \"temperature\"",
     "L099 loop.json:17:20 /properties/temperature: 1.4",
-    "L107 loop.json:8:23 /actions/0/url: {{tenant}}.example.com",
+    "L107 loop.json:8:23 /actions/0/url: {{host}}",
     "L108 loop.json:8:23 /actions/0/url: api.exmaple.com",
     "L109 loop.json:8:22 /actions/0/url: localhost:8080",
     "L110 loop.json:8:18 /actions/0/program: \"wcc\"",
