@@ -117,4 +117,4 @@ pub use drive::tool::{BoxFuture, EmbeddedTool, ToolCall};
 pub use engine::event::{Decided, Decision, ToolFault};
 pub use engine::notice::{Listener, Notice};
 pub use engine::outcome::{Status, Termination};
-pub use load::{EmbeddedSignature, Loaded, Unsound, load, load_texts, load_with, signature};
+pub use load::{EmbeddedSignature, Loaded, Unsound, examine, load, load_texts, load_with, signature};

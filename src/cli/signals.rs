@@ -27,12 +27,12 @@ pub async fn heed<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Progr
                 }
                 first = false;
                 stop.after_step();
-                progress.say("stopping after this step (press again to stop now)\n");
+                progress.remark("stopping after this step; Ctrl-C again stops now");
             }
         }
     }
     stop.now();
-    progress.say("stopping now\n");
+    progress.remark("stopping now");
     tokio::time::timeout(GRACE, run).await.ok()
 }
 

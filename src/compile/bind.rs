@@ -66,10 +66,9 @@ fn schema_faults(program: &Program, input: &Value, place: &Place) -> Vec<Diagnos
         // That these are missing is told already, with what to do about it.
         let told = fault.path.is_empty() && absent.iter().any(|name| fault.message.contains(*name));
         if !told {
-            let message = if fault.path.is_empty() {
-                format!("the input does not fit: {}", fault.message)
-            } else {
-                format!("the input `{}` does not fit: {}", readable(&fault.path), fault.message)
+            let message = match fault.message.strip_prefix("the value ") {
+                Some(rest) if fault.path.is_empty() => format!("the input {rest}"),
+                _ => format!("the input does not fit: {}", fault.message),
             };
             faults.push(Diagnostic::error(codes::BAD_INPUT, message, fault.path, place.clone()));
         }
@@ -93,11 +92,6 @@ fn missing_in_objective(program: &Program, input: &Value, place: &Place) -> Vec<
 fn missing(name: &str, message: String, place: &Place) -> Diagnostic {
     Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", super::parse::token(name)), place.clone())
         .help(format!("give it: --input {name}=..."))
-}
-
-/// A JSON pointer as people write it: `ticket.id`.
-fn readable(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
 }
 
 /// The inputs that the tools' own templates need: what a call would miss is told before the first one.

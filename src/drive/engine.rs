@@ -164,6 +164,7 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
+        self.world.vault.find_all();
         let models = self.models(program, start.model.as_deref())?;
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
         let run_id = start.id();
@@ -214,6 +215,7 @@ impl Engine {
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
+        self.world.vault.find_all();
         let journal = &self.world.journal;
         let lease = journal.lease(run_id).await.map_err(Fault::Store)?;
         let hold = Hold::new(journal, run_id, &lease);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use crate::compile::{Program, bind};
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
 use crate::engine::event::{Document, ModelFacts, Started};
 use crate::engine::prompt::{self, Facts};
@@ -63,7 +63,9 @@ impl Start {
 fn unresolved(program: &Program, why: &str) -> Fault {
     let place = program.sources.first().map(Source::whole);
     match place {
-        Some(place) => Fault::Diagnostics(vec![Diagnostic::error("L201", why, "/properties/system_prompt", place)]),
+        Some(place) => {
+            Fault::Diagnostics(vec![Diagnostic::error(codes::MISSING_INPUT, why, "/properties/system_prompt", place)])
+        }
         None => Fault::Missing(why.to_owned()),
     }
 }

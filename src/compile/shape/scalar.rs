@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 use super::{Walker, listed};
 use crate::compile::parse::{Kind, Node, quoted};
-use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::diagnostic::{Diagnostic, codes, is_lone, nearest};
 
 /// The longest value that is repeated in a message or a suggestion, in bytes.
 const SHOWN: usize = 200;
@@ -36,7 +36,9 @@ impl Walker<'_> {
             Kind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
             }
-            Kind::Number(_) | Kind::Bool(_) if takes("string") => fault.help("put it into quotes").suggest(quoted(raw)),
+            Kind::Number(_) | Kind::Bool(_) if takes("string") && !takes("object") => {
+                fault.help("put it into quotes").suggest(quoted(raw))
+            }
             Kind::Null => fault.help("leave the field out, or give it a value"),
             _ if takes("array") && raw.len() <= SHOWN => {
                 fault.help("an array of one entry stands in `[` and `]`").suggest(format!("[{raw}]"))
@@ -66,7 +68,10 @@ impl Walker<'_> {
                 let place = self.place(node.span);
                 let fault = Diagnostic::error(codes::WRONG_WORD, message, self.pointer.as_str(), place);
                 Some(match nearest(text, words.iter().copied()) {
-                    Some(near) => fault.help(format!("the nearest is `{near}`")).suggest(quoted(near)),
+                    Some(near) => {
+                        let fault = fault.help(format!("the nearest is `{near}`"));
+                        if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
+                    }
                     None => fault,
                 })
             }
@@ -114,7 +119,10 @@ impl Walker<'_> {
         let low = schema.get("minimum").filter(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
         let high = schema.get("maximum").filter(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
         if low.is_some() || high.is_some() || number.is_none() {
-            let bounds = match (schema.get("minimum"), schema.get("maximum")) {
+            // A bound that only says what a field can hold is of interest to none but those beyond it.
+            let immense = |high: &&Value| low.is_some() && plain(high).len() > 9;
+            let bounds = match (schema.get("minimum"), schema.get("maximum").filter(|high| !immense(high))) {
+                (Some(_), Some(high)) if plain(high).len() > 9 => format!("at most {}", plain(high)),
                 (Some(low), Some(high)) => format!("from {} to {}", plain(low), plain(high)),
                 (Some(low), None) => format!("at least {}", plain(low)),
                 (None, Some(high)) => format!("at most {}", plain(high)),

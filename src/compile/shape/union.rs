@@ -46,15 +46,16 @@ impl<'a> Walker<'a> {
             return self.walk(branch, node, key);
         }
         let words: Vec<&str> = branches.iter().filter_map(|branch| tag_word(branch, tag)).collect();
+        let alike = most_alike(branches, node);
         match written {
             Some(written) => {
                 self.inside(tag, |walker| walker.word(&words, written));
             }
-            None => self.no_tag(tag, &words, node, key),
+            None => self.no_tag((tag, alike.and_then(|branch| tag_word(branch, tag))), &words, node, key),
         }
         let meant = match word {
             Some(word) => nearest(word, words.iter().copied()).and_then(right),
-            None => most_alike(branches, node),
+            None => alike,
         };
         match meant {
             // The tag's own fault is told: the branch would only tell it again.
@@ -74,7 +75,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn no_tag(&mut self, tag: &str, words: &[&str], node: &Node, key: Option<Span>) {
+    /// Tells that the field is missing that says which branch is meant, and which word is the likely one.
+    fn no_tag(&mut self, (tag, likely): (&str, Option<&str>), words: &[&str], node: &Node, key: Option<Span>) {
         if !self.whole || self.misplaced.iter().any(|misplaced| misplaced == tag) {
             return;
         }
@@ -82,7 +84,7 @@ impl<'a> Walker<'a> {
         let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
         let message = format!("`{tag}` is missing in {}: it is {}", self.label(), listed(&quoted));
         let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
-        let example = words.first().copied().unwrap_or_default();
+        let example = likely.or(words.first().copied()).unwrap_or_default();
         self.tell(fault.help(format!("add `\"{tag}\": \"{example}\"`, or the one that is meant")));
     }
 }

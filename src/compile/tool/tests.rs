@@ -271,7 +271,10 @@ fn a_tool_without_a_description_gets_a_plain_one_and_a_warning() {
     ] {
         let (tool, warnings) = compile(action).unwrap();
         assert_eq!(tool.description, expected);
-        assert_eq!((warnings.len(), warnings[0].code, warnings[0].severity), (1, NO_DESCRIPTION, Severity::Warning));
+        assert_eq!(
+            (warnings.len(), warnings[0].code, warnings[0].severity),
+            (1, codes::NO_DESCRIPTION, Severity::Warning)
+        );
     }
 }
 
@@ -279,7 +282,7 @@ fn a_tool_without_a_description_gets_a_plain_one_and_a_warning() {
 fn the_platforms_kinds_are_refused_with_what_to_do() {
     for kind in ["matcher", "custom-table"] {
         let faults = compile(json!({"kind": kind, "action_name": "m"})).unwrap_err();
-        assert_eq!((faults[0].code, faults[0].pointer.as_str()), (NOT_RUNNABLE, "/kind"));
+        assert_eq!((faults[0].code, faults[0].pointer.as_str()), (codes::NOT_RUNNABLE, "/kind"));
         assert!(faults[0].message.contains(kind));
     }
 }
@@ -293,5 +296,5 @@ fn an_embedded_tool_is_declared_like_any_other() {
     assert_eq!((tool.name.as_str(), tool.description.as_str(), tool.idempotent), ("f", "Adds.", true));
     assert!(tool.requires_approval && matches!(tool.kind, ToolKind::Embedded));
     let faults = embedded("Adds.", &json!({"type": "array"}), true, &declaration, &properties).unwrap_err();
-    assert_eq!((faults[0].code, faults[0].pointer.as_str()), (NO_OBJECT, "/type"));
+    assert_eq!((faults[0].code, faults[0].pointer.as_str()), (codes::NO_OBJECT, "/type"));
 }
