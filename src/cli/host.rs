@@ -15,7 +15,7 @@ use super::failure::Failure;
 use crate::compile::Program;
 use crate::diagnostic::Source;
 use crate::drive::fold;
-use crate::engine::event::{Event, Started, What};
+use crate::engine::event::{Document, Event};
 use crate::engine::state::State;
 use crate::journal::{Journal, StoreFault};
 use crate::language::{Project, Script};
@@ -84,10 +84,7 @@ pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Sourc
     Ok(Recorded { program, state, engine })
 }
 
-/// How a run began.
-pub fn started(events: &[Event]) -> Option<&Started> {
-    match &events.first()?.what {
-        What::Started(started) => Some(started),
-        _ => None,
-    }
+/// The document that a run goes by: the one that it began with, or was told to go on with since.
+pub fn document(events: &[Event]) -> Option<&Document> {
+    fold::documents(events)?.first()
 }

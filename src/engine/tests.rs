@@ -102,6 +102,7 @@ fn happenings() -> impl Strategy<Value = What> {
         attempts: 2,
         duration_ms: 1,
     };
+    let too_long = ModelFault { code: ModelFaultCode::ContextExceeded, ..fault.clone() };
     prop_oneof![
         8 => replies().prop_map(says),
         8 => ((1..9_u32), results()).prop_map(|(iteration, result)| returns(iteration, result)),
@@ -110,6 +111,8 @@ fn happenings() -> impl Strategy<Value = What> {
         1 => Just(What::Interrupted),
         1 => Just(What::DeadlinePassed),
         1 => Just(What::ModelFailed(fault)),
+        1 => Just(What::ModelFailed(too_long)),
+        1 => Just(What::NewDocument(Vec::new())),
         1 => Just(What::Cancelled(Cancelled { reason: None })),
         1 => Just(started()),
     ]
