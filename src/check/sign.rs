@@ -49,7 +49,7 @@ fn is_loop(root: &Node) -> bool {
     let text = |name: &str| properties.get(name).and_then(Node::as_str).is_some();
     let near = word.is_none_or(|word| nearest(word, ["loop"]).is_some());
     let mode = properties.get("mode").and_then(Node::as_str);
-    (near && text("objective")) || (near && matches!(mode, Some("react" | "foreach")))
+    near && (text("objective") || matches!(mode, Some("react" | "foreach")))
 }
 
 fn has_actions(root: &Node) -> bool {

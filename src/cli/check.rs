@@ -112,7 +112,7 @@ impl Check {
 }
 
 /// More than is looked at, or a file of `--actions` that is not there.
-fn refused(fault: crate::Diagnostic) -> Failure {
+fn refused(fault: Box<crate::Diagnostic>) -> Failure {
     let message = format!("{}: {}", fault.place.file, fault.message);
     Failure::Usage { message, help: fault.help }
 }

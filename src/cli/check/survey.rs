@@ -51,12 +51,12 @@ impl Survey {
     ///
     /// # Errors
     /// When there are more files than are looked at, or a file of `actions` can't be read.
-    pub fn new(paths: &[PathBuf], actions: &[PathBuf]) -> Result<Self, Diagnostic> {
-        let targets = files::targets(paths).map_err(|fault| *fault)?;
+    pub fn new(paths: &[PathBuf], actions: &[PathBuf]) -> Result<Self, Box<Diagnostic>> {
+        let targets = files::targets(paths)?;
         for file in actions {
             // What is wrong with its text is told with its place, like that of any other file.
             if let Some(fault) = files::read(file).err().filter(|fault| fault.code == codes::FILE) {
-                return Err(*fault);
+                return Err(fault);
             }
         }
         Ok(Self { targets, actions: actions.to_vec(), texts: BTreeMap::new(), stdin: OnceLock::new() })
@@ -93,7 +93,7 @@ impl Survey {
         let mut found = Found::default();
         found.tell_unreadable(&self.targets.faults);
         let mut order = Order::default();
-        let mut work: Vec<(&Target, Box<Document>, Option<Arc<Around>>)> = Vec::new();
+        let mut work: Vec<Work<'_>> = Vec::new();
         for (target, read) in targets.iter().zip(read) {
             match read {
                 Read::Skipped => found.tally.skipped += 1,
@@ -106,11 +106,11 @@ impl Survey {
                     found.tally.files += 1;
                     order.add(&document.tree.source.name);
                     let around = is_looped(&document).then(|| library.around(&files::folder_of(&target.path)));
-                    work.push((target, document, around));
+                    work.push(Work { target, document, around });
                 }
             }
         }
-        for (faults, sources) in each(work, |(target, document, around)| judge(target, *document, around, &declared)) {
+        for (faults, sources) in each(work, |work| judge(work, &declared)) {
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
         }
@@ -151,12 +151,17 @@ fn is_looped(document: &Document) -> bool {
     matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest))
 }
 
-fn judge(
-    target: &Target,
-    document: Document,
+/// A document to judge.
+struct Work<'a> {
+    target: &'a Target,
+    document: Box<Document>,
+    /// What stands around it, when that matters to it.
     around: Option<Arc<Around>>,
-    declared: &Declared,
-) -> (Vec<Diagnostic>, Vec<Source>) {
+}
+
+/// The faults of a document and what belongs to it, and the texts that they stand in.
+fn judge(work: Work<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) {
+    let Work { target, document, around } = work;
     let main = document.tree.source.clone();
     let texts = match around.map(|around| around.gathered(main.clone(), target.real.as_deref())) {
         Some(Ok(gathered)) => gathered.texts,
@@ -164,7 +169,7 @@ fn judge(
         None => Texts::new(main),
     };
     let mut faults = alone(&document, declared);
-    let examined = load::examine(&texts, document);
+    let examined = load::examine(&texts, *document);
     let looped = is_looped(&examined.document) || examined.document.kind == Some(DocumentKind::Workflow);
     // That it is no loop is a fault where one is to be run, and none here.
     faults.extend(examined.diagnostics.into_iter().filter(|fault| looped || fault.code != codes::NO_LOOP));
