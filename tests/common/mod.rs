@@ -126,6 +126,14 @@ impl Place {
         trace
     }
 
+    /// The loop is refused before anything runs: what is said of it.
+    pub fn refused(&self) -> String {
+        self.json("script.json", &json!({ "replies": [complete(json!("done"))] }));
+        let ran = self.call(&["run", "loop.json", "--script", "script.json", "--store", "memory"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+        ran.stderr
+    }
+
     /// Every file below the folder with its bytes, also those whose names begin with a dot.
     pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
