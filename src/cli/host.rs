@@ -35,10 +35,9 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
 pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Arc<Program>, Fault> {
     let journal = |reason: &str| Fault::Journal { run: run_id.to_owned(), reason: reason.to_owned() };
     let texts = fold::texts(events, project).ok_or_else(|| journal("it holds no document"))?;
-    match crate::load::load_texts(&texts, PathBuf::from(".")) {
-        Ok(loaded) => Ok(loaded.program),
-        Err(unsound) => Err(Fault::Diagnostics(unsound.diagnostics)),
-    }
+    // It was judged when it began: here the rules do not know its project, and may be newer.
+    let compiled = crate::compile::compile(&texts);
+    compiled.program.map(Arc::new).ok_or(Fault::Diagnostics(compiled.diagnostics))
 }
 
 /// Opens a store: `memory`, or `sqlite:PATH` with a path relative to `base`.

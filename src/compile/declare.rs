@@ -9,7 +9,7 @@ use super::document::{Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
-use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest, nearest_field};
+use crate::diagnostic::{Diagnostic, Severity, Source, codes, is_lone, nearest, nearest_field};
 use crate::language::tool::{ActionTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
 
@@ -135,7 +135,11 @@ impl<'a> Declare<'a> {
         if is_builtin(name) {
             let message = format!("`{name}` is built in and always there");
             let fault = Diagnostic::warning(codes::DECLARED_BUILTIN, message, at, place);
-            self.faults.push(fault.help("take it out of `tools`"));
+            let fault = fault.help("take it out of `tools`");
+            self.faults.push(match self.main.tree.removal(pointer) {
+                Some(span) => fault.suggest_at("", span.start, span.end),
+                None => fault,
+            });
             return;
         }
         if let Some(fault) = self.name_fault(name, at) {
@@ -311,7 +315,8 @@ impl<'a> Declare<'a> {
         let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
-        let near = nearest_field(name, names.take(measured)).map(str::to_owned);
+        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
+        let lone = is_lone(name, names.take(measured));
         let looked = self.looked_in();
         let help = match &near {
             Some(near) => format!("the nearest name is `{near}`; {looked}"),
@@ -322,7 +327,7 @@ impl<'a> Declare<'a> {
         let fault = fault.help(help);
         self.faults.push(match near {
             // The declaration's name is a string; in the old form it is the whole declaration.
-            Some(near) if at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
+            Some(near) if lone && at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
             _ => fault,
         });
         if self.unknown > 1 {
@@ -354,7 +359,7 @@ fn is_builtin(name: &str) -> bool {
 }
 
 /// A fault in an action, at its place in the action's document.
-fn place(action: Registered<'_>, pointer: &str, fault: tool::LocalFault) -> Diagnostic {
+pub(super) fn place(action: Registered<'_>, pointer: &str, fault: tool::LocalFault) -> Diagnostic {
     let path = format!("{pointer}{}", fault.pointer);
     let tree = &action.document.tree;
     let place = match &fault.inside {

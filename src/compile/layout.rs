@@ -8,7 +8,7 @@ use crate::language::{Action, ReactProperties};
 
 /// Where the parts of a loop stand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// What stands around `objective` and `tools`.
     head: &'static str,
     /// What stands around all other properties.
@@ -17,7 +17,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// The layout of a document; nothing when it holds no loop of mode `react`.
-    pub(super) fn of(document: &Document) -> Option<Self> {
+    pub(crate) fn of(document: &Document) -> Option<Self> {
         match document.kind? {
             DocumentKind::Loop => Some(Self { head: "/properties", rest: "/properties" }),
             DocumentKind::AgentRequest => Some(Self { head: "", rest: "/config" }),
@@ -26,18 +26,18 @@ impl Layout {
     }
 
     /// The JSON pointer of a property.
-    pub(super) fn pointer(self, property: &str) -> String {
+    pub(crate) fn pointer(self, property: &str) -> String {
         let around = if matches!(property, "objective" | "tools") { self.head } else { self.rest };
         format!("{around}/{property}")
     }
 
     /// The value of a property.
-    pub(super) fn get<'a>(self, document: &'a Document, property: &str) -> Option<&'a Value> {
+    pub(crate) fn get<'a>(self, document: &'a Document, property: &str) -> Option<&'a Value> {
         document.value.pointer(&self.pointer(property))
     }
 
     /// All properties in one object, as [`ReactProperties`] reads them.
-    pub(super) fn properties(self, document: &Document) -> Value {
+    pub(crate) fn properties(self, document: &Document) -> Value {
         let mut properties: Map<String, Value> =
             document.value.pointer(self.rest).and_then(Value::as_object).cloned().unwrap_or_default();
         properties.shift_remove("mode");
@@ -52,7 +52,7 @@ impl Layout {
 
 /// Properties as far as they can be read: where one is wrong, the defaults, so that the tools can
 /// be judged all the same.
-pub(super) fn readable(properties: &Value) -> Option<ReactProperties> {
+pub(crate) fn readable(properties: &Value) -> Option<ReactProperties> {
     serde_json::from_value(properties.clone())
         .or_else(|_| serde_json::from_value(json!({ "objective": "", "tools": [] })))
         .ok()
@@ -63,7 +63,7 @@ pub(super) fn readable(properties: &Value) -> Option<ReactProperties> {
 ///
 /// # Errors
 /// When it does not have the shape of its kind.
-pub(super) fn action(value: &Value) -> Result<Action, serde_json::Error> {
+pub(crate) fn action(value: &Value) -> Result<Action, serde_json::Error> {
     let mut fields = value.as_object().cloned().unwrap_or_default();
     let kind = fields.shift_remove("kind");
     let fields = Value::Object(fields);

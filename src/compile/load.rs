@@ -16,11 +16,17 @@ use crate::language::{Project, ReactProperties};
 /// Compiles a loop document or an agent request. All faults are gathered; the program is there only
 /// when none of them is an error.
 pub fn compile(texts: &Texts) -> Compiled {
-    let main = document::read(&texts.main);
+    compile_read(texts, document::read(&texts.main))
+}
+
+/// The same for a document that was read already, from the text that is the main one.
+pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend(pasted::secrets(&main));
-    let project = project(texts.project.as_ref(), &mut faults);
-    let program = match (main.kind, Layout::of(&main)) {
+    let (project, settings) = project(texts.project.as_ref(), &mut faults);
+    let layout = Layout::of(&main);
+    let shelf = layout.map_or_else(Shelf::default, |_| Shelf::read(texts));
+    let program = match (main.kind, layout) {
         (Some(DocumentKind::Loop), _) if main.value.pointer("/properties/mode") == Some(&Value::from("foreach")) => {
             let at = "/properties/mode";
             let fault =
@@ -30,7 +36,10 @@ pub fn compile(texts: &Texts) -> Compiled {
         }
         // One with so many faults is not judged further: it is most likely no loop at all.
         (_, Some(_)) if main.faults.len() >= shape::MAX_FAULTS => None,
-        (_, Some(layout)) => react(texts, &main, layout, project, &mut faults),
+        (_, Some(layout)) => {
+            let around = Around { texts, shelf: &shelf, project: settings.clone().unwrap_or_default() };
+            react(&around, &main, layout, &mut faults)
+        }
         (Some(kind), None) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
             None
@@ -39,7 +48,14 @@ pub fn compile(texts: &Texts) -> Compiled {
     };
     sort(&mut faults, &main.tree.source);
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error));
-    Compiled { program, diagnostics: faults, document: main }
+    Compiled { program, diagnostics: faults, document: main, project, settings, shelf }
+}
+
+/// What stands around a document.
+struct Around<'a> {
+    texts: &'a Texts,
+    shelf: &'a Shelf,
+    project: Arc<Project>,
 }
 
 /// The document's faults first, then those of each other file; each in the order of the text.
@@ -68,30 +84,24 @@ fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
     }
 }
 
-fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> Arc<Project> {
-    let Some(source) = source else { return Arc::default() };
+/// The project file as it was read, and what it says when it is sound.
+fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Document>, Option<Arc<Project>>) {
+    let Some(source) = source else { return (None, Some(Arc::default())) };
     let document = document::read_as(source, Some(DocumentKind::Project));
     faults.extend(document.faults.iter().cloned());
     faults.extend(pasted::secrets(&document));
-    if document.is_broken() {
-        return Arc::default();
-    }
-    Arc::new(read_typed(&document, document.value.clone(), faults).unwrap_or_default())
+    let settings =
+        if document.is_broken() { None } else { read_typed(&document, document.value.clone(), faults).map(Arc::new) };
+    (Some(document), settings)
 }
 
-fn react(
-    texts: &Texts,
-    main: &Document,
-    layout: Layout,
-    project: Arc<Project>,
-    faults: &mut Vec<Diagnostic>,
-) -> Option<Program> {
+fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<Diagnostic>) -> Option<Program> {
+    let Around { texts, shelf, .. } = *around;
     let sound = !main.is_broken();
-    let shelf = Shelf::read(texts);
     faults.extend(shelf.faults_of_given());
     let values = layout.properties(main);
     let readable = layout::readable(&values)?;
-    let mut declare = Declare::new(texts, main, layout, &shelf, &readable);
+    let mut declare = Declare::new(texts, main, layout, shelf, &readable);
     declare.all();
     faults.append(&mut declare.faults);
     for document in shelf.beside.iter().chain(&shelf.given) {
@@ -118,7 +128,7 @@ fn react(
         default_input: head.default_input,
         answer,
         tools,
-        project,
+        project: Arc::clone(&around.project),
         sources,
     })
 }
@@ -167,7 +177,7 @@ fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Optio
 
 /// A value as the type that its schema was made from: only a schema that disagrees with its type
 /// can make it fail, and then that is told and nothing is run.
-fn read_typed<T: serde::de::DeserializeOwned>(
+pub(super) fn read_typed<T: serde::de::DeserializeOwned>(
     document: &Document,
     value: Value,
     faults: &mut Vec<Diagnostic>,

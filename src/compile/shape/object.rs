@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::known::words;
 use super::{Walker, insert};
 use crate::compile::parse::{Member, Node, Span, quoted};
-use crate::diagnostic::{Diagnostic, Related, codes, nearest_field, shown};
+use crate::diagnostic::{Diagnostic, Related, codes, is_lone, nearest_field, shown};
 
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, schema: &'a Value, node: &Node, members: &[Member], key: Option<Span>) -> Value {
@@ -48,7 +48,8 @@ impl<'a> Walker<'a> {
         let name = &*member.key;
         let (fields, required) = (field_names(schema), required(schema));
         let absent = fields.iter().copied().filter(|field| node.get(field).is_none());
-        let near = nearest_field(name, absent).map(str::to_owned);
+        let near = nearest_field(name, absent.clone()).map(str::to_owned);
+        let lone = is_lone(name, absent);
         let home = self.known.home(name, &self.pointer);
         let pointer = format!("{}/{}", self.pointer, crate::compile::parse::token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
@@ -70,7 +71,8 @@ impl<'a> Walker<'a> {
             }
             (Some(near), _) => {
                 let help = format!("the nearest name is `{near}`");
-                (fault.help(help).suggest(quoted(&near)), Some(near))
+                let fault = fault.help(help);
+                (if lone { fault.suggest(quoted(&near)) } else { fault }, Some(near))
             }
             (None, _) => {
                 let absent = fields.iter().filter(|field| node.get(field).is_none());

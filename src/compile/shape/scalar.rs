@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 use super::{Walker, listed};
 use crate::compile::parse::{Kind, Node, quoted};
-use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::diagnostic::{Diagnostic, codes, is_lone, nearest};
 
 /// The longest value that is repeated in a message or a suggestion, in bytes.
 const SHOWN: usize = 200;
@@ -68,7 +68,10 @@ impl Walker<'_> {
                 let place = self.place(node.span);
                 let fault = Diagnostic::error(codes::WRONG_WORD, message, self.pointer.as_str(), place);
                 Some(match nearest(text, words.iter().copied()) {
-                    Some(near) => fault.help(format!("the nearest is `{near}`")).suggest(quoted(near)),
+                    Some(near) => {
+                        let fault = fault.help(format!("the nearest is `{near}`"));
+                        if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
+                    }
                     None => fault,
                 })
             }
