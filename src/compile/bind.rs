@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Program;
 use super::reference::Scope;
+use super::{Program, parse};
 use crate::diagnostic::{Diagnostic, Place, Source, codes};
 
 /// A loop with its input.
@@ -19,8 +19,36 @@ pub struct Bound {
 ///
 /// # Errors
 /// Every fault of the input, with its path in it, and every input that the objective needs and
-/// nobody gave. They stand at the beginning of the document.
+/// nobody gave. They stand where the document speaks of that input.
 pub fn bind(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
+    bound(program, input, now, run_id).map_err(|faults| placed(program, faults))
+}
+
+/// The faults where the document speaks of what they are about: in its `input`, or in its objective.
+fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let Some(source) = program.sources.first() else { return faults };
+    let (tree, _) = parse::parse(source);
+    for fault in &mut faults {
+        let name = fault.path.split('/').nth(1).unwrap_or_default();
+        let property = format!("/input/properties/{name}");
+        let variables = program.objective.variables().iter();
+        let in_objective = variables.filter(|variable| variable.path.first().is_some_and(|first| first == "input"));
+        let named =
+            in_objective.into_iter().find(|variable| variable.path.get(1).is_some_and(|at| parse::token(at) == name));
+        let objective = ["/properties/objective", "/objective"].into_iter().find(|at| tree.at(at).is_some());
+        // What an agent request has under `input` is a value and no schema.
+        let schema = program.input.is_some();
+        fault.place = match (named, objective) {
+            _ if schema && !name.is_empty() && tree.at(&property).is_some() => tree.key_place(&property),
+            (Some(variable), Some(objective)) => tree.place_inside(objective, &variable.range),
+            _ if schema => tree.key_place("/input"),
+            _ => continue,
+        };
+    }
+    faults
+}
+
+fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
     let place = program.sources.first().map_or_else(|| Source::new("-", "").whole(), Source::whole);
     let given = match input {
         Value::Object(given) => given.clone(),
@@ -90,7 +118,7 @@ fn missing_in_objective(program: &Program, input: &Value, place: &Place) -> Vec<
 }
 
 fn missing(name: &str, message: String, place: &Place) -> Diagnostic {
-    Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", super::parse::token(name)), place.clone())
+    Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", parse::token(name)), place.clone())
         .help(format!("give it: --input {name}=..."))
 }
 

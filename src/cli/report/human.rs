@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
+use super::hide::hide;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::trace::units::plural;
 use crate::trace::{Look, Tone, escape};
@@ -68,6 +69,7 @@ pub fn tally(diagnostics: &[Diagnostic], tally: &Tally, look: &Look) -> String {
 
 fn each(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
     let renderer = if look.colour { Renderer::styled() } else { Renderer::plain() }.term_width(look.width);
+    let sources = hide(diagnostics, sources);
     let by_name: BTreeMap<&str, &Source> = sources.iter().rev().map(|source| (&*source.name, source)).collect();
     let mut shown = String::new();
     for diagnostic in diagnostics {

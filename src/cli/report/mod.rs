@@ -2,6 +2,7 @@
 
 mod brief;
 mod github;
+mod hide;
 mod human;
 mod json;
 mod sarif;

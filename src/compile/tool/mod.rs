@@ -178,7 +178,7 @@ pub fn embedded(
     Ok(Tool {
         name: declaration.name.clone(),
         description: declaration.description.as_deref().unwrap_or(description).to_owned(),
-        parameters: parameters::compile(parameters, "").map_err(|fault| vec![fault])?,
+        parameters: parameters::compile(parameters, "").map_err(|fault| vec![*fault])?,
         kind: ToolKind::Embedded,
         requires_approval: declaration.requires_approval,
         max_calls: declaration.max_calls,

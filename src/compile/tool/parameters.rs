@@ -22,7 +22,7 @@ pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work) -> O
     let schema = match compile(written, "/parameters") {
         Ok(schema) => schema,
         Err(fault) => {
-            work.push(fault);
+            work.push(*fault);
             return None;
         }
     };
@@ -35,13 +35,14 @@ pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work) -> O
 }
 
 /// Compiles the schema of a tool's input. A call's input is always an object.
-pub(super) fn compile(written: &Value, pointer: &str) -> Result<Schema, LocalFault> {
-    let schema = Schema::compile(written.clone())
-        .map_err(|fault| LocalFault::error(codes::BAD_SCHEMA, format!("{pointer}{}", fault.path), fault.message))?;
+pub(super) fn compile(written: &Value, pointer: &str) -> Result<Schema, Box<LocalFault>> {
+    let schema = Schema::compile(written.clone()).map_err(|fault| {
+        Box::new(LocalFault::error(codes::BAD_SCHEMA, format!("{pointer}{}", fault.path), fault.message))
+    })?;
     match no_object(&schema) {
         Some(found) => {
             let at = format!("{pointer}{}", found.path);
-            Err(LocalFault::error(codes::NO_OBJECT, at, found.message).help(found.help))
+            Err(Box::new(LocalFault::error(codes::NO_OBJECT, at, found.message).help(found.help)))
         }
         None => Ok(schema),
     }

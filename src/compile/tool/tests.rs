@@ -146,9 +146,9 @@ fn a_variable_that_the_parameters_do_not_have_is_an_error_in_place() {
         "L060 /url: ticket: the action's `parameters` have no `ticket`",
     );
     let faults = compile(with("https://h/{{ticket_di}}", json!({"query": {"a": ["@unheard.x"]}}))).unwrap_err();
-    assert_eq!(faults[0].help.as_deref(), Some("did you mean `ticket_id`?"));
+    assert_eq!(faults[0].help.as_deref(), Some("the nearest name is `ticket_id`"));
     assert_eq!((faults[1].pointer.as_str(), faults[1].inside.clone()), ("/query/a/0", Some(0..10)));
-    assert_eq!(faults[1].help.as_deref(), Some("`parameters` has `ticket_id`, `note`"));
+    assert_eq!(faults[1].help.as_deref(), Some("they have `ticket_id`, `note`; add it, or use one of them"));
     assert_told(with("https://h/{{ticket_id}}/{{note}}", json!({})), false, "L061 /url: note: `note` may be left out");
     assert!(told(with("https://h/{{ticket_id}}/a{{#if note}}{{note}}{{/if}}{{input.x}}{{now}}", json!({}))).is_empty());
     let open = json!({"type": "object", "additionalProperties": {"type": "string"}});
