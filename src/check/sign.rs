@@ -33,7 +33,8 @@ pub fn is_ours(document: &Document) -> bool {
         Some(DocumentKind::AgentRequest) => ["tools", "config", "input"].iter().any(|name| root.get(name).is_some()),
         Some(DocumentKind::Workflow) => is_workflow(root),
         Some(DocumentKind::Script) => is_script(root),
-        _ => !document.faults.is_empty() && document.kind.is_none() && seems_ours(&document.tree.source.text),
+        None if root.members().is_none() => seems_ours(&document.tree.source.text),
+        _ => false,
     }
 }
 

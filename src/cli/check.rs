@@ -15,6 +15,7 @@ use super::failure::Failure;
 use super::report::{self, Tally};
 use super::surface::Surface;
 use crate::check::RULES;
+use crate::trace::units::plural;
 use fixes::Mended;
 use survey::{Found, Survey};
 
@@ -120,13 +121,10 @@ fn refused(fault: Box<crate::Diagnostic>) -> Failure {
 /// A pipeline that checks nothing must not take that for sound.
 fn nothing(paths: &[PathBuf], skipped: usize) -> Failure {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let passed = if skipped == 0 {
-        "no JSON file is there".to_owned()
-    } else {
-        format!(
-            "{} were passed by, which are no documents of loopctl",
-            crate::trace::units::plural(skipped, "JSON file")
-        )
+    let passed = match skipped {
+        0 => "no JSON file is there".to_owned(),
+        1 => "the one JSON file there is no document of loopctl".to_owned(),
+        more => format!("none of the {} there is a document of loopctl", plural(more, "JSON file")),
     };
     Failure::usage_help(
         format!("nothing to check in {}: {passed}", names.join(", ")),

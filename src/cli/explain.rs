@@ -74,7 +74,9 @@ fn unknown(word: &str, rules: &[Rule]) -> Failure {
 
 /// The codes that a wrong one may have been: the nearest numbers, or the rule of a name like it.
 fn near(word: &str, rules: &[Rule]) -> Vec<&'static str> {
-    let number = |code: &str| code.trim_start_matches(['L', 'l']).parse::<u32>().ok();
+    // Letters that look like digits were meant as digits.
+    let digits = |code: &str| code.replace(['O', 'o'], "0").replace(['I', 'i'], "1");
+    let number = |code: &str| digits(code.strip_prefix(['L', 'l']).unwrap_or(code)).parse::<u32>().ok();
     if let Some(wanted) = number(word.trim()) {
         let mut codes: Vec<(u32, &str)> =
             TABLE.iter().filter_map(|(code, _)| Some((number(code)?.abs_diff(wanted), *code))).collect();
