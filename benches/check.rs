@@ -238,7 +238,7 @@ fn around(seed: usize, names: &[String]) -> Value {
 /// One action of a kind that goes with its number.
 fn action(seed: usize, tool: usize) -> Value {
     let name = name(seed, tool);
-    let field = format!("id_{}", (seed + tool) % 97);
+    let field = &format!("id_{}", (seed + tool) % 97);
     match tool % 5 {
         0 => json!({
             "action_name": name, "kind": "http", "http_method": "GET",
