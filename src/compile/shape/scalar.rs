@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value};
 
+use super::form::Form;
 use super::{Walker, listed};
 use crate::compile::parse::{Kind, Node, quoted};
 use crate::diagnostic::{Diagnostic, codes, nearest};
@@ -10,17 +11,12 @@ use crate::diagnostic::{Diagnostic, codes, nearest};
 const SHOWN: usize = 200;
 
 impl Walker<'_> {
-    pub(super) fn wrong_type(&mut self, schema: &Value, node: &Node) {
-        let types = self.known.types(schema);
-        self.wrong_types(&types, node);
-    }
-
-    pub(super) fn wrong_types(&mut self, types: &[String], node: &Node) {
+    pub(super) fn wrong_types(&mut self, types: &[&str], node: &Node) {
         if self.full() {
             return;
         }
         let mut expected: Vec<String> = Vec::new();
-        for name in types.iter().filter(|name| *name != "null").map(|name| called(name).to_owned()) {
+        for name in types.iter().filter(|name| **name != "null").map(|name| called(name).to_owned()) {
             if !expected.contains(&name) {
                 expected.push(name);
             }
@@ -31,7 +27,7 @@ impl Walker<'_> {
         let message = format!("{} must be {}; {} was given", self.label(), listed(&expected), self.given(node));
         let fault = Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span));
         let raw = self.tree.raw(node.span);
-        let takes = |name: &str| types.iter().any(|expected| expected == name);
+        let takes = |name: &str| types.contains(&name);
         let fault = match &node.kind {
             Kind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
@@ -46,8 +42,8 @@ impl Walker<'_> {
         self.tell(fault);
     }
 
-    fn meant_without_quotes(&self, types: &[String], text: &str) -> bool {
-        let takes = |name: &str| types.iter().any(|expected| expected == name);
+    fn meant_without_quotes(&self, types: &[&str], text: &str) -> bool {
+        let takes = |name: &str| types.contains(&name);
         let number = text.parse::<Number>().is_ok() && text.trim() == text;
         (takes("boolean") && matches!(text, "true" | "false"))
             || (takes("number") && number)
@@ -83,9 +79,8 @@ impl Walker<'_> {
         node.value()
     }
 
-    pub(super) fn length(&mut self, schema: &Value, node: &Node, text: &str) {
-        let bound = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
-        let (least, most) = (bound("minLength"), bound("maxLength"));
+    pub(super) fn length(&mut self, form: &Form, node: &Node, text: &str) {
+        let (least, most) = form.length;
         if least.is_none() && most.is_none() {
             return;
         }
@@ -105,19 +100,20 @@ impl Walker<'_> {
     }
 
     /// A number. Where one is meant, the value gets a spelling that serde reads.
-    pub(super) fn number(&mut self, schema: &Value, node: &Node, digits: &str) -> Value {
-        let types = self.known.types(schema);
+    pub(super) fn number(&mut self, form: &Form, node: &Node, digits: &str) -> Value {
+        let types = &form.types;
         if types.is_empty() {
             return node.value();
         }
         let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
-        let low = schema.get("minimum").filter(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
-        let high = schema.get("maximum").filter(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
-        if low.is_some() || high.is_some() || number.is_none() {
-            let bounds = match (schema.get("minimum"), schema.get("maximum")) {
-                (Some(low), Some(high)) => format!("from {} to {}", plain(low), plain(high)),
-                (Some(low), None) => format!("at least {}", plain(low)),
-                (None, Some(high)) => format!("at most {}", plain(high)),
+        let (low, high) = &form.bounds;
+        let under = low.as_ref().is_some_and(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
+        let over = high.as_ref().is_some_and(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
+        if under || over || number.is_none() {
+            let bounds = match (low, high) {
+                (Some(low), Some(high)) => format!("from {low} to {high}"),
+                (Some(low), None) => format!("at least {low}"),
+                (None, Some(high)) => format!("at most {high}"),
                 (None, None) => "a number that a computer can hold".to_owned(),
             };
             let message = format!("{} must be {bounds}; {} was given", self.label(), self.given(node));
@@ -126,7 +122,7 @@ impl Walker<'_> {
             return node.value();
         }
         match number {
-            Some(number) if types.iter().any(|name| name == "integer") => whole(digits, number),
+            Some(number) if types.contains(&"integer") => whole(digits, number),
             Some(number) if digits.parse::<i64>().is_err() => {
                 Number::from_f64(number).map_or(node.value(), Value::Number)
             }
@@ -165,15 +161,8 @@ fn called(name: &str) -> &str {
     }
 }
 
-/// A bound without a fraction of zero.
-fn plain(bound: &Value) -> String {
-    let text = bound.to_string();
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
-}
-
 /// How a number compares with a bound; exact where both are whole and written so.
-fn compare(digits: &str, bound: &Value) -> Option<std::cmp::Ordering> {
-    let bound = plain(bound);
+fn compare(digits: &str, bound: &str) -> Option<std::cmp::Ordering> {
     match (digits.parse::<i128>(), bound.parse::<i128>()) {
         (Ok(number), Ok(bound)) => Some(number.cmp(&bound)),
         _ => digits.parse::<f64>().ok()?.partial_cmp(&bound.parse::<f64>().ok()?),
