@@ -233,10 +233,12 @@ impl<'a> Reader<'a> {
     /// Goes over what may stand between values: white space, and what some take for it.
     pub(super) fn trivia(&mut self) {
         loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
-            self.at += blank;
+            let rest = self.rest().as_bytes();
+            let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+            self.at += rest.iter().position(|byte| !blank(byte)).unwrap_or(rest.len());
             match self.peek() {
+                // What follows nearly always.
+                Some('"' | ',' | ':' | '{' | '}' | '[' | ']' | '0'..='9' | '-' | 'a'..='z') | None => return,
                 Some('#') => self.comment(None),
                 Some('/') if self.rest().starts_with("//") => self.comment(None),
                 Some('/') if self.rest().starts_with("/*") => self.comment(Some("*/")),

@@ -23,8 +23,9 @@ impl Reader<'_> {
         let mut closed = false;
         loop {
             let rest = self.rest();
-            let plain = rest.find(|c: char| c == quote || c == '\\' || c < ' ').unwrap_or(rest.len());
-            self.at += plain;
+            // Byte by byte: what is looked for is ASCII, and no part of another character.
+            let special = |byte: u8| char::from(byte) == quote || matches!(byte, b'\\' | 0..=0x1f);
+            self.at += rest.bytes().position(special).unwrap_or(rest.len());
             match self.peek() {
                 None => break,
                 Some('\\') => self.escape(quote),
