@@ -76,7 +76,9 @@ const PREFIXES: [(&str, usize, &str); 12] = [
 ];
 
 fn looks_like(text: &str) -> Option<&'static str> {
-    if text.len() < 16 {
+    // Every key has digits but a private one, which stands between its lines of dashes.
+    let digits = text.bytes().any(|byte| byte.is_ascii_digit());
+    if text.len() < 16 || !(digits || text.as_bytes().windows(5).any(|dashes| dashes == b"-----")) {
         return None;
     }
     if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
