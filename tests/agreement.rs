@@ -61,15 +61,16 @@ fn config(cases: u32, seed: u64) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// What is told of a document's shape by the reader that the compiler uses.
-fn told(kind: DocumentKind, document: &Value) -> Vec<String> {
+/// What is told of a document's shape by the reader that the compiler uses, and the value that it
+/// hands to the types: its numbers are spelled so that serde reads them.
+fn told(kind: DocumentKind, document: &Value) -> (Vec<String>, Value) {
     let source = Source::new("document.json", format!("{document:#}"));
-    let faults = read_as(&source, Some(kind)).faults;
-    faults.iter().map(|fault| format!("{} {} {}", fault.code, fault.path, fault.message)).collect()
+    let read = read_as(&source, Some(kind));
+    let told = read.faults.iter().map(|fault| format!("{} {} {}", fault.code, fault.path, fault.message));
+    (told.collect(), read.value)
 }
 
-/// Whether the types read it. `read` is what the compiler hands to them: its numbers are spelled so
-/// that serde reads them.
+/// Whether the types read it.
 fn typed<T: DeserializeOwned>(document: &Value) -> Result<(), String> {
     serde_json::from_value::<T>(document.clone()).map(drop).map_err(|error| error.to_string())
 }
@@ -105,11 +106,11 @@ fn agree(
     document: &Value,
 ) -> Result<bool, TestCaseError> {
     let by_schema = published.validator.is_valid(document);
-    let faults = told(kind, document);
+    let (faults, value) = told(kind, document);
     prop_assert_eq!(by_schema, faults.is_empty(), "the schema and the compiler, {:?}: {:#}", faults, document);
     // The types take what the schema takes. Its bounds they do not know.
     if by_schema {
-        prop_assert_eq!(typed(document), Ok(()), "the schema and the types: {:#}", document);
+        prop_assert_eq!(typed(&value), Ok(()), "the schema and the types: {:#}", document);
     } else {
         // Nor do they know an array from an object: serde reads a struct from its fields in a row too.
         let row = |fault: &str| fault.contains("an object") && fault.ends_with("an array was given");
@@ -121,7 +122,7 @@ fn agree(
 }
 
 proptest! {
-    #![proptest_config(config(300, 1))]
+    #![proptest_config(config(500, 1))]
 
     #[test]
     fn what_the_schema_of_loops_is_made_of_is_taken_by_all_three(tape in tapes(160)) {
@@ -143,6 +144,13 @@ proptest! {
     }
 
     #[test]
+    fn numbers_are_taken_or_told_by_all_three_however_they_are_spelled(tape in tapes(160), slips in tapes(40)) {
+        let mut document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
+        shapes::respell(&mut document, &mut Choices::new(slips));
+        agree(DocumentKind::Loop, &LOOP, typed::<LoopDocument>, &document)?;
+    }
+
+    #[test]
     fn requests_are_taken_or_told_by_all_three(tape in tapes(160), slips in tapes(8)) {
         let mut document = shapes::accepted(&REQUEST.schema, &mut Choices::new(tape));
         prop_assert!(agree(DocumentKind::AgentRequest, &REQUEST, typed_request, &document)?, "{:#}", document);
@@ -152,7 +160,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(150, 2))]
+    #![proptest_config(config(300, 2))]
 
     #[test]
     fn the_other_documents_are_taken_or_told_by_all_three(which in 0..4_usize, tape in tapes(120), slips in tapes(8)) {
@@ -206,7 +214,7 @@ fn played(played: &loops::Played) -> Result<bool, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(config(200, 3))]
+    #![proptest_config(config(300, 3))]
 
     #[test]
     fn what_loading_calls_sound_runs_without_a_fault(tape in tapes(120), request in any::<bool>()) {

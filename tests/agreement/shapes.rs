@@ -160,6 +160,30 @@ pub fn slip(document: &mut Value, choices: &mut Choices) {
     }
 }
 
+/// Spells numbers in other ways, and some so that they are others.
+pub fn respell(value: &mut Value, choices: &mut Choices) {
+    match value {
+        Value::Number(number) => {
+            let digits = number.to_string();
+            let fraction = digits.contains(['.', 'e']);
+            let spelled = match choices.below(8) {
+                0 if !fraction => format!("{digits}.0"),
+                1 if !fraction => format!("{digits}.000"),
+                2 => format!("{digits}e0"),
+                3 if !fraction => format!("{digits}0e-1"),
+                4 if !fraction => format!("{digits}.5"),
+                5 => format!("{digits}e2"),
+                6 => format!("{digits}e-1"),
+                _ => digits,
+            };
+            *value = Value::Number(spelled.parse().unwrap());
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| respell(item, choices)),
+        Value::Object(members) => members.values_mut().for_each(|member| respell(member, choices)),
+        _ => {}
+    }
+}
+
 fn rename(value: &mut Value, choices: &mut Choices) {
     let Value::Object(members) = value else { return };
     let Some(name) = members.keys().nth(choices.below(members.len())).cloned() else { return };

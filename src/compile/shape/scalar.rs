@@ -2,6 +2,7 @@
 
 use serde_json::{Number, Value};
 
+use super::decimal::Decimal;
 use super::form::Form;
 use super::{Walker, listed};
 use crate::compile::parse::{Kind, Node, quoted};
@@ -122,7 +123,7 @@ impl Walker<'_> {
             return node.value();
         }
         match number {
-            Some(number) if types.contains(&"integer") => whole(digits, number),
+            Some(_) if types.contains(&"integer") => whole(digits).unwrap_or_else(|| node.value()),
             Some(number) if digits.parse::<i64>().is_err() => {
                 Number::from_f64(number).map_or(node.value(), Value::Number)
             }
@@ -161,29 +162,23 @@ fn called(name: &str) -> &str {
     }
 }
 
-/// How a number compares with a bound; exact where both are whole and written so.
+/// How a number compares with a bound, by all of its digits.
 fn compare(digits: &str, bound: &str) -> Option<std::cmp::Ordering> {
-    match (digits.parse::<i128>(), bound.parse::<i128>()) {
+    match (digits.parse::<i64>(), bound.parse::<i64>()) {
         (Ok(number), Ok(bound)) => Some(number.cmp(&bound)),
-        _ => digits.parse::<f64>().ok()?.partial_cmp(&bound.parse::<f64>().ok()?),
+        _ => Some(Decimal::read(digits)?.compare(&Decimal::read(bound)?)),
     }
 }
 
 /// Whether a number has no fraction: `10`, `10.0` and `1e1` have none.
 pub(super) fn is_whole(digits: &str) -> bool {
-    let written_so = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    // Beyond 2^53 a spelling with a point or an exponent is no exact number any more.
-    written_so
-        || digits.parse::<f64>().is_ok_and(|number| number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0)
+    digits.bytes().all(|byte| byte.is_ascii_digit()) || Decimal::read(digits).is_some_and(|number| number.is_whole())
 }
 
 /// A whole number in digits alone.
-fn whole(digits: &str, number: f64) -> Value {
-    let text = if digits.parse::<i128>().is_ok() && digits != "-0" {
-        digits.to_owned()
-    } else {
-        format!("{:.0}", number.abs() * number.signum())
-    };
-    let text = if text == "-0" { "0".to_owned() } else { text };
-    text.parse::<Number>().map_or(Value::Null, Value::Number)
+fn whole(digits: &str) -> Option<Value> {
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return digits.parse().ok().map(Value::Number);
+    }
+    Decimal::read(digits)?.whole()?.parse().ok().map(Value::Number)
 }
