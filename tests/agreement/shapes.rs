@@ -170,7 +170,7 @@ pub fn respell(value: &mut Value, choices: &mut Choices) {
                 0 if !fraction => format!("{digits}.0"),
                 1 if !fraction => format!("{digits}.000"),
                 2 => format!("{digits}e0"),
-                3 if !fraction => format!("{digits}0e-1"),
+                3 if !fraction && digits != "0" => format!("{digits}0e-1"),
                 4 if !fraction => format!("{digits}.5"),
                 5 => format!("{digits}e2"),
                 6 => format!("{digits}e-1"),
