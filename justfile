@@ -31,6 +31,10 @@ forget:
 schemas:
     UPDATE_SCHEMAS=1 cargo test --locked --test schemas
 
+# docs/diagnostics.md, from the pages of the rules
+diagnostics:
+    UPDATE_DOCS=1 cargo test --locked --test diagnostics_doc
+
 # The figures of benches/README.md
 figures *ARGUMENTS:
     python3 benches/figures.py {{ARGUMENTS}}

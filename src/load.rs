@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::check;
-use crate::compile::{Compiled, Program, Texts, compile};
+use crate::compile::document::{self, Document};
+use crate::compile::{Compiled, Program, Texts, compile_read};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::files;
+use crate::drive::tool::EmbeddedTool;
 
 /// A document that can be run.
 #[derive(Debug)]
@@ -42,6 +44,11 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
 /// A tool of the embedder's as the compiler knows it: name, description, parameters, idempotent.
 pub type EmbeddedSignature = (String, String, serde_json::Value, bool);
 
+/// What the compiler must know of a tool that is given to [`crate::Engine::builder`] under this name.
+pub fn signature(name: impl Into<String>, tool: &dyn EmbeddedTool) -> EmbeddedSignature {
+    (name.into(), tool.description().to_owned(), tool.parameters(), tool.idempotent())
+}
+
 /// The same, with tools that the embedder registers by name.
 ///
 /// # Errors
@@ -58,10 +65,7 @@ pub fn load_with(path: &Path, actions: &[PathBuf], embedded: Vec<EmbeddedSignatu
 /// # Errors
 /// Every fault that was found, with its place.
 pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
-    let compiled = compile(texts);
-    let judged = check::judge(texts, &compiled);
-    let Compiled { program, mut diagnostics, .. } = compiled;
-    diagnostics.extend(judged);
+    let Compiled { program, diagnostics, .. } = examine(texts, document::read(&texts.main));
     let sources = sources(texts);
     match program {
         Some(program) if !diagnostics.iter().any(Diagnostic::is_error) => {
@@ -71,7 +75,17 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
     }
 }
 
-fn sources(texts: &Texts) -> Vec<Source> {
+/// What a document means and all that is wrong with it: what is run and what is only checked are judged
+/// by this alone. `document` is what was read from the main text.
+pub fn examine(texts: &Texts, document: Document) -> Compiled {
+    let mut compiled = compile_read(texts, document);
+    let judged = check::judge(texts, &compiled);
+    compiled.diagnostics.extend(judged);
+    compiled
+}
+
+/// All texts that a fault may stand in.
+pub(crate) fn sources(texts: &Texts) -> Vec<Source> {
     std::iter::once(&texts.main)
         .chain(&texts.project)
         .chain(&texts.actions)

@@ -318,3 +318,30 @@ fn fifty_processes_that_resume_one_run_at_once_are_one_driver() {
         assert_eq!(reference.calls_of(name).len(), 1, "{name}");
     }
 }
+
+#[test]
+fn a_disk_that_is_full_is_a_clear_error_and_the_run_goes_on_when_there_is_room() {
+    let expected = untouched();
+    let mut faults = 0;
+    for blocks in (16..200).step_by(24) {
+        let reference = Reference::new();
+        let program = env!("CARGO_BIN_EXE_loopctl");
+        let line =
+            format!("ulimit -f {blocks}; exec '{program}' run loop.json --run-id r --script script.json --output json");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(reference.place.path())
+            .output()
+            .expect("it starts");
+        let ran = common::ran(&output);
+        assert!(!ran.stderr.contains("panicked"), "{ran:#?}");
+        if ran.code != 3 {
+            faults += 1;
+            assert!([1, 2].contains(&ran.code), "{blocks}: {ran:#?} {:?}", output.status);
+            assert!(ran.stderr.contains("store"), "{blocks}: {ran:#?}");
+        }
+        assert_eq!(timeless(reference.finish().0), expected, "{blocks}");
+        assert!(reference.calls_of("post").len() <= 1);
+    }
+    assert!(faults >= 3, "{faults} faults tested too little");
+}

@@ -2,14 +2,30 @@
 //! tells itself; a rule tells what has a meaning and is still a mistake. It never knows the loop, or
 //! how a report is printed.
 
+mod estimate;
+pub mod fix;
+mod host;
+mod model;
 mod rules;
+mod shell;
+pub mod sign;
+mod spot;
+mod sql;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod used;
 
 use crate::compile::{Compiled, Texts};
 use crate::diagnostic::{Diagnostic, Severity};
 
 pub use rules::RULES;
+pub use spot::Spot;
+pub use subject::Subject;
+pub use used::Used;
 
 /// A rule.
+#[derive(Debug)]
 pub struct Rule {
     /// Its code, like `L090`; stable once released.
     pub code: &'static str,
@@ -23,21 +39,17 @@ pub struct Rule {
     pub look: Option<fn(&Subject<'_>, &mut Vec<Diagnostic>)>,
 }
 
-/// What rules look at.
-pub struct Subject<'a> {
-    /// The texts that were compiled.
-    pub texts: &'a Texts,
-    /// What they mean: the program when they are sound so far, and the document with its places.
-    pub compiled: &'a Compiled,
-}
-
-/// What the rules tell of a compiled document, in the order of the text.
+/// What the rules tell of a compiled document: of the document itself first, then of each other file;
+/// each in the order of its text.
 pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
-    let subject = Subject { texts, compiled };
+    let subject = Subject::new(texts, compiled);
     let mut found = Vec::new();
     for look in RULES.iter().filter_map(|rule| rule.look) {
         look(&subject, &mut found);
     }
-    found.sort_by_key(|fault| fault.place.start);
+    found.sort_by_cached_key(|fault| {
+        let other = (fault.place.file != texts.main.name).then(|| fault.place.file.clone());
+        (other, fault.place.start)
+    });
     found
 }

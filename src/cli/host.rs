@@ -15,7 +15,7 @@ use super::failure::Failure;
 use crate::compile::Program;
 use crate::diagnostic::Source;
 use crate::drive::fold;
-use crate::engine::event::{Event, Started, What};
+use crate::engine::event::{Document, Event};
 use crate::engine::state::State;
 use crate::journal::{Journal, StoreFault};
 use crate::language::{Project, Script};
@@ -35,10 +35,9 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
 pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Arc<Program>, Fault> {
     let journal = |reason: &str| Fault::Journal { run: run_id.to_owned(), reason: reason.to_owned() };
     let texts = fold::texts(events, project).ok_or_else(|| journal("it holds no document"))?;
-    match crate::load::load_texts(&texts, PathBuf::from(".")) {
-        Ok(loaded) => Ok(loaded.program),
-        Err(unsound) => Err(Fault::Diagnostics(unsound.diagnostics)),
-    }
+    // It was judged when it began: here the rules do not know its project, and may be newer.
+    let compiled = crate::compile::compile(&texts);
+    compiled.program.map(Arc::new).ok_or(Fault::Diagnostics(compiled.diagnostics))
 }
 
 /// Opens a store: `memory`, or `sqlite:PATH` with a path relative to `base`.
@@ -85,10 +84,7 @@ pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Sourc
     Ok(Recorded { program, state, engine })
 }
 
-/// How a run began.
-pub fn started(events: &[Event]) -> Option<&Started> {
-    match &events.first()?.what {
-        What::Started(started) => Some(started),
-        _ => None,
-    }
+/// The document that a run goes by: the one that it began with, or was told to go on with since.
+pub fn document(events: &[Event]) -> Option<&Document> {
+    fold::documents(events)?.first()
 }

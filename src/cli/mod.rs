@@ -1,8 +1,10 @@
 //! The command line: one file a command, whose doc comment is its help.
 
 mod cancel;
+mod check;
 mod completions;
 mod exit;
+mod explain;
 mod failure;
 mod host;
 mod input;
@@ -47,6 +49,8 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Check(check::Check),
+    Explain(explain::Explain),
     Resume(resume::Resume),
     Cancel(cancel::Cancel),
     Runs(runs::Runs),
@@ -85,8 +89,12 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
         .build()
         .map_err(|error| Failure::usage(format!("no threads can be started: {error}")))?;
     let done = runtime.block_on(async {
+        // Kept until the command is done.
+        let _handled = signals::survive_file_limit();
         match command {
             Command::Run(run) => run.perform(surface).await,
+            Command::Check(check) => check.perform(surface),
+            Command::Explain(explain) => explain.perform(surface),
             Command::Resume(resume) => resume.perform(surface).await,
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,

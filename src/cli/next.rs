@@ -12,6 +12,8 @@ mod tests;
 /// What the next command needs to name again.
 #[derive(Debug, Clone)]
 pub struct Next {
+    /// How this program is called here.
+    pub program: String,
     /// The run.
     pub run_id: String,
     /// Whether the store outlives the process.
@@ -28,6 +30,7 @@ impl Next {
     /// For a run in a store.
     pub fn new(run_id: &str, place: &Place) -> Self {
         Self {
+            program: program(),
             run_id: run_id.to_owned(),
             lasts: place.lasts(),
             store: if place.lasts() { place.needed() } else { None },
@@ -36,9 +39,9 @@ impl Next {
         }
     }
 
-    /// `loopctl VERB RUN`, with what it needs.
+    /// `PROGRAM VERB RUN`, with what it needs.
     pub fn command(&self, verb: &str, rest: &str) -> String {
-        let mut command = format!("loopctl {verb} {}", quoted(&self.run_id));
+        let mut command = format!("{} {verb} {}", quoted(&self.program), quoted(&self.run_id));
         if !rest.is_empty() {
             command.push(' ');
             command.push_str(rest);
@@ -57,26 +60,25 @@ impl Next {
         command
     }
 
-    /// What to do about a run that did not complete: one line a way. Empty for one that did.
+    /// The run, and what can be done about it: one line a way.
     pub fn text(&self, result: &RunResult, look: &Look) -> String {
         if !self.lasts {
             return match result.status {
                 Status::Completed | Status::Failed => String::new(),
-                _ => "its store was in memory: it can't be resumed; give --store sqlite:PATH next time\n".to_owned(),
+                _ => "  its store was in memory: it can't be resumed; give --store sqlite:PATH next time\n".to_owned(),
             };
         }
-        let ways: Vec<(&str, String)> = match (result.status, result.termination) {
-            (Status::Paused, Some(kind)) => self.decisions(kind, result),
+        let mut ways = vec![("run", self.run_id.clone())];
+        match (result.status, result.termination) {
+            (Status::Paused, Some(kind)) => ways.extend(self.decisions(kind, result)),
             (Status::Cancelled | Status::Running, _) if result.finished_at.is_none() => {
-                vec![("go on", self.command("resume", ""))]
+                ways.push(("go on", self.command("resume", "")));
             }
-            (Status::Failed, why) => {
-                let mut ways = vec![("what happened", self.command("trace", ""))];
-                ways.extend(why.and_then(remedy).map(|remedy| ("what may help", remedy.to_owned())));
-                ways
+            (_, why) => {
+                ways.push(("trace", self.command("trace", "")));
+                ways.extend(why.and_then(remedy).map(|remedy| ("may help", remedy.to_owned())));
             }
-            _ => Vec::new(),
-        };
+        }
         let width = ways.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
         ways.iter()
             .map(|(label, command)| {
@@ -104,6 +106,17 @@ impl Next {
             ways.push(("one of them", "add --call ITERATION.INDEX, as it stands beside the call".to_owned()));
         }
         ways
+    }
+}
+
+/// How the program was called: its path as it was given, so that a command can be copied also where
+/// the program is not on the `PATH`; else its name.
+fn program() -> String {
+    let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let is_path = called.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
+    match called.to_str() {
+        Some(called) if is_path => called.to_owned(),
+        _ => "loopctl".to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The forms of output, and the last word of a run in each of them.
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -8,8 +9,9 @@ use super::next::Next;
 use super::surface::Surface;
 use crate::compile::Program;
 use crate::engine::state::State;
+use crate::trace::look::wrap;
 use crate::trace::text::{Pieces, text_of_pretty};
-use crate::trace::{Redaction, RunResult, Shown, escape, result};
+use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, result};
 
 /// For whom the output is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -80,11 +82,38 @@ fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) -> 
     surface.say("\n");
     if let Some(answer) = &result.result {
         let text = text_of_pretty(&answer.answer);
-        surface.print(&format!("{}\n", surface.harmless(text.trim_end_matches('\n'))))?;
-        surface.say("\n");
+        let text = surface.harmless(text.trim_end_matches('\n'));
+        if surface.out_terminal {
+            surface.say(&rule("answer", &surface.err));
+            surface.print(&format!("{}\n", in_words(&text, surface.out.width)))?;
+            surface.say("\n");
+        } else {
+            surface.print(&format!("{text}\n"))?;
+            // Where both may go to one file, the answer stands apart in it.
+            surface.say(if surface.err_terminal { "" } else { "\n" });
+        }
     }
     surface.say(&ending(surface, result, active_ms, next));
     Ok(())
+}
+
+/// A line across, with a title.
+fn rule(title: &str, look: &Look) -> String {
+    let line = "─".repeat(look.width.saturating_sub(title.len() + 4));
+    look.paint(Tone::Dim, &format!("── {title} {line}")) + "\n"
+}
+
+/// The text with its lines broken between words. A line with a word that is too long stays as it is:
+/// it is an address or a key, and to be copied.
+fn in_words(text: &str, width: usize) -> String {
+    let lines: Vec<String> = text
+        .split('\n')
+        .flat_map(|line| match line.split(' ').all(|word| word.width() <= width) {
+            true => wrap(line, width),
+            false => vec![line.to_owned()],
+        })
+        .collect();
+    lines.join("\n")
 }
 
 /// The end of the human output: how the run stands, what it waits for, what to do next.
@@ -96,9 +125,6 @@ fn ending(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) ->
         text.push('\n');
     }
     text.push_str(&pieces.summary(result, active_ms));
-    let run = format!("  run  {}\n", escape::line(&result.run_id));
-    text.push_str(&surface.err.paint(crate::trace::Tone::Dim, run.trim_end()));
-    text.push('\n');
     text.push_str(&next.text(result, &surface.err));
     text
 }

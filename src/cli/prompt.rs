@@ -35,9 +35,10 @@ pub struct Prompt {
     /// A file of registered actions beside those that are found
     #[arg(long, value_name = "FILE")]
     pub actions: Vec<PathBuf>,
-    /// For people the messages; for machines the request's bytes as they are sent
-    #[arg(long, value_enum, default_value_t)]
-    pub output: ListOutput,
+    /// For people the messages; for machines the request's bytes as they are sent. Without it: human on
+    /// a terminal, else json
+    #[arg(long, value_enum)]
+    pub output: Option<ListOutput>,
 }
 
 impl Prompt {
@@ -56,7 +57,8 @@ impl Prompt {
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
         let start = Start { input, model: self.model.clone(), ..Start::default() };
         let bytes = engine.prompt(&program, &start).map_err(|fault| Failure::Fault { fault, sources, resume: None })?;
-        match self.output {
+        let on_terminal = if surface.out_terminal { ListOutput::Human } else { ListOutput::Json };
+        match self.output.unwrap_or(on_terminal) {
             ListOutput::Json => surface.print_bytes(&[bytes.as_ref(), b"\n"].concat())?,
             ListOutput::Human => surface.print(&readable(&bytes, &surface.out))?,
         }

@@ -121,10 +121,10 @@ impl Resume {
         Some(Decided { pause: self.pause, call: self.call, decision })
     }
 
-    /// The document that the run began with, as it is now on the disk; the recorded one, when it came
+    /// The document that the run goes by, as it is now on the disk; the recorded one, when it came
     /// from stdin.
     fn document(&self, events: &[Event], place: &Place) -> Result<Document, Failure> {
-        let recorded = host::started(events).and_then(|started| started.documents.first());
+        let recorded = host::document(events);
         let file = match (&self.store.document, recorded) {
             (Some(given), _) => given.clone(),
             (None, Some(document)) if document.file == "-" => {

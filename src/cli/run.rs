@@ -67,9 +67,7 @@ impl Run {
             return Err(Failure::usage("the document and the input can't both be read from stdin"));
         }
         let Loaded { program, root, warnings, sources } = host::load(&self.file, &self.actions)?;
-        if !warnings.is_empty() {
-            surface.say(&format!("{}\n", report::human(&warnings, &sources, &surface.err)));
-        }
+        surface.say(&report::brief(&warnings, &self.file, &surface.err));
         let input = self.input.read(&program)?;
         let script = self.script.as_deref().map(read_script).transpose()?;
         let place = Place::of_run(self.store.as_deref(), &program.project, &root);

@@ -2,22 +2,26 @@
 
 use clap::Args;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output::{ListOutput, json_line};
-use super::store::StoreArgs;
+use super::store::{Place, StoreArgs};
 use super::surface::Surface;
 use crate::drive::clock;
 use crate::engine::outcome::{Status, Termination};
 use crate::journal::{RunFilter, RunSummary};
 use crate::trace::look::{cut, pad};
 use crate::trace::text::{reason, status};
-use crate::trace::units::rfc3339;
+use crate::trace::units::{plural, rfc3339};
 use crate::trace::{Look, Tone, escape};
 
 #[cfg(test)]
 mod tests;
+
+/// The least room for a reason in the table, in columns; with less a run takes lines of its own.
+const LEAST: usize = 10;
 
 /// List the runs of a store, the newest first
 #[derive(Debug, Args)]
@@ -100,7 +104,7 @@ impl Runs {
         match self.output {
             ListOutput::Json => surface.print(&json_line(&runs.iter().map(row).collect::<Vec<_>>())?)?,
             ListOutput::Human if runs.is_empty() => {
-                surface.say(&format!("no runs in {}\n", escape::line(&place.shown())));
+                surface.say(&none(&place, self.status.is_some(), self.store.store.is_some()));
             }
             ListOutput::Human => surface.print(&table(&runs, &surface.out, clock::wall_ms()))?,
         }
@@ -122,32 +126,39 @@ fn row(run: &RunSummary) -> Row<'_> {
     }
 }
 
-/// The runs as a table; ids are shown whole, because they are copied.
+/// That there are none, and where others may be.
+fn none(place: &Place, some_status: bool, store_given: bool) -> String {
+    let of = if some_status { "no such runs" } else { "no runs" };
+    let mut text = format!("{of} in {}\n", escape::line(&place.shown()));
+    if !store_given && !some_status {
+        text.push_str("runs are kept beside their document: name it with --document FILE, or --store sqlite:PATH\n");
+    }
+    text
+}
+
+/// The runs as a table; ids are shown whole, because they are copied. Where a row has no room, it
+/// takes two or three lines.
 fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
-    use unicode_width::UnicodeWidthStr as _;
     let ids: Vec<_> = runs.iter().map(|run| escape::line(&run.run_id)).collect();
     let names: Vec<_> = runs.iter().map(|run| cut(&escape::line(&run.loop_name), 24)).collect();
     let id_width = ids.iter().map(|id| id.width()).max().unwrap_or(0).max(3);
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
-    let head =
-        format!("{}  {}  STATUS     ITERATIONS  STARTED      WHY", pad("RUN", id_width), pad("LOOP", name_width));
+    // What is left for the reason, after the columns and the blanks between them.
+    let room = look.width.saturating_sub(id_width + name_width + 33);
+    if room < LEAST {
+        return runs.iter().zip(&ids).zip(&names).map(|((run, id), name)| lines(run, id, name, look, now_ms)).collect();
+    }
+    let head = format!("{}  {}  STATUS     ITER.  AGE      WHY", pad("RUN", id_width), pad("LOOP", name_width));
     let mut shown = look.paint(Tone::Dim, &head) + "\n";
     for ((run, id), name) in runs.iter().zip(&ids).zip(&names) {
-        let state = status(look, run.status, 9);
-        let why = match (run.status, run.termination) {
-            (Status::Running, _) if !run.driven => "cut off: loopctl resume goes on",
-            (Status::Cancelled, None) => "stopped: loopctl resume goes on",
-            (Status::Completed | Status::Running, None) => "",
-            (_, Some(Termination::Complete | Termination::Cancelled)) => "",
-            (_, why) => why.map_or("", reason),
-        };
         let line = format!(
-            "{}  {}  {state}  {:>10}  {}  {}",
+            "{}  {}  {}  {:>5}  {}  {}",
             pad(id, id_width),
             pad(name, name_width),
+            status(look, run.status, 9),
             run.iterations,
-            pad(&ago(now_ms, run.started_at_ms), 11),
-            look.paint(Tone::Dim, why),
+            pad(&age(now_ms, run.started_at_ms), 7),
+            look.paint(Tone::Dim, &cut(why(run), room)),
         );
         shown.push_str(line.trim_end());
         shown.push('\n');
@@ -155,14 +166,38 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     shown
 }
 
+/// A run on lines of its own, for a narrow terminal.
+fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> String {
+    let age = age(now_ms, run.started_at_ms);
+    let facts = format!("  {name}, {}, {age}", plural(run.iterations, "iteration"));
+    let facts = look.paint(Tone::Dim, &cut(&facts, look.width.saturating_sub(11)));
+    let mut shown = format!("{id}\n  {}{facts}\n", status(look, run.status, 9));
+    let why = why(run);
+    if !why.is_empty() {
+        shown.push_str(&format!("  {}\n", look.paint(Tone::Dim, &cut(why, look.width.saturating_sub(2)))));
+    }
+    shown
+}
+
+/// Why a run is where it is, where its status does not say it.
+fn why(run: &RunSummary) -> &'static str {
+    match (run.status, run.termination) {
+        (Status::Running, _) if !run.driven => "cut off; resume goes on",
+        (Status::Cancelled, None) => "stopped; resume goes on",
+        (Status::Completed | Status::Running, None) => "",
+        (_, Some(Termination::Complete | Termination::Cancelled)) => "",
+        (_, why) => why.map_or("", reason),
+    }
+}
+
 /// How long ago; a clock that went back makes it now.
-fn ago(now_ms: i64, then_ms: i64) -> String {
+fn age(now_ms: i64, then_ms: i64) -> String {
     let elapsed = u64::try_from(now_ms.saturating_sub(then_ms)).unwrap_or(0);
     match elapsed {
         0..1_000 => "now".to_owned(),
-        1_000..60_000 => format!("{} s ago", elapsed / 1_000),
-        60_000..3_600_000 => format!("{} min ago", elapsed / 60_000),
-        3_600_000..172_800_000 => format!("{} h ago", elapsed / 3_600_000),
-        _ => format!("{} days ago", elapsed / 86_400_000),
+        1_000..60_000 => format!("{} s", elapsed / 1_000),
+        60_000..3_600_000 => format!("{} min", elapsed / 60_000),
+        3_600_000..172_800_000 => format!("{} h", elapsed / 3_600_000),
+        _ => plural(elapsed / 86_400_000, "day"),
     }
 }

@@ -27,14 +27,28 @@ pub async fn heed<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Progr
                 }
                 first = false;
                 stop.after_step();
-                progress.say("stopping after this step (press again to stop now)\n");
+                progress.remark("stopping after this step; Ctrl-C again stops now");
             }
         }
     }
     stop.now();
-    progress.say("stopping now\n");
+    progress.remark("stopping now");
     tokio::time::timeout(GRACE, run).await.ok()
 }
+
+/// A file that may not grow (`ulimit -f`) ends a process by a signal; with a handler the write fails
+/// instead, and the store tells of it. To be kept as long as that is to hold.
+#[cfg(unix)]
+pub fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
+    use nix::sys::signal::Signal;
+    use tokio::signal::unix::{SignalKind, signal};
+    #[expect(clippy::as_conversions, reason = "the signal's number is what the enum's value is")]
+    signal(SignalKind::from_raw(Signal::SIGXFSZ as i32)).ok()
+}
+
+/// Other systems have no such signal.
+#[cfg(not(unix))]
+pub fn survive_file_limit() {}
 
 #[cfg(unix)]
 struct Signals {

@@ -7,6 +7,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::host::{self, Recorded};
+use super::next::Next;
 use super::output::{json_line, shown};
 use super::store::StoreArgs;
 use super::surface::Surface;
@@ -50,6 +51,7 @@ impl Trace {
     /// When there is no such run, or the output can't be written.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
         let (journal, place) = self.store.open()?;
+        let next = Next::new(&self.run, &place);
         let Recorded { program, state, .. } = host::read(journal, &self.run, place.project).await?;
         let redact = Redaction::new(&program.project.redact);
         let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
@@ -67,7 +69,13 @@ impl Trace {
             Format::Html => html(&about, &result),
         };
         match &self.output {
-            None => surface.print(&page)?,
+            None => {
+                surface.print(&page)?;
+                // How a run that has not ended goes on is no part of its trace.
+                if self.format == Format::Text && result.finished_at.is_none() {
+                    surface.say(&format!("\n{}", next.text(&result, &surface.err)));
+                }
+            }
             Some(file) => std::fs::write(file, page).map_err(|error| Failure::file("written", file, &error))?,
         }
         Ok(Exit::Completed)

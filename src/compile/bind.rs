@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Program;
 use super::reference::Scope;
+use super::{Program, parse};
 use crate::diagnostic::{Diagnostic, Place, Source, codes};
 
 /// A loop with its input.
@@ -19,8 +19,36 @@ pub struct Bound {
 ///
 /// # Errors
 /// Every fault of the input, with its path in it, and every input that the objective needs and
-/// nobody gave. They stand at the beginning of the document.
+/// nobody gave. They stand where the document speaks of that input.
 pub fn bind(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
+    bound(program, input, now, run_id).map_err(|faults| placed(program, faults))
+}
+
+/// The faults where the document speaks of what they are about: in its `input`, or in its objective.
+fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let Some(source) = program.sources.first() else { return faults };
+    let (tree, _) = parse::parse(source);
+    for fault in &mut faults {
+        let name = fault.path.split('/').nth(1).unwrap_or_default();
+        let property = format!("/input/properties/{name}");
+        let variables = program.objective.variables().iter();
+        let in_objective = variables.filter(|variable| variable.path.first().is_some_and(|first| first == "input"));
+        let named =
+            in_objective.into_iter().find(|variable| variable.path.get(1).is_some_and(|at| parse::token(at) == name));
+        let objective = ["/properties/objective", "/objective"].into_iter().find(|at| tree.at(at).is_some());
+        // What an agent request has under `input` is a value and no schema.
+        let schema = program.input.is_some();
+        fault.place = match (named, objective) {
+            _ if schema && !name.is_empty() && tree.at(&property).is_some() => tree.key_place(&property),
+            (Some(variable), Some(objective)) => tree.place_inside(objective, &variable.range),
+            _ if schema => tree.key_place("/input"),
+            _ => continue,
+        };
+    }
+    faults
+}
+
+fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
     let place = program.sources.first().map_or_else(|| Source::new("-", "").whole(), Source::whole);
     let given = match input {
         Value::Object(given) => given.clone(),
@@ -66,10 +94,9 @@ fn schema_faults(program: &Program, input: &Value, place: &Place) -> Vec<Diagnos
         // That these are missing is told already, with what to do about it.
         let told = fault.path.is_empty() && absent.iter().any(|name| fault.message.contains(*name));
         if !told {
-            let message = if fault.path.is_empty() {
-                format!("the input does not fit: {}", fault.message)
-            } else {
-                format!("the input `{}` does not fit: {}", readable(&fault.path), fault.message)
+            let message = match fault.message.strip_prefix("the value ") {
+                Some(rest) if fault.path.is_empty() => format!("the input {rest}"),
+                _ => format!("the input does not fit: {}", fault.message),
             };
             faults.push(Diagnostic::error(codes::BAD_INPUT, message, fault.path, place.clone()));
         }
@@ -91,13 +118,8 @@ fn missing_in_objective(program: &Program, input: &Value, place: &Place) -> Vec<
 }
 
 fn missing(name: &str, message: String, place: &Place) -> Diagnostic {
-    Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", super::parse::token(name)), place.clone())
+    Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", parse::token(name)), place.clone())
         .help(format!("give it: --input {name}=..."))
-}
-
-/// A JSON pointer as people write it: `ticket.id`.
-fn readable(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
 }
 
 /// The inputs that the tools' own templates need: what a call would miss is told before the first one.

@@ -9,7 +9,8 @@ use super::document::{Document, DocumentKind, read};
 use crate::diagnostic::{Diagnostic, Place, codes};
 
 /// The documents that actions are looked up in, beside the main one.
-pub(super) struct Shelf {
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
     /// Those beside the document, the nearest first.
     pub beside: Vec<Document>,
     /// Those that the user named.
@@ -18,13 +19,13 @@ pub(super) struct Shelf {
 
 impl Shelf {
     /// Reads the documents.
-    pub(super) fn read(texts: &Texts) -> Self {
+    pub(crate) fn read(texts: &Texts) -> Self {
         let read_all = |sources: &[crate::diagnostic::Source]| sources.iter().map(read).collect();
         Self { beside: read_all(&texts.actions), given: read_all(&texts.extra_actions) }
     }
 
     /// What is wrong with the files that the user named: they are told in any case.
-    pub(super) fn faults_of_given(&self) -> Vec<Diagnostic> {
+    pub(crate) fn faults_of_given(&self) -> Vec<Diagnostic> {
         let mut faults = Vec::new();
         for document in &self.given {
             faults.extend(document.faults.iter().cloned());
@@ -39,7 +40,7 @@ impl Shelf {
 
 /// A registered action and where it stands.
 #[derive(Clone, Copy)]
-pub(super) struct Registered<'a> {
+pub(crate) struct Registered<'a> {
     /// The document that it stands in.
     pub document: &'a Document,
     /// Its index in `actions` or in the document's array; none for a document of one action.
@@ -54,19 +55,19 @@ pub(super) struct Registered<'a> {
 
 impl Registered<'_> {
     /// Its JSON pointer in its document.
-    pub(super) fn pointer(&self) -> String {
+    pub(crate) fn pointer(&self) -> String {
         let array = if self.own { "/actions" } else { "" };
         self.index.map_or_else(|| array.to_owned(), |index| format!("{array}/{index}"))
     }
 
     /// Where its name stands.
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         self.document.tree.place(&format!("{}/action_name", self.pointer()))
     }
 }
 
 /// All registered actions, the nearest first.
-pub(super) struct Catalog<'a> {
+pub(crate) struct Catalog<'a> {
     /// The actions.
     pub all: Vec<Registered<'a>>,
     /// The same by name.
@@ -75,22 +76,13 @@ pub(super) struct Catalog<'a> {
 
 impl<'a> Catalog<'a> {
     /// The actions of the document, of those beside it, and of those that the user named.
-    pub(super) fn new(main: &'a Document, shelf: &'a Shelf) -> Self {
+    pub(crate) fn new(main: &'a Document, shelf: &'a Shelf) -> Self {
         let mut all = Vec::new();
         if let Some(own) = main.value.get("actions").and_then(Value::as_array) {
             all.extend(own.iter().enumerate().filter_map(|(index, value)| registered(main, Some(index), true, value)));
         }
         for document in shelf.beside.iter().chain(&shelf.given) {
-            if document.kind != Some(DocumentKind::Actions) {
-                continue;
-            }
-            match &document.value {
-                Value::Array(items) => {
-                    let items = items.iter().enumerate();
-                    all.extend(items.filter_map(|(index, value)| registered(document, Some(index), false, value)));
-                }
-                value => all.extend(registered(document, None, false, value)),
-            }
+            all.extend(Self::of_actions(document));
         }
         let mut by_name: BTreeMap<&str, Vec<Registered<'_>>> = BTreeMap::new();
         for action in &all {
@@ -99,13 +91,30 @@ impl<'a> Catalog<'a> {
         Self { all, by_name }
     }
 
+    /// The actions of an actions document.
+    pub(crate) fn of_actions(document: &'a Document) -> Vec<Registered<'a>> {
+        match (document.kind, &document.value) {
+            (Some(DocumentKind::Actions), Value::Array(items)) => {
+                let items = items.iter().enumerate();
+                items.filter_map(|(index, value)| registered(document, Some(index), false, value)).collect()
+            }
+            (Some(DocumentKind::Actions), value) => registered(document, None, false, value).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Every action of this exact name.
-    pub(super) fn find(&self, name: &str) -> &[Registered<'a>] {
+    pub(crate) fn find(&self, name: &str) -> &[Registered<'a>] {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
-fn registered<'a>(document: &'a Document, index: Option<usize>, own: bool, value: &'a Value) -> Option<Registered<'a>> {
+pub(super) fn registered<'a>(
+    document: &'a Document,
+    index: Option<usize>,
+    own: bool,
+    value: &'a Value,
+) -> Option<Registered<'a>> {
     let name = value.get("action_name").and_then(Value::as_str)?;
     Some(Registered { document, index, own, name, value })
 }

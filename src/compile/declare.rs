@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
-use super::document::Document;
+use super::document::{Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
-use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest, nearest_field};
+use crate::diagnostic::{Diagnostic, Severity, Source, codes, is_lone, nearest, nearest_field};
 use crate::language::tool::{ActionTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
 
@@ -137,11 +137,18 @@ impl<'a> Declare<'a> {
         if is_builtin(name) {
             let message = format!("`{name}` is built in and always there");
             let fault = Diagnostic::warning(codes::DECLARED_BUILTIN, message, at, place());
-            self.faults.push(fault.help("take it out of `tools`"));
+            let fault = fault.help("take it out of `tools`");
+            self.faults.push(match self.main.tree.removal(pointer) {
+                Some(span) => fault.suggest_at("", span.start, span.end),
+                None => fault,
+            });
             return;
         }
         if let Some(fault) = self.name_fault(name, at) {
-            self.faults.push(fault);
+            // Where the loop's own action has the name, it is told there.
+            if !self.catalog.find(name).iter().any(|action| action.own) {
+                self.faults.push(fault);
+            }
             return;
         }
         if let Some(first) = self.declared.get(name) {
@@ -179,7 +186,7 @@ impl<'a> Declare<'a> {
             });
         }
         let fault = names::fault_of(name)?;
-        Some(Diagnostic::error(codes::BAD_NAME, fault, at, place()))
+        Some(names::told(name, fault, at, place()))
     }
 
     fn case_twin(&mut self, name: &str, at: &str) {
@@ -267,30 +274,62 @@ impl<'a> Declare<'a> {
         }
     }
 
+    /// Whether an action seems to stand in a file that can't be used: then the file's own fault is
+    /// told, and not this one besides.
+    fn stands_in_broken(&mut self, name: &str) -> bool {
+        let shelf = self.shelf;
+        let quoted = super::parse::quoted(name);
+        let names_it = |document: &&Document| document.tree.source.text.contains(&quoted);
+        let unfit = |document: &&Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
+        // What is wrong with those that the user named is told in any case.
+        if shelf.given.iter().filter(unfit).any(|document| names_it(&document)) {
+            return true;
+        }
+        let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
+        if let Some(document) = broken {
+            self.tell_of(document);
+        }
+        broken.is_some()
+    }
+
+    /// Where actions were looked for.
+    fn looked_in(&self) -> String {
+        let own = if self.main.value.get("actions").is_some() {
+            "looked in the document's own `actions`"
+        } else {
+            "the document has no `actions`"
+        };
+        let shelf = self.shelf;
+        let files = shelf.beside.iter().chain(&shelf.given);
+        let files: Vec<&str> = files.map(|document| &*document.tree.source.name).collect();
+        if files.is_empty() {
+            return format!("{own}, and there is no `actions/*.json` beside it; `--actions FILE` names another file");
+        }
+        format!("{own}, and looked in {}", named(&files)).replace("`actions`, and looked in", "`actions` and in")
+    }
+
     fn unknown(&mut self, name: &str, at: &str) {
         let shelf = self.shelf;
+        if self.stands_in_broken(name) {
+            return;
+        }
         let names = self.catalog.all.iter().map(|action| action.name);
         let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
-        let near = nearest_field(name, names.take(measured)).map(str::to_owned);
-        let mut looked: Vec<&str> = vec!["the document's own `actions`"];
-        looked.extend(shelf.beside.iter().chain(&shelf.given).map(|document| &*document.tree.source.name));
-        let more = looked.len().saturating_sub(8);
-        looked.truncate(8);
-        let mut help = near.as_ref().map(|near| format!("the nearest name is `{near}`; ")).unwrap_or_default();
-        help.push_str(&format!("looked in {}", looked.join(", ")));
-        match (more, shelf.beside.len() + shelf.given.len()) {
-            (0, 0) => help.push_str(", and found no `actions/*.json` beside it; `--actions FILE` names another file"),
-            (0, _) => {}
-            (more, _) => help.push_str(&format!(" and {more} more files")),
-        }
+        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
+        let lone = is_lone(name, names.take(measured));
+        let looked = self.looked_in();
+        let help = match &near {
+            Some(near) => format!("the nearest name is `{near}`; {looked}"),
+            None => looked,
+        };
         let place = self.main.tree.place(at);
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, format!("the action `{name}` is not found"), at, place);
         let fault = fault.help(help);
         self.faults.push(match near {
             // The declaration's name is a string; in the old form it is the whole declaration.
-            Some(near) if at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
+            Some(near) if lone && at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
             _ => fault,
         });
         if self.unknown > 1 {
@@ -304,25 +343,45 @@ impl<'a> Declare<'a> {
     }
 }
 
+/// The names of files as a list in a sentence, the first ones of many.
+fn named(files: &[&str]) -> String {
+    match files {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
+        files => {
+            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
+        }
+    }
+}
+
 /// Whether a name is that of a built-in tool.
 fn is_builtin(name: &str) -> bool {
     builtin::NAMES.contains(&name)
 }
 
 /// A fault in an action, at its place in the action's document.
-fn place(action: Registered<'_>, pointer: &str, fault: tool::LocalFault) -> Diagnostic {
+pub(super) fn place(action: Registered<'_>, pointer: &str, fault: tool::LocalFault) -> Diagnostic {
     let path = format!("{pointer}{}", fault.pointer);
     let tree = &action.document.tree;
     let place = match &fault.inside {
         Some(inside) => tree.place_inside(&path, inside),
+        None if fault.at_key => tree.key_place(&path),
         None => tree.place(&path),
     };
+    let raw = tree.source.text.get(place.start..place.end).unwrap_or_default();
+    let renamed =
+        fault.rename.filter(|(from, _)| raw.contains(from.as_str())).map(|(from, to)| raw.replacen(&from, &to, 1));
     let told = match fault.severity {
         Severity::Error => Diagnostic::error(fault.code, fault.message, path, place),
         Severity::Warning => Diagnostic::warning(fault.code, fault.message, path, place),
     };
-    match fault.help {
+    let told = match fault.help {
         Some(help) => told.help(help),
+        None => told,
+    };
+    match renamed {
+        Some(renamed) => told.suggest(renamed),
         None => told,
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::parse::{self, Node, Tree};
+use super::parse::{self, Member, Node, Tree};
 use super::shape;
 use crate::diagnostic::{Diagnostic, Source, codes, nearest};
 
@@ -121,7 +121,9 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
         return Ok(DocumentKind::Actions);
     }
     if root.members().is_none() {
-        return Err(Box::new(unknown(tree, "a document is a JSON object, or an array of actions")));
+        let place = tree.source.place(root.span.start, root.span.end);
+        let fault = Diagnostic::error(codes::UNKNOWN_DOCUMENT, "this value is no document", "", place);
+        return Err(Box::new(fault.help("a document is a JSON object, or an array of registered actions")));
     }
     if root.get("type").and_then(Node::as_str) == Some("loop") {
         return Ok(DocumentKind::Loop);
@@ -148,23 +150,39 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
             _ => Ok(*kind),
         };
     }
-    let names = root.members().into_iter().flatten().map(|member| &*member.key);
-    let near = names
-        .filter_map(|name| {
-            let known = marks.iter().map(|(mark, _)| *mark);
-            nearest(name, known).map(|mark| format!("`{name}` looks like `{mark}`"))
-        })
-        .next();
-    Err(Box::new(unknown(tree, near.as_deref().unwrap_or("it may be another tool's file"))))
+    let near = root
+        .members()
+        .into_iter()
+        .flatten()
+        .find_map(|member| nearest(&member.key, marks.iter().map(|(mark, _)| *mark)).map(|mark| (member, mark)));
+    Err(Box::new(match near {
+        Some((member, mark)) => misspelt(tree, member, mark),
+        None => unknown(tree, has("mode") || has("tools")),
+    }))
 }
 
-fn unknown(tree: &Tree, more: &str) -> Diagnostic {
+/// What tells the kinds of documents, in words.
+const MARKS: &str = "a loop has `\"type\": \"loop\"`, an agent request `objective`, a workflow `definition`, a registered \
+                     action `action_name`, a script `replies`";
+
+fn unknown(tree: &Tree, inner: bool) -> Diagnostic {
     let span = tree.root.span;
     let place = tree.source.place(span.start, (span.start + 1).min(span.end));
-    let message = "this is no document that is known: looked for `\"type\": \"loop\"` (a loop), `definition` (a workflow), \
-                   `objective` (an agent request), `action_name` or an array (actions), `replies` (a script), \
-                   `scenarios` (a scenario)";
-    Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "", place).help(more)
+    let message = "nothing at the top of this document says what it is";
+    let fault = Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "", place);
+    if inner {
+        fault.help("these look like the properties of a loop: `{\"type\": \"loop\", \"properties\": {...}}`")
+    } else {
+        fault.help(MARKS)
+    }
+}
+
+/// A mark that is almost there.
+fn misspelt(tree: &Tree, member: &Member, mark: &str) -> Diagnostic {
+    let place = tree.source.place(member.key_span.start, member.key_span.end);
+    let message = format!("nothing at the top of this document says what it is; `{}` looks like `{mark}`", member.key);
+    let pointer = format!("/{}", parse::token(&member.key));
+    Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, pointer, place).help(MARKS).suggest(parse::quoted(mark))
 }
 
 /// A step of another type than `loop`: known to Hyphen perhaps, and no document of its own.

@@ -11,7 +11,7 @@ use crate::language::{Action, ReactProperties};
 
 /// Where the parts of a loop stand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// What stands around `objective` and `tools`.
     head: &'static str,
     /// What stands around all other properties.
@@ -20,7 +20,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// The layout of a document; nothing when it holds no loop of mode `react`.
-    pub(super) fn of(document: &Document) -> Option<Self> {
+    pub(crate) fn of(document: &Document) -> Option<Self> {
         match document.kind? {
             DocumentKind::Loop => Some(Self { head: "/properties", rest: "/properties" }),
             DocumentKind::AgentRequest => Some(Self { head: "", rest: "/config" }),
@@ -29,33 +29,37 @@ impl Layout {
     }
 
     /// The JSON pointer of a property.
-    pub(super) fn pointer(self, property: &str) -> String {
+    pub(crate) fn pointer(self, property: &str) -> String {
         let around = if matches!(property, "objective" | "tools") { self.head } else { self.rest };
         format!("{around}/{property}")
     }
 
     /// The value of a property.
-    pub(super) fn get<'a>(self, document: &'a Document, property: &str) -> Option<&'a Value> {
+    pub(crate) fn get<'a>(self, document: &'a Document, property: &str) -> Option<&'a Value> {
         document.value.pointer(&self.pointer(property))
     }
 
-    /// All properties, wherever they stand.
-    ///
-    /// # Errors
-    /// When they do not have their shape.
-    pub(super) fn properties(self, document: &Document) -> Result<ReactProperties, serde_json::Error> {
+    /// All properties, by name, wherever they stand.
+    pub(crate) fn properties<'a>(self, document: &'a Document) -> impl Iterator<Item = (&'a str, &'a Value)> {
         const HEAD: [&str; 2] = ["objective", "tools"];
         let rest = document.value.pointer(self.rest).and_then(Value::as_object).into_iter().flatten();
         let rest = rest.map(|(name, value)| (name.as_str(), value));
         let rest = rest.filter(|(name, _)| *name != "mode" && !HEAD.contains(name));
-        let head = HEAD.into_iter().filter_map(|name| Some((name, self.get(document, name)?)));
-        ReactProperties::deserialize(MapDeserializer::new(rest.chain(head)))
+        rest.chain(HEAD.into_iter().filter_map(move |name| Some((name, self.get(document, name)?))))
+    }
+
+    /// All properties as their type.
+    ///
+    /// # Errors
+    /// When they do not have their shape.
+    pub(super) fn read(self, document: &Document) -> Result<ReactProperties, serde_json::Error> {
+        ReactProperties::deserialize(MapDeserializer::new(self.properties(document)))
     }
 }
 
 /// Properties without anything in them but the defaults: where some can't be read, the tools are
 /// judged by these all the same.
-pub(super) fn defaults() -> Option<ReactProperties> {
+pub(crate) fn defaults() -> Option<ReactProperties> {
     serde_json::from_str(r#"{"objective":"","tools":[]}"#).ok()
 }
 
@@ -64,7 +68,7 @@ pub(super) fn defaults() -> Option<ReactProperties> {
 ///
 /// # Errors
 /// When it does not have the shape of its kind.
-pub(super) fn action(value: &Value) -> Result<Action, serde_json::Error> {
+pub(crate) fn action(value: &Value) -> Result<Action, serde_json::Error> {
     let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != "kind");
     let fields = MapDeserializer::new(members.map(|(name, value)| (name.as_str(), value)));
     match value.get("kind").and_then(Value::as_str) {

@@ -17,11 +17,17 @@ use crate::language::Project;
 /// Compiles a loop document or an agent request. All faults are gathered; the program is there only
 /// when none of them is an error.
 pub fn compile(texts: &Texts) -> Compiled {
-    let main = document::read(&texts.main);
+    compile_read(texts, document::read(&texts.main))
+}
+
+/// The same for a document that was read already, from the text that is the main one.
+pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend(pasted::secrets(&main));
-    let project = project(texts.project.as_ref(), &mut faults);
-    let program = match (main.kind, Layout::of(&main)) {
+    let (project, settings) = project(texts.project.as_ref(), &mut faults);
+    let layout = Layout::of(&main);
+    let shelf = layout.map_or_else(Shelf::default, |_| Shelf::read(texts));
+    let program = match (main.kind, layout) {
         (Some(DocumentKind::Loop), _) if main.value.pointer("/properties/mode") == Some(&Value::from("foreach")) => {
             let at = "/properties/mode";
             let fault =
@@ -31,7 +37,10 @@ pub fn compile(texts: &Texts) -> Compiled {
         }
         // One with so many faults is not judged further: it is most likely no loop at all.
         (_, Some(_)) if main.faults.len() >= shape::MAX_FAULTS => None,
-        (_, Some(layout)) => react(texts, &main, layout, project, &mut faults),
+        (_, Some(layout)) => {
+            let around = Around { texts, shelf: &shelf, project: settings.clone().unwrap_or_default() };
+            react(&around, &main, layout, &mut faults)
+        }
         (Some(kind), None) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
             None
@@ -40,7 +49,14 @@ pub fn compile(texts: &Texts) -> Compiled {
     };
     sort(&mut faults, &main.tree.source);
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error));
-    Compiled { program, diagnostics: faults, document: main }
+    Compiled { program, diagnostics: faults, document: main, project, settings, shelf }
+}
+
+/// What stands around a document.
+struct Around<'a> {
+    texts: &'a Texts,
+    shelf: &'a Shelf,
+    project: Arc<Project>,
 }
 
 /// The document's faults first, then those of each other file; each in the order of the text.
@@ -60,40 +76,37 @@ fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
             .help("a loop step of it runs here when it stands alone: `{\"type\": \"loop\", \"properties\": {...}}`");
     }
     let message = format!("a loop was expected; this is {}", kind.called());
-    Diagnostic::error(codes::NO_LOOP, message, "", place)
+    let fault = Diagnostic::error(codes::NO_LOOP, message, "", place);
+    match kind {
+        DocumentKind::Actions => fault.help("name the loop, and this one with `--actions FILE`"),
+        DocumentKind::Script => fault.help("name the loop, and this one with `--script FILE`"),
+        DocumentKind::Project => fault.help("name the loop: the project file of its folder is found by itself"),
+        _ => fault,
+    }
 }
 
-fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> Arc<Project> {
-    let Some(source) = source else { return Arc::default() };
+/// The project file as it was read, and what it says when it is sound.
+fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Document>, Option<Arc<Project>>) {
+    let Some(source) = source else { return (None, Some(Arc::default())) };
     let document = document::read_as(source, Some(DocumentKind::Project));
     faults.extend(document.faults.iter().cloned());
     faults.extend(pasted::secrets(&document));
     if document.is_broken() {
-        return Arc::default();
+        return (Some(document), None);
     }
-    match Project::deserialize(&document.value) {
-        Ok(project) => Arc::new(project),
-        Err(error) => {
-            faults.push(unreadable(&document, &error));
-            Arc::default()
-        }
-    }
+    let settings = Project::deserialize(&document.value);
+    let settings = settings.map_err(|error| faults.push(unreadable(&document, &error))).ok();
+    (Some(document), settings.map(Arc::new))
 }
 
-fn react(
-    texts: &Texts,
-    main: &Document,
-    layout: Layout,
-    project: Arc<Project>,
-    faults: &mut Vec<Diagnostic>,
-) -> Option<Program> {
+fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<Diagnostic>) -> Option<Program> {
+    let Around { texts, shelf, .. } = *around;
     let sound = !main.is_broken();
-    let shelf = Shelf::read(texts);
     faults.extend(shelf.faults_of_given());
     let mut reading = Vec::new();
-    let typed = layout.properties(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
+    let typed = layout.read(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
     let defaults = if typed.is_some() { None } else { layout::defaults() };
-    let mut declare = Declare::new(texts, main, layout, &shelf, typed.as_ref().or(defaults.as_ref())?);
+    let mut declare = Declare::new(texts, main, layout, shelf, typed.as_ref().or(defaults.as_ref())?);
     declare.all();
     faults.append(&mut declare.faults);
     for document in shelf.beside.iter().chain(&shelf.given) {
@@ -124,7 +137,7 @@ fn react(
         default_input: head.default_input,
         answer,
         tools,
-        project,
+        project: Arc::clone(&around.project),
         sources,
     })
 }
@@ -145,8 +158,8 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     }
     let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
     let name = text("name");
-    if let Some(fault) = name.as_deref().and_then(names::fault_of) {
-        faults.push(Diagnostic::error(codes::BAD_NAME, fault, "/name", main.tree.place("/name")));
+    if let Some((name, fault)) = name.as_deref().and_then(|name| Some((name, names::fault_of(name)?))) {
+        faults.push(names::told(name, fault, "/name", main.tree.place("/name")));
     }
     let input = schema(main, "/input", faults);
     Head { name: name.unwrap_or(stem), description: text("description"), input, default_input: None }
@@ -165,8 +178,7 @@ fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Optio
         Ok(schema) => Some(schema),
         Err(fault) => {
             let at = format!("{pointer}{}", fault.path);
-            let message = format!("this is no valid JSON Schema: {}", fault.message);
-            faults.push(Diagnostic::error(codes::BAD_SCHEMA, message, at.as_str(), main.tree.place(&at)));
+            faults.push(Diagnostic::error(codes::BAD_SCHEMA, fault.message, at.as_str(), main.tree.place(&at)));
             None
         }
     }
@@ -174,7 +186,7 @@ fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Optio
 
 /// Only a schema that disagrees with its type can make reading fail where the shape is right; then
 /// that is told, and nothing is run.
-fn unreadable(document: &Document, error: &serde_json::Error) -> Diagnostic {
+pub(super) fn unreadable(document: &Document, error: &serde_json::Error) -> Diagnostic {
     let message = format!("the document can't be read: {error}");
     Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole())
 }

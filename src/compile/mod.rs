@@ -1,12 +1,13 @@
 //! MEANING: documents become a [`Program`], best effort, with all faults gathered. Texts are
 //! handed in; nothing here opens a file, knows a check rule, or knows the loop.
 
+mod alone;
 pub mod bind;
 pub mod builtin;
-mod catalog;
+pub(crate) mod catalog;
 mod declare;
 pub mod document;
-mod layout;
+pub(crate) mod layout;
 mod load;
 pub mod names;
 mod not_yet;
@@ -25,13 +26,17 @@ mod tests;
 #[cfg(test)]
 mod tests_names;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Source};
+use crate::language::Project;
 
+pub use alone::{Declared, alone};
 pub use bind::{Bound, bind};
 pub use document::{Document, DocumentKind};
-pub use load::compile;
+pub use load::{compile, compile_read};
 pub use program::{Builtin, Program, Tool, ToolKind};
 pub use schema::{Schema, SchemaFault};
 
@@ -79,6 +84,12 @@ pub struct Compiled {
     pub diagnostics: Vec<Diagnostic>,
     /// The document as it was read, with the place of everything in it.
     pub document: Document,
+    /// The project file as it was read; nothing when there is none.
+    pub project: Option<Document>,
+    /// What the project file says: nothing when it has errors, the defaults when there is none.
+    pub settings: Option<Arc<Project>>,
+    /// The documents that actions were looked up in.
+    pub(crate) shelf: catalog::Shelf,
 }
 
 impl Compiled {

@@ -3,6 +3,8 @@
 use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript};
 
+use crate::diagnostic::{Diagnostic, Place, codes};
+
 /// The longest name, in characters.
 const LONGEST: usize = 64;
 
@@ -12,6 +14,23 @@ const TOGETHER: [&[Script]; 3] = [
     &[Script::Han, Script::Hangul],
     &[Script::Han, Script::Bopomofo],
 ];
+
+/// The fault of a name, with a name that would do.
+pub(super) fn told(name: &str, fault: String, at: &str, place: Place) -> Diagnostic {
+    let fault = Diagnostic::error(codes::BAD_NAME, fault, at, place);
+    match allowed(name) {
+        Some(allowed) => fault.help(format!("`{allowed}` would do")),
+        None => fault,
+    }
+}
+
+/// A name like this one that is allowed: what is not stands as `_`. Nothing, when that does not help.
+pub fn allowed(name: &str) -> Option<String> {
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/') { c } else { '_' };
+    let plain: String = name.nfkc().map(plain).collect();
+    let plain = plain.trim_matches('_');
+    (plain != name && fault_of(plain).is_none()).then(|| plain.to_owned())
+}
 
 /// Why a name is not allowed, in a sentence about it; nothing when it is. Names have 1 to 64
 /// letters, digits, `_`, `-`, `.` and `/`, of one script, in the form that Unicode calls NFKC: then
@@ -26,7 +45,11 @@ pub fn fault_of(name: &str) -> Option<String> {
     }
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     if let Some(odd) = name.chars().find(|c| !allowed(*c)) {
-        let shown = if odd.is_ascii_graphic() { format!("`{odd}`") } else { format!("U+{:04X}", u32::from(odd)) };
+        let shown = match odd {
+            ' ' => "a space".to_owned(),
+            odd if odd.is_ascii_graphic() => format!("`{odd}`"),
+            odd => format!("U+{:04X}", u32::from(odd)),
+        };
         return Some(format!("a name has letters, digits, `_`, `-`, `.` and `/`; this one has {shown}"));
     }
     if name.split('/').any(|part| matches!(part, "" | "." | "..")) {

@@ -1,6 +1,6 @@
 //! Secrets that were pasted into a document: a document is kept in journals and shown to others.
 
-use super::document::Document;
+use super::document::{Document, DocumentKind};
 use super::parse::{Kind, MAX_FAULTS, Node, token};
 use crate::diagnostic::{Diagnostic, codes};
 
@@ -34,8 +34,12 @@ fn visit(document: &Document, node: &Node, pointer: &mut String, faults: &mut Ve
                 let place = document.tree.place(pointer);
                 let message = format!("this text looks like {what}, written out");
                 let fault = Diagnostic::error(codes::SECRET, message, pointer.as_str(), place);
-                let help = "name it in the project's `orgconfig` (`\"my_key\": \"env:MY_KEY\"`), write \
-                            `orgconfig:my_key` here, and make the one that was written out invalid";
+                let help = if document.kind == Some(DocumentKind::Project) {
+                    "write `env:MY_KEY` or `file:PATH` here, and make the one that was written out invalid"
+                } else {
+                    "name it in the project's `orgconfig` (`\"my_key\": \"env:MY_KEY\"`), write \
+                     `orgconfig:my_key` here, and make the one that was written out invalid"
+                };
                 faults.push(fault.help(help));
             }
         }

@@ -77,31 +77,42 @@ impl Reader<'_> {
         }
         let judged = template.variables().iter().map(|variable| (variable, self.unknown(variable, known)));
         let unknown = judged.filter_map(|(variable, fault)| fault.map(|fault| (variable, fault)));
-        for (variable, (message, help)) in unknown.take(MAX_FAULTS) {
-            let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, message, pointer.as_str(), place(&variable.range));
-            faults.push(fault.help(help));
+        for (variable, unknown) in unknown.take(MAX_FAULTS) {
+            let place = place(&variable.range);
+            let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, unknown.message, pointer.as_str(), place);
+            // Where it is written in another way than with dots, its place holds more than the name.
+            let plain = text.get(variable.range.clone()) == Some(&variable.path.join("."));
+            faults.push(match unknown.meant.filter(|_| plain) {
+                Some(meant) => fault.help(unknown.help).suggest(meant),
+                None => fault.help(unknown.help),
+            });
         }
         Some(template)
     }
 
     /// What is wrong with a variable, and how to mend it.
-    fn unknown(&self, variable: &Variable, known: &[&str]) -> Option<(String, String)> {
+    fn unknown(&self, variable: &Variable, known: &[&str]) -> Option<Unknown> {
         let written = variable.path.join(".");
         let (first, second) = (variable.path.first()?.as_str(), variable.path.get(1));
         let names = || self.inputs.iter().flat_map(|inputs| inputs.names.iter().map(String::as_str)).take(MEASURED);
+        let with = |begin: &str, rest: usize| {
+            let rest = variable.path.iter().skip(rest).map(|part| format!(".{part}"));
+            format!("{begin}{}", rest.collect::<String>())
+        };
         if !known.contains(&first) {
-            let help = if names().any(|name| name == first) {
-                format!("it is written `{{{{input.{written}}}}}`")
+            let (help, meant) = if names().any(|name| name == first) {
+                (format!("it is written `{{{{input.{written}}}}}`"), Some(format!("input.{written}")))
             } else if let Some(near) = nearest(first, known.iter().copied()) {
-                format!("the nearest name is `{near}`")
+                (format!("the nearest name is `{near}`"), Some(with(near, 1)))
             } else if let Some(near) = nearest(first, names()) {
-                format!("the nearest name is `input.{near}`")
+                (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 1)))
             } else {
-                format!("known here: {}; what a run is given is `input.NAME`", known.join(", "))
+                let known = known.join("`, `");
+                (format!("what a run is given is written `{{{{input.{written}}}}}`; known here: `{known}`"), None)
             };
-            return Some((format!("nothing supplies `{written}`"), help));
+            return Some(Unknown { message: format!("nothing supplies `{written}`"), help, meant });
         }
-        let (second, inputs) = (second?, self.inputs.as_ref().filter(|_| first == "input")?);
+        let (second, inputs) = (second?, self.inputs.as_ref().filter(|inputs| first == "input" && inputs.declared)?);
         if inputs.names.contains(second) {
             return None;
         }
@@ -109,32 +120,43 @@ impl Reader<'_> {
         if near.is_none() && !inputs.closed {
             return None;
         }
-        let help = match near {
-            Some(near) => format!("the nearest name is `input.{near}`"),
+        let (help, meant) = match near {
+            Some(near) => (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 2))),
             None => {
-                let names: Vec<&str> = inputs.names.iter().map(String::as_str).collect();
-                format!("the loop's `input` takes: {}", names.join(", "))
+                let names: Vec<String> = inputs.names.iter().map(|name| format!("`{name}`")).collect();
+                (format!("the loop's `input` takes {}", names.join(", ")), None)
             }
         };
-        Some((format!("the loop's `input` has no `{second}`"), help))
+        Some(Unknown { message: format!("the loop's `input` has no `{second}`"), help, meant })
     }
 }
 
-/// The names that a loop's input schema lists.
+/// What is wrong with a variable.
+struct Unknown {
+    message: String,
+    help: String,
+    /// What was meant, when that is likely.
+    meant: Option<String>,
+}
+
+/// The names that a loop's input is known to have.
 struct Inputs {
     names: BTreeSet<String>,
     /// Whether no other names may be given.
     closed: bool,
+    /// Whether a schema lists them; else they are those that the document brings itself.
+    declared: bool,
 }
 
 impl Inputs {
     fn of(document: &Document) -> Option<Self> {
+        let input = document.value.get("input")?;
         if document.kind != Some(DocumentKind::Loop) {
-            return None;
+            let names = input.as_object()?.keys().cloned().collect();
+            return Some(Self { names, closed: false, declared: false });
         }
-        let schema = document.value.get("input")?;
-        let names = schema.get("properties")?.as_object()?.keys().cloned().collect();
-        let only_these = schema.get("additionalProperties") == Some(&Value::Bool(false));
-        Some(Self { names, closed: only_these && schema.get("patternProperties").is_none() })
+        let names = input.get("properties")?.as_object()?.keys().cloned().collect();
+        let only_these = input.get("additionalProperties") == Some(&Value::Bool(false));
+        Some(Self { names, closed: only_these && input.get("patternProperties").is_none(), declared: true })
     }
 }

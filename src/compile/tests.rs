@@ -194,7 +194,7 @@ fn variables_are_judged_by_the_input_that_the_loop_takes() {
     assert_eq!(case("{{input.ticket}}", closed), None);
     assert_eq!(case("{{input.other}}", open), None);
     assert_eq!(case("{{input.tiket}}", open).as_deref(), Some("the nearest name is `input.ticket`"));
-    assert_eq!(case("{{input.other}}", closed).as_deref(), Some("the loop's `input` takes: ticket"));
+    assert_eq!(case("{{input.other}}", closed).as_deref(), Some("the loop's `input` takes `ticket`"));
     assert_eq!(case("{{ticket}}", open).as_deref(), Some("it is written `{{input.ticket}}`"));
     assert_eq!(case("{{inptu.x}}", open).as_deref(), Some("the nearest name is `input`"));
 }

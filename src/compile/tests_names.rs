@@ -51,7 +51,7 @@ fn an_unknown_action_is_told_with_the_nearest_name_and_where_it_was_looked_for()
     assert_eq!((fault.code, fault.path.as_str()), (codes::UNKNOWN_ACTION, "/properties/tools/0/name"));
     assert_eq!(
         fault.help.as_deref(),
-        Some("the nearest name is `lookup_ticket`; looked in the document's own `actions`, actions/a.json")
+        Some("the nearest name is `lookup_ticket`; looked in the document's own `actions` and in actions/a.json")
     );
     assert_eq!(fault.suggestion.as_ref().unwrap().replacement, "\"lookup_ticket\"");
 }

@@ -9,7 +9,7 @@ mod tests;
 
 use serde::Serialize;
 
-pub use nearest::{nearest, nearest_field};
+pub use nearest::{is_lone, nearest, nearest_field};
 pub use source::{Place, Source};
 
 /// How grave a fault is.
@@ -37,12 +37,10 @@ pub struct Diagnostic {
     #[serde(flatten)]
     pub place: Place,
     /// How to mend it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// A replacement of the text at the place.
     pub suggestion: Option<Suggestion>,
     /// Other places that have to do with it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Related>,
 }
 

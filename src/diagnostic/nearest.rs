@@ -22,7 +22,22 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The same for fields, which are made of words: when no candidate is near, the one that has all
+/// Whether no two candidates are equally near to `name`: only then it is clear which one was meant.
+pub fn is_lone<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> bool {
+    if name.len() > LONGEST {
+        return true;
+    }
+    let near = candidates.into_iter().filter(|candidate| nearest(name, [*candidate]).is_some());
+    let mut distances: Vec<(usize, &str)> = near.map(|candidate| (distance(name, candidate), candidate)).collect();
+    distances.sort_unstable();
+    distances.dedup();
+    match distances.as_slice() {
+        [first, second, ..] => first.0 < second.0,
+        _ => true,
+    }
+}
+
+/// The nearest field. Fields are made of words: when no candidate is near, the one that has all
 /// the words of the name, or of which the name has all words, as `timeout` and `timeout_ms`.
 pub fn nearest_field<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     nearest(name, candidates.clone()).or_else(|| {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::clock;
 use super::fault::Fault;
 use super::fold;
+use super::hold::Hold;
 use super::model::{Ask, Model, Models, Script, Wire};
 use super::run::{Driver, Seat};
 use super::secret::Vault;
@@ -18,13 +19,13 @@ use super::stop::Stop;
 use super::tool::{EmbeddedTool, Toolbox};
 use crate::compile::Program;
 use crate::engine::dialect;
-use crate::engine::event::{Cancelled, Decided, Event, Moment, What};
+use crate::engine::event::{Decided, Decision, Event, Moment, What};
 use crate::engine::notice::Listener;
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Answer, Pause, Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::memory::MemoryJournal;
-use crate::journal::{Append, Created, Journal, NewRun, RunSummary, Standing, StoreFault};
+use crate::journal::{Created, Journal, NewRun, RunSummary, Standing, StoreFault};
 use crate::language::Project;
 
 /// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
@@ -66,6 +67,34 @@ pub struct Finished {
     pub state: State,
 }
 
+impl Finished {
+    /// The run's id.
+    pub fn run_id(&self) -> &str {
+        &self.state.begun.run_id
+    }
+
+    /// Where the run is.
+    pub fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// Its answer; none unless it completed.
+    pub fn answer(&self) -> Option<&Answer> {
+        match &self.state.phase {
+            Phase::Ended(ending) => ending.answer.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What it waits for; none unless it is paused.
+    pub fn pause(&self) -> Option<&Pause> {
+        match &self.state.phase {
+            Phase::Paused { pause, .. } => Some(pause),
+            _ => None,
+        }
+    }
+}
+
 /// How to go on with a run.
 #[derive(Debug, Clone, Default)]
 pub struct Resume {
@@ -73,6 +102,13 @@ pub struct Resume {
     pub decided: Option<Decided>,
     /// Whether the run may go on with a document that has changed since.
     pub new_document: bool,
+}
+
+impl Resume {
+    /// Goes on with a decision about the pause that the run is in.
+    pub fn with(decision: Decision) -> Self {
+        Self { decided: Some(Decided { pause: None, call: None, decision }), new_document: false }
+    }
 }
 
 impl EngineBuilder {
@@ -128,6 +164,7 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
+        self.world.vault.find_all();
         let models = self.models(program, start.model.as_deref())?;
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
         let run_id = start.id();
@@ -135,7 +172,7 @@ impl Engine {
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
-        let identity = start::identity(&started);
+        let identity = start::identity(&started, &start);
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
         let event =
@@ -148,16 +185,19 @@ impl Engine {
             at_ms: event.at.wall_ms,
             event: written(&event)?,
         };
+        // What can't begin leaves nothing in the store.
+        let mut state = State::default();
+        let effects = step(program, &mut state, event)?;
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
-                let mut state = State::default();
-                let effects = step(program, &mut state, event)?;
-                let seat = Seat { run_id, fence: lease.fence, events: 1 };
-                let driver = Driver::new(&self.world, program, models, (state, seat), watch);
+                let hold = Hold::new(&self.world.journal, &run_id, &lease);
+                let seat = Seat { run_id, fence: lease.fence, events: 1, hold };
+                let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
                 driver.tell_start(false);
-                driver.drive(effects).await
+                let finished = driver.drive(effects).await?;
+                self.left(program, finished, &watch).await
             }
-            Created::Same => self.join(program, &run_id, watch).await,
+            Created::Same => Box::pin(self.join(program, &run_id, watch)).await,
             Created::Conflict => Err(Fault::Conflict(run_id)),
         }
     }
@@ -175,25 +215,29 @@ impl Engine {
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
+        self.world.vault.find_all();
         let journal = &self.world.journal;
         let lease = journal.lease(run_id).await.map_err(Fault::Store)?;
+        let hold = Hold::new(journal, run_id, &lease);
         match self.take_up(program, run_id, &resume).await {
             Ok(Taken::AsItIs(state)) => {
-                journal.release(run_id, lease.fence).await.map_err(Fault::Store)?;
+                hold.give_back().await.map_err(Fault::Store)?;
                 Ok(Finished { state })
             }
             Ok(Taken::Up { state, what, events, models }) => {
-                for (tool, calls) in &state.tally.calls {
-                    self.world.toolbox.resume_script(run_id, tool, usize::try_from(*calls).unwrap_or(usize::MAX));
+                for tool in state.tally.calls.keys() {
+                    let calls = usize::try_from(state.calls_returned(tool)).unwrap_or(usize::MAX);
+                    self.world.toolbox.resume_script(run_id, tool, calls);
                 }
-                let seat = Seat { run_id: run_id.to_owned(), fence: lease.fence, events };
-                let driver = Driver::new(&self.world, program, models, (state, seat), watch);
+                let seat = Seat { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
+                let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
                 driver.tell_start(true);
-                driver.go_on(what).await
+                let finished = driver.go_on(what).await?;
+                self.left(program, finished, &watch).await
             }
             Err(fault) => {
                 // The fault is what the caller must hear; a lease that could not be given back expires.
-                drop(journal.release(run_id, lease.fence).await);
+                drop(hold.give_back().await);
                 Err(fault)
             }
         }
@@ -201,11 +245,13 @@ impl Engine {
 
     async fn take_up(&self, program: &Program, run_id: &str, resume: &Resume) -> Result<Taken, Fault> {
         let events = self.events(run_id).await?;
-        if !resume.new_document {
-            fold::same_document(program, &events)?;
-        }
+        let adopted = match fold::same_document(program, &events) {
+            Err(Fault::Changed { .. }) if resume.new_document => Some(What::NewDocument(start::documents(program))),
+            other => other.map(|()| None)?,
+        };
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
-        let state = fold::fold(program, run_id, events)?;
+        let state = fold::fold(program, run_id, events);
+        let state = if adopted.is_some() { fold::adoptable(state)? } else { state? };
         let what = match (&state.phase, &resume.decided) {
             (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
             (Phase::Paused { .. }, None) => return Ok(Taken::AsItIs(state)),
@@ -214,6 +260,7 @@ impl Engine {
         };
         let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());
         let models = self.models(program, model)?;
+        let what = adopted.into_iter().chain([what]).collect();
         Ok(Taken::Up { state, what, events: count, models })
     }
 
@@ -230,52 +277,6 @@ impl Engine {
                 other => return other,
             }
         }
-    }
-
-    /// Ends a run by hand: at once when nobody drives it, else its driver is asked to. Gives the status
-    /// that the run has then.
-    ///
-    /// # Errors
-    /// When there is no such run, it has ended, or the store fails.
-    pub async fn cancel(&self, program: &Program, run_id: &str, reason: Option<String>) -> Result<Status, Fault> {
-        let journal = &self.world.journal;
-        let lease = match journal.lease(run_id).await {
-            Ok(lease) => lease,
-            Err(StoreFault::Driven(_)) => {
-                journal.request_cancel(run_id, reason).await.map_err(Fault::Store)?;
-                return Ok(Status::Running);
-            }
-            Err(fault) => return Err(Fault::Store(fault)),
-        };
-        let ended = self.end_by_hand(program, run_id, reason, lease.fence).await;
-        drop(journal.release(run_id, lease.fence).await);
-        ended
-    }
-
-    async fn end_by_hand(
-        &self,
-        program: &Program,
-        run_id: &str,
-        reason: Option<String>,
-        fence: u64,
-    ) -> Result<Status, Fault> {
-        let events = self.events(run_id).await?;
-        let seq = u64::try_from(events.len()).unwrap_or(u64::MAX);
-        let mut state = fold::fold(program, run_id, events)?;
-        let at = Moment { wall_ms: clock::wall_ms(), active_ms: state.now.active_ms };
-        let event = Event { at, what: What::Cancelled(Cancelled { reason }) };
-        let text = written(&event)?;
-        step(program, &mut state, event)?;
-        let append = Append {
-            run_id: run_id.to_owned(),
-            fence,
-            seq,
-            event: text,
-            standing: Some(standing(&state)),
-            remember: Vec::new(),
-        };
-        self.world.journal.append(append).await.map_err(Fault::Store)?;
-        Ok(state.status())
     }
 
     /// A run's events in their order.
@@ -340,7 +341,7 @@ impl Engine {
 
 enum Taken {
     AsItIs(State),
-    Up { state: State, what: What, events: u64, models: Vec<Arc<Model>> },
+    Up { state: State, what: Vec<What>, events: u64, models: Vec<Arc<Model>> },
 }
 
 /// An event as the journal keeps it.
@@ -354,6 +355,7 @@ pub(super) fn standing(state: &State) -> Standing {
         status: state.status(),
         termination: match &state.phase {
             Phase::Ended(ending) => Some(ending.termination),
+            _ if state.interrupted => Some(Termination::Cancelled),
             Phase::Paused { pause, .. } => Some(pause.kind),
             _ => None,
         },

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::compile::{Program, Texts};
 use crate::diagnostic::Source;
-use crate::engine::event::{Event, What};
-use crate::engine::state::State;
+use crate::engine::event::{Document, Event, What};
+use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::language::Project;
 
@@ -41,29 +41,52 @@ pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State
     Ok(state)
 }
 
-/// The texts that a run began with, as its journal holds them.
+/// The state that a run has with a document that is new to it.
+///
+/// # Errors
+/// When what happened does not fit the new document, or would have ended the run by it.
+pub fn adoptable(folded: Result<State, Fault>) -> Result<State, Fault> {
+    let refused = |why: String| {
+        Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
+    };
+    match folded {
+        Ok(State { phase: Phase::Ended(_), .. }) => Err(refused("by it, the run has ended already".to_owned())),
+        Err(Fault::Journal { reason, .. }) => Err(refused(format!("what happened does not fit it ({reason})"))),
+        other => other,
+    }
+}
+
+/// The texts that give a run its meaning: those that it began with, or the ones that it was told to go
+/// on with since.
+pub fn documents(events: &[Event]) -> Option<&[Document]> {
+    events.iter().rev().find_map(|event| match &event.what {
+        What::Started(started) => Some(started.documents.as_slice()),
+        What::NewDocument(documents) => Some(documents.as_slice()),
+        _ => None,
+    })
+}
+
+/// The texts that give a run its meaning, as its journal holds them.
 pub fn texts(events: &[Event], project: Option<Source>) -> Option<Texts> {
-    let What::Started(started) = &events.first()?.what else { return None };
-    let mut sources =
-        started.documents.iter().map(|document| Source::new(document.file.as_str(), document.text.as_str()));
+    let documents = documents(events)?;
+    let mut sources = documents.iter().map(|document| Source::new(document.file.as_str(), document.text.as_str()));
     let main = sources.next()?;
     Some(Texts { project, extra_actions: sources.collect(), ..Texts::new(main) })
 }
 
-/// Whether the program is made of the texts that the run began with; else the file that differs.
+/// Whether the program is made of the texts that the run goes by; else the file that differs.
 ///
 /// # Errors
 /// The name of the first file that differs.
 pub fn same_document(program: &Program, events: &[Event]) -> Result<(), Fault> {
-    let Some(What::Started(started)) = events.first().map(|event| &event.what) else { return Ok(()) };
-    let same =
-        |at: usize, source: &Source| started.documents.get(at).is_some_and(|document| *document.text == *source.text);
+    let Some(documents) = documents(events) else { return Ok(()) };
+    let same = |at: usize, source: &Source| documents.get(at).is_some_and(|document| *document.text == *source.text);
     for (at, source) in program.sources.iter().enumerate() {
         if !same(at, source) {
             return Err(Fault::Changed { file: source.name.to_string() });
         }
     }
-    match started.documents.get(program.sources.len()) {
+    match documents.get(program.sources.len()) {
         Some(gone) => Err(Fault::Changed { file: gone.file.clone() }),
         None => Ok(()),
     }

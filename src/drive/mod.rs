@@ -1,15 +1,20 @@
 //! THE WORLD: performs effects. It is the only room with a clock, a network, a disk and chance.
 
+mod by_hand;
 pub mod clock;
 pub mod egress;
 pub mod engine;
 pub mod fault;
 pub mod files;
 pub mod fold;
+mod hold;
 pub mod model;
+pub mod notices;
 pub mod retry;
 mod run;
 pub mod secret;
 pub mod start;
 pub mod stop;
+#[cfg(test)]
+mod tests;
 pub mod tool;

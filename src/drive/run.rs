@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use super::clock;
 use super::engine::{Finished, Watch, World, standing, written};
 use super::fault::Fault;
+use super::hold::Hold;
 use super::model::{self, Ask, Attempt, Model, Wire};
 use super::stop::Stop;
 use super::tool::ToolCall;
@@ -38,6 +39,8 @@ pub(super) struct Seat {
     pub fence: u64,
     /// How many events the run has.
     pub events: u64,
+    /// The lease: it goes back when the driver leaves, however it does.
+    pub hold: Hold,
 }
 
 /// Drives one run.
@@ -51,7 +54,8 @@ pub(super) struct Driver<'a> {
     wire: Wire,
     /// The active time before this driver, and when it began.
     active: (u64, Instant),
-    looked: Instant,
+    /// When it was last looked whether the run's end was asked for; never yet in a run that is taken up.
+    looked: Option<Instant>,
 }
 
 /// What came while an effect was performed.
@@ -67,13 +71,16 @@ impl<'a> Driver<'a> {
         models: Vec<Arc<Model>>,
         (state, seat): (State, Seat),
         watch: Watch<'a>,
-    ) -> Self {
+    ) -> Box<Self> {
         let mut wire = Wire::default();
         let used = state.tally.iterations.saturating_add(state.tally.model_retries);
         wire.skip_replies(usize::try_from(used).unwrap_or(usize::MAX));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
-        Self { world, program, models, state, seat, watch, wire, active, looked: now }
+        // A request may be older than the driver who takes the run up.
+        let looked = (seat.events <= 1).then_some(now);
+        // On the heap: a future that is moved moves a pointer, and holds the driver once.
+        Box::new(Self { world, program, models, state, seat, watch, wire, active, looked })
     }
 
     /// Tells the listener that the run begins, or goes on.
@@ -98,29 +105,34 @@ impl<'a> Driver<'a> {
         });
     }
 
-    /// Goes on with something that came from outside.
-    pub async fn go_on(mut self, what: What) -> Result<Finished, Fault> {
+    /// Goes on with what came from outside, one after the other.
+    pub async fn go_on(mut self: Box<Self>, what: Vec<What>) -> Result<Finished, Fault> {
         let refused = |fault| match fault {
             // Nothing was under way yet: what was asked was refused, or could not be kept.
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
-        match self.take(what).await {
-            Ok(effects) => self.drive(effects).await,
-            Err(fault) => {
-                drop(self.world.journal.release(&self.seat.run_id, self.seat.fence).await);
-                Err(refused(fault))
+        let mut effects = Effects::new();
+        for what in what {
+            match self.take(what).await {
+                Ok(next) => effects = next,
+                Err(fault) => {
+                    drop(self.seat.hold.give_back().await);
+                    return Err(refused(fault));
+                }
             }
         }
+        self.drive(effects).await
     }
 
     /// Drives the run until it ends, waits for a human, or is stopped.
-    pub async fn drive(mut self, effects: Effects) -> Result<Finished, Fault> {
+    pub async fn drive(mut self: Box<Self>, effects: Effects) -> Result<Finished, Fault> {
         let driven = self.performed(effects).await;
-        let released = self.world.journal.release(&self.seat.run_id, self.seat.fence).await;
+        let Self { state, seat, .. } = *self;
+        let released = seat.hold.give_back().await;
         driven?;
         released.map_err(Fault::Cut)?;
-        Ok(Finished { state: self.state })
+        Ok(Finished { state })
     }
 
     async fn performed(&mut self, mut effects: Effects) -> Result<(), Fault> {
@@ -221,7 +233,8 @@ impl<'a> Driver<'a> {
             stop: dialect::stop_sequences(properties.dialect),
             deltas: listener.is_some_and(Listener::wants_deltas).then_some(&delta),
         };
-        let asked = model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried);
+        // Pinned here and lent: a future that is handed on would take its place in each that holds it.
+        let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
         let left = time_left(&self.state, self.active);
         let around = Around { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
         let answer = around.wait(asked).await?;
@@ -296,9 +309,9 @@ impl<'a> Driver<'a> {
     }
 
     fn look_due(&mut self) -> bool {
-        let due = self.looked.elapsed() >= LOOK;
+        let due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK);
         if due {
-            self.looked = clock::instant();
+            self.looked = Some(clock::instant());
         }
         due && !matches!(self.state.phase, Phase::Ended(_))
     }

@@ -76,8 +76,23 @@ impl Vault {
         if text.is_empty() {
             return Err(format!("the secret at `{source}` is empty"));
         }
-        self.remember(source, &text)?;
+        self.remember(vec![(source.to_owned(), text.clone())])?;
         Ok(SecretString::from(text))
+    }
+
+    /// Reads every secret of the project, so that all are taken out of texts from a run's first word
+    /// on: a tool or a model may know one before the action that uses it is called, and a process
+    /// that takes a run up has called none yet. One that can't be read, or is too long to be looked
+    /// for, is left to the call that needs it.
+    pub fn find_all(&self) {
+        let is_new = |source: &&String| {
+            !self.found.read().unwrap_or_else(PoisonError::into_inner).texts.contains_key(source.as_str())
+        };
+        let read = |source: &String| Some((source.clone(), self.load(source).ok().filter(|text| !text.is_empty())?));
+        let texts: Vec<(String, String)> = self.keys.values().filter(is_new).filter_map(read).collect();
+        if !texts.is_empty() {
+            drop(self.remember(texts));
+        }
     }
 
     fn load(&self, source: &str) -> Result<String, String> {
@@ -91,10 +106,11 @@ impl Vault {
         Err("a secret's source must be `env:VAR` or `file:PATH`".to_owned())
     }
 
-    /// Keeps a resolved text, and finds it from now on.
-    fn remember(&self, source: &str, text: &str) -> Result<(), String> {
+    /// Keeps resolved texts by their sources, and finds them from now on.
+    fn remember(&self, texts: Vec<(String, String)>) -> Result<(), String> {
+        let sources: Vec<String> = texts.iter().map(|(source, _)| source.clone()).collect();
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
-        found.texts.insert(source.to_owned(), SecretString::from(text));
+        found.texts.extend(texts.into_iter().map(|(source, text)| (source, SecretString::from(text))));
         let mut patterns: BTreeMap<String, String> = BTreeMap::new();
         for (source, text) in &found.texts {
             let text = text.expose_secret();
@@ -112,7 +128,7 @@ impl Vault {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(patterns.keys())
-            .map_err(|_| format!("the secret at `{source}` is too long"))?;
+            .map_err(|_| format!("the secret at `{}` is too long", sources.join("`, `")))?;
         found.scrubber = Some(Arc::new(Scrubber { automaton, replacements: patterns.into_values().collect() }));
         Ok(())
     }

@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use crate::compile::{Program, bind};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::engine::canonical;
 use crate::engine::event::{Document, ModelFacts, Started};
 use crate::engine::prompt::{self, Facts};
 
@@ -52,11 +53,7 @@ impl Start {
             model,
             memory: std::collections::BTreeMap::new(),
             timeout_ms: self.timeout_ms,
-            documents: program
-                .sources
-                .iter()
-                .map(|source| Document { file: source.name.to_string(), text: source.text.to_string() })
-                .collect(),
+            documents: documents(program),
             run_id,
             input: bound.input,
         })
@@ -64,16 +61,25 @@ impl Start {
 }
 
 fn unresolved(program: &Program, why: &str) -> Fault {
-    let place = program.sources.first().map(crate::diagnostic::Source::whole);
+    let place = program.sources.first().map(Source::whole);
     match place {
-        Some(place) => Fault::Diagnostics(vec![Diagnostic::error("L201", why, "/properties/system_prompt", place)]),
+        Some(place) => {
+            Fault::Diagnostics(vec![Diagnostic::error(codes::MISSING_INPUT, why, "/properties/system_prompt", place)])
+        }
         None => Fault::Missing(why.to_owned()),
     }
 }
 
-/// What makes two starts the same: a number over the document's texts and the input (FNV-1a, 128
-/// bits: the same on every machine and in every version).
-pub(super) fn identity(started: &Started) -> String {
+/// The texts that give a program its meaning, as a journal keeps them.
+pub(super) fn documents(program: &Program) -> Vec<Document> {
+    let document = |source: &Source| Document { file: source.name.to_string(), text: source.text.to_string() };
+    program.sources.iter().map(document).collect()
+}
+
+/// What makes two starts the same: a number over the document's texts, the input as a JSON value (the
+/// order of its keys does not matter), the session, and what the caller puts in the document's place
+/// (FNV-1a, 128 bits: the same on every machine and in every version).
+pub(super) fn identity(started: &Started, start: &Start) -> String {
     let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
     let mut take = |text: &str| {
         for byte in text.bytes().chain([0]) {
@@ -83,7 +89,15 @@ pub(super) fn identity(started: &Started) -> String {
     for document in &started.documents {
         take(&document.text);
     }
-    take(&started.input.to_string());
+    take(&canonical::spelling(&started.input));
     take(started.session.as_deref().unwrap_or_default());
+    if let Some(model) = &start.model {
+        take("model");
+        take(model);
+    }
+    if let Some(timeout_ms) = start.timeout_ms {
+        take("timeout_ms");
+        take(&timeout_ms.to_string());
+    }
     format!("{hash:032x}")
 }

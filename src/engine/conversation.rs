@@ -34,9 +34,37 @@ pub enum Role {
 impl Conversation {
     /// Adds a message at the end.
     pub fn push(&mut self, role: Role, text: impl Into<String>) {
-        let text = text.into();
+        let mut text: String = text.into();
+        text.shrink_to_fit();
         self.bytes = self.bytes.saturating_add(text.len());
         self.messages.push(Message { role, text });
+    }
+}
+
+impl Conversation {
+    /// Lets the older half of the messages behind the system prompt go, so that a last request fits. What
+    /// is left begins with a message of ours; the last message stays. Gives how many went.
+    pub fn forget_half(&mut self) -> usize {
+        let begin = self.messages.iter().take_while(|message| message.role == Role::System).count();
+        let all = self.messages.len().saturating_sub(begin);
+        let sizes = || self.messages.iter().skip(begin).map(|message| message.text.len());
+        let half = sizes().sum::<usize>() / 2;
+        let (mut gone, mut count) = (0_usize, 0_usize);
+        for size in sizes().take(all.saturating_sub(1)) {
+            // An answer of the model without its question is no beginning.
+            let is_ours = self.messages.get(begin + count).is_some_and(|message| message.role == Role::User);
+            if gone >= half && is_ours {
+                break;
+            }
+            gone = gone.saturating_add(size);
+            count += 1;
+        }
+        if count > 0 {
+            self.messages.drain(begin..begin + count);
+            self.bytes = self.bytes.saturating_sub(gone);
+            self.generation = self.generation.saturating_add(1);
+        }
+        count
     }
 }
 

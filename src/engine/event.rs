@@ -48,6 +48,9 @@ pub enum What {
     Interrupted,
     /// The run was ended by hand.
     Cancelled(Cancelled),
+    /// The run goes on with these texts in place of those that it began with. All its events, those
+    /// before too, fit the program that they make: a driver makes sure of it before.
+    NewDocument(Vec<Document>),
 }
 
 /// How a run began: all that it will ever need from its surroundings.

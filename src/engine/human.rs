@@ -29,7 +29,7 @@ pub(super) fn fits(program: &Program, pause: &Pause, turn: Option<&Turn>, decide
     {
         return Err(Refused::new(format!("call {}.{} does not wait", call.iteration, call.index)));
     }
-    let several = turn.is_some_and(|turn| turn.calls.iter().filter(|call| undecided(call)).count() > 1);
+    let several = turn.is_some_and(|turn| turn.calls.iter().filter(|call| asked_about(pause, call)).count() > 1);
     match (pause.kind, &decided.decision) {
         (Termination::Human | Termination::Stuck, Decision::Answer(_)) => Ok(()),
         (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
@@ -61,6 +61,11 @@ fn undecided(call: &Call) -> bool {
     matches!(call.progress, Progress::AwaitsApproval | Progress::Uncertain)
 }
 
+/// Whether this pause is about the call. Another call of the turn may wait for a pause of its own.
+fn asked_about(pause: &Pause, call: &Call) -> bool {
+    undecided(call) && pause.calls.contains(&call.id)
+}
+
 /// An edited input must match the tool's schema like the model's own.
 fn edited(
     program: &Program,
@@ -71,7 +76,7 @@ fn edited(
     let calls = turn.map(|turn| turn.calls.as_slice()).unwrap_or_default();
     let meant = calls.iter().filter(|call| match decided.call {
         Some(id) => call.id == id,
-        None => undecided(call) && pause.calls.contains(&call.id),
+        None => asked_about(pause, call),
     });
     for call in meant {
         let Some(tool) = turn::tool_of(program, call) else { continue };
@@ -107,6 +112,7 @@ pub(super) fn decided(
         if !meant || !(undecided(call) || pause.kind == Termination::Human) {
             continue;
         }
+        let approval = call.progress == Progress::AwaitsApproval;
         call.progress = match &decision {
             Decision::Answer(text) => done(ToolResult::Ok(Value::String(text.clone()))),
             Decision::Deny(reason) => done(denied(reason.as_deref())),
@@ -117,11 +123,15 @@ pub(super) fn decided(
                 Progress::Asked
             }
         };
-        if call.progress == Progress::Asked {
-            state.tally.tool_calls_made += 1;
+        match (&call.progress, approval) {
+            // A call that is repeated was counted when it was made first.
+            (Progress::Asked, true) => state.tally.tool_calls_made += 1,
+            // A call that was not allowed was not made: `max_calls` is not touched.
+            (_, true) => state.tally.unmade(&call.tool),
+            _ => {}
         }
     }
-    if turn.calls.iter().any(undecided) {
+    if turn.calls.iter().any(|call| asked_about(&pause, call)) {
         // The others are decided one by one; nothing is called before all are.
         state.phase = Phase::Paused { pause, turn: Some(turn) };
         return effects;

@@ -56,6 +56,11 @@ pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Eff
     if program.properties.on_limit == OnLimit::Fail {
         return ended(program, state, limit);
     }
+    if limit == Limit::Context {
+        let gone = state.conversation.forget_half();
+        let gone = u32::try_from(gone).unwrap_or(u32::MAX);
+        state.tally.messages_trimmed = state.tally.messages_trimmed.saturating_add(gone);
+    }
     let words = dialect::forced_question(program.properties.dialect, told(limit));
     state.conversation.push(Role::User, words);
     state.phase = Phase::Thinking { forced: Some(limit) };

@@ -17,9 +17,12 @@ pub mod prompt;
 mod reply;
 pub mod state;
 pub mod step;
+pub mod storable;
 pub mod stuck;
 mod turn;
 mod validate;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_resume;

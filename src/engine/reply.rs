@@ -9,22 +9,24 @@ use super::effect::{Effect, Effects};
 use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
 use super::limit;
 use super::outcome::{Limit, RunError, Status, Termination};
-use super::state::{Call, Entry, Progress, State, Turn};
+use super::state::{Call, Entry, Progress, State, Turn, push_tight};
 use super::step::failed as failure;
 use super::turn;
 use super::validate;
-use crate::compile::{Program, ToolKind};
+use crate::compile::{Builtin, Program, ToolKind};
 
 /// How many unreadable replies in a row end a run.
 const INVALID_IN_A_ROW: u32 = 3;
+/// How much of an unreadable reply stays in the conversation, in bytes.
+const UNREADABLE_BYTES: usize = 32 * 1024;
 
 /// Takes a reply in.
 pub(super) fn take(program: &Program, state: &mut State, said: Reply, forced: Option<Limit>) -> Effects {
     let usage = count(state, &said);
-    let reading = dialect::read(program.properties.dialect, &said);
-    // A provider refuses a message without text.
-    let text = if said.text.trim().is_empty() { "(nothing)".to_owned() } else { said.text };
+    let (reading, counts) = dialect::read_counted(program.properties.dialect, &said);
+    let text = remembered(said.text, counts, matches!(reading, Reading::Unreadable { .. }));
     state.conversation.push(Role::Assistant, text);
+    state.tally.window.1 = state.conversation.bytes;
     let mut new = Turn {
         iteration: state.tally.iterations,
         thought: String::new(),
@@ -57,11 +59,29 @@ pub(super) fn take(program: &Program, state: &mut State, said: Reply, forced: Op
     }
 }
 
+/// A reply as the model reads it later: without what it invented behind its action, and not longer than
+/// need be when nothing came of it.
+fn remembered(mut text: String, counts: usize, unreadable: bool) -> String {
+    if counts < text.len() {
+        text.truncate(text.floor_char_boundary(counts));
+        text.truncate(text.trim_end().len());
+    }
+    if unreadable && text.len() > UNREADABLE_BYTES {
+        text.truncate(text.floor_char_boundary(UNREADABLE_BYTES));
+        text.push_str("\n[cut: the rest of this reply is not shown]");
+    }
+    // A provider refuses a message without text.
+    if text.trim().is_empty() { "(nothing)".to_owned() } else { text }
+}
+
 /// The model could not be asked.
 pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Effects {
     state.tally.model_retries = state.tally.model_retries.saturating_add(fault.attempts.saturating_sub(1));
-    if fault.code == ModelFaultCode::ContextExceeded && forced.is_none() {
-        return limit::ended(program, state, Limit::Context);
+    if fault.code == ModelFaultCode::ContextExceeded {
+        return match forced {
+            None => limit::reached(program, state, Limit::Context),
+            Some(_) => limit::ended(program, state, Limit::Context),
+        };
     }
     let code = match fault.code {
         ModelFaultCode::ModelUnreachable => "model_unreachable",
@@ -89,7 +109,7 @@ fn count(state: &mut State, said: &Reply) -> Tokens {
     });
     tally.tokens.input = tally.tokens.input.saturating_add(usage.input);
     tally.tokens.output = tally.tokens.output.saturating_add(usage.output);
-    tally.window = (usage.input.saturating_add(usage.output), state.conversation.bytes.saturating_add(said.text.len()));
+    tally.window.0 = usage.input.saturating_add(usage.output);
     usage
 }
 
@@ -143,8 +163,8 @@ fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>
     let mut calls = calls.into_iter();
     if let (Some(wanted), None) = (calls.next(), calls.next())
         && let Ok(tool) = validate::call(program, state, &wanted)
-        && let ToolKind::Builtin(which) = tool.kind
-        && let builtin::Done::Completed(answer) = builtin::run(program, state, which, &wanted.input, true)
+        && let ToolKind::Builtin(Builtin::Complete) = tool.kind
+        && let builtin::Done::Completed(answer) = builtin::run(program, state, Builtin::Complete, &wanted.input, true)
     {
         entry_of_answer(state, &new, &wanted);
         return limit::end(state, Status::Completed, Termination::ForcedAnswer, |ending| {
@@ -178,31 +198,37 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, why: String, forc
 }
 
 fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
-    state.entries.push(Entry {
-        iteration: new.iteration,
-        at_ms: new.at_ms,
-        thought: new.thought.clone(),
-        action: Some(wanted.name.clone()),
-        action_input: wanted.input.clone(),
-        observation: Value::Null,
-        success: true,
-        error: None,
-        duration_ms: new.thinking_ms,
-        usage: new.usage,
-    });
+    push_tight(
+        &mut state.entries,
+        Entry {
+            iteration: new.iteration,
+            at_ms: new.at_ms,
+            thought: new.thought.clone(),
+            action: Some(wanted.name.clone()),
+            action_input: wanted.input.clone(),
+            observation: Value::Null,
+            success: true,
+            error: None,
+            duration_ms: new.thinking_ms,
+            usage: new.usage,
+        },
+    );
 }
 
 fn note(state: &mut State, new: Turn, why: String) {
-    state.entries.push(Entry {
-        iteration: new.iteration,
-        at_ms: new.at_ms,
-        thought: new.thought,
-        action: None,
-        action_input: Value::Null,
-        observation: Value::String(why.clone()),
-        success: false,
-        error: Some(ToolFault { class: "unreadable reply".to_owned(), detail: why }),
-        duration_ms: new.thinking_ms,
-        usage: new.usage,
-    });
+    push_tight(
+        &mut state.entries,
+        Entry {
+            iteration: new.iteration,
+            at_ms: new.at_ms,
+            thought: new.thought,
+            action: None,
+            action_input: Value::Null,
+            observation: Value::String(why.clone()),
+            success: false,
+            error: Some(ToolFault { class: "unreadable reply".to_owned(), detail: why }),
+            duration_ms: new.thinking_ms,
+            usage: new.usage,
+        },
+    );
 }

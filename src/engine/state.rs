@@ -198,6 +198,15 @@ pub struct Watch {
     pub pauses: u32,
 }
 
+impl Tally {
+    /// Takes back the count of a call that was asked for and not made.
+    pub(super) fn unmade(&mut self, tool: &str) {
+        if let Some(calls) = self.calls.get_mut(tool) {
+            *calls = calls.saturating_sub(1);
+        }
+    }
+}
+
 impl State {
     /// The run's status.
     pub fn status(&self) -> Status {
@@ -219,6 +228,20 @@ impl State {
         turn?.calls.iter().find(|call| call.id == id)
     }
 
+    /// How many calls of a tool have come to an end: those that wait, are under way or of unknown outcome
+    /// are still to give theirs.
+    pub fn calls_returned(&self, tool: &str) -> u32 {
+        let turn = match &self.phase {
+            Phase::Acting { turn } => Some(turn),
+            Phase::Paused { turn, .. } => turn.as_ref(),
+            Phase::New | Phase::Thinking { .. } | Phase::Ended(_) => None,
+        };
+        let calls = turn.map(|turn| turn.calls.as_slice()).unwrap_or_default();
+        let open = calls.iter().filter(|call| call.tool == tool && !matches!(call.progress, Progress::Done { .. }));
+        let open = u32::try_from(open.count()).unwrap_or(u32::MAX);
+        self.tally.calls.get(tool).copied().unwrap_or(0).saturating_sub(open)
+    }
+
     /// What the run cost in US dollars so far, when the model's price is known.
     pub fn cost_usd(&self) -> Option<f64> {
         let price = self.begun.model.price?;
@@ -227,4 +250,12 @@ impl State {
         let cost = cost(self.tally.tokens.input, price.input) + cost(self.tally.tokens.output, price.output);
         Some(cost / 1_000_000.0)
     }
+}
+
+/// Adds an entry to a list that grows by a quarter: a run at rest is small.
+pub(super) fn push_tight<T>(list: &mut Vec<T>, entry: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 4 + 2);
+    }
+    list.push(entry);
 }

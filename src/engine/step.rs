@@ -4,12 +4,13 @@ use std::mem;
 
 use super::begin;
 use super::effect::{Effect, Effects};
-use super::event::{Event, What};
+use super::event::{Decided, Decision, Event, ToolReturned, What};
 use super::human;
 use super::limit;
 use super::outcome::{Limit, RunError, Status, Termination};
 use super::reply;
 use super::state::{Phase, Progress, State};
+use super::storable;
 use super::turn;
 use crate::compile::Program;
 use crate::engine::event::ToolResult;
@@ -33,7 +34,8 @@ impl Refused {
 /// When the event does not fit the phase; the state is untouched then.
 pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effects, Refused> {
     fits(program, state, &event.what)?;
-    state.now = event.at;
+    can_be_kept(&event.what)?;
+    let before = mem::replace(&mut state.now, event.at);
     let phase = mem::take(&mut state.phase);
     let effects = match (phase, event.what) {
         (Phase::New, What::Started(started)) => begin::begin(program, state, *started),
@@ -70,6 +72,10 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
             state.phase = phase;
             Vec::new()
         }
+        (phase, What::NewDocument(_)) => {
+            state.phase = phase;
+            Vec::new()
+        }
         (_, What::Cancelled(cancelled)) => {
             let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
             let error = RunError { code: "cancelled".to_owned(), message, retryable: false };
@@ -77,7 +83,7 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
         }
 
         (phase, _) => {
-            state.phase = phase;
+            (state.phase, state.now) = (phase, before);
             return Err(Refused::new("the event does not fit the run's phase"));
         }
     };
@@ -100,12 +106,33 @@ fn fits(program: &Program, state: &State, what: &What) -> Result<(), Refused> {
         (Phase::Acting { .. }, What::DeadlinePassed) => Ok(()),
         (Phase::Paused { pause, turn }, What::Human(decided)) => human::fits(program, pause, turn.as_ref(), decided),
         (_, What::Human(_)) => Err(Refused::new("the run waits for no human")),
-        (_, What::Resumed | What::Interrupted | What::Cancelled(_)) => Ok(()),
+        (_, What::Resumed | What::Interrupted | What::Cancelled(_) | What::NewDocument(_)) => Ok(()),
         (Phase::Thinking { .. }, What::ToolReturned(_)) => Err(Refused::new("no call is under way")),
         (Phase::Acting { .. }, What::ModelReplied(_) | What::ModelFailed(_)) => {
             Err(Refused::new("the model was not asked"))
         }
         (Phase::Paused { .. }, _) => Err(Refused::new("the run waits for a human")),
+    }
+}
+
+/// Whether the event can be read back from a journal: what can't is refused before it is written.
+fn can_be_kept(what: &What) -> Result<(), Refused> {
+    let refused = |name: &str, why: String| Err(Refused::new(format!("{name} {why}")));
+    match what {
+        What::Started(started) => {
+            if let Some(why) = storable::fault_of(&started.input) {
+                return refused("the run's input", why);
+            }
+            let faults = started.memory.values().find_map(storable::fault_of);
+            faults.map_or(Ok(()), |why| refused("what the session remembers", why))
+        }
+        What::ToolReturned(ToolReturned { result: ToolResult::Ok(value), .. }) => {
+            storable::fault_of(value).map_or(Ok(()), |why| refused("the tool's result", why))
+        }
+        What::Human(Decided { decision: Decision::Edit(value) | Decision::Happened(value), .. }) => {
+            storable::fault_of(value).map_or(Ok(()), |why| refused("the value", why))
+        }
+        _ => Ok(()),
     }
 }
 

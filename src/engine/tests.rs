@@ -14,7 +14,7 @@ use super::step::step;
 use crate::compile::{Program, Texts, compile};
 use crate::diagnostic::Source;
 
-fn program(properties: &Value) -> Program {
+pub(super) fn program(properties: &Value) -> Program {
     let mut all = json!({
         "mode": "react", "objective": "Find it.", "max_iterations": 8,
         "tools": [{ "type": "action", "name": "look" }, { "type": "action", "name": "act", "requires_approval": true },
@@ -33,7 +33,7 @@ fn program(properties: &Value) -> Program {
     compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
-fn started() -> What {
+pub(super) fn started() -> What {
     What::Started(Box::new(Started {
         run_id: "r".to_owned(),
         session: Some("s".to_owned()),
@@ -48,15 +48,15 @@ fn started() -> What {
     }))
 }
 
-fn says(text: impl Into<String>) -> What {
+pub(super) fn says(text: impl Into<String>) -> What {
     What::ModelReplied(Reply { text: text.into(), ..Reply::default() })
 }
 
-fn returns(iteration: u32, result: ToolResult) -> What {
+pub(super) fn returns(iteration: u32, result: ToolResult) -> What {
     What::ToolReturned(ToolReturned { call: CallId { iteration, index: 0 }, result, duration_ms: 3, tokens: None })
 }
 
-fn decides(decision: Decision, pause: Option<u32>) -> What {
+pub(super) fn decides(decision: Decision, pause: Option<u32>) -> What {
     What::Human(Decided { pause, call: None, decision })
 }
 
@@ -102,6 +102,7 @@ fn happenings() -> impl Strategy<Value = What> {
         attempts: 2,
         duration_ms: 1,
     };
+    let too_long = ModelFault { code: ModelFaultCode::ContextExceeded, ..fault.clone() };
     prop_oneof![
         8 => replies().prop_map(says),
         8 => ((1..9_u32), results()).prop_map(|(iteration, result)| returns(iteration, result)),
@@ -110,12 +111,14 @@ fn happenings() -> impl Strategy<Value = What> {
         1 => Just(What::Interrupted),
         1 => Just(What::DeadlinePassed),
         1 => Just(What::ModelFailed(fault)),
+        1 => Just(What::ModelFailed(too_long)),
+        1 => Just(What::NewDocument(Vec::new())),
         1 => Just(What::Cancelled(Cancelled { reason: None })),
         1 => Just(started()),
     ]
 }
 
-fn at(number: usize, what: What) -> Event {
+pub(super) fn at(number: usize, what: What) -> Event {
     let number = u64::try_from(number).unwrap();
     Event { at: Moment { wall_ms: 1_769_941_800_000, active_ms: number * 10 }, what }
 }
@@ -161,7 +164,7 @@ proptest! {
 }
 
 /// Plays events that must fit, with the time in milliseconds at which each comes.
-fn play(program: &Program, events: Vec<(u64, What)>) -> State {
+pub(super) fn play(program: &Program, events: Vec<(u64, What)>) -> State {
     let mut state = State::default();
     for (active_ms, what) in events {
         step(program, &mut state, Event { at: Moment { wall_ms: 0, active_ms }, what }).unwrap();
@@ -169,7 +172,7 @@ fn play(program: &Program, events: Vec<(u64, What)>) -> State {
     state
 }
 
-fn call(name: &str, input: &Value) -> What {
+pub(super) fn call(name: &str, input: &Value) -> What {
     says(json!({ "thought": "t", "action": name, "action_input": input }).to_string())
 }
 

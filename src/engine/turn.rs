@@ -9,7 +9,7 @@ use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
 use super::outcome::{Limit, Pause, RunError, Status, Termination};
-use super::state::{Call, Entry, Phase, Progress, State, Turn};
+use super::state::{Call, Entry, Phase, Progress, State, Turn, push_tight};
 use super::step::failed;
 use super::stuck::{self, Step, Stuck};
 use crate::compile::{Program, Tool, ToolKind};
@@ -143,18 +143,21 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             told.push_str("\n\n");
         }
         told.push_str(&dialect::write_observation(properties.dialect, Some(&tool), &text));
-        state.entries.push(Entry {
-            iteration: turn.iteration,
-            at_ms: turn.at_ms,
-            thought: std::mem::take(&mut thought),
-            action: Some(tool),
-            action_input: input,
-            observation,
-            success: error.is_none(),
-            error,
-            duration_ms,
-            usage: usage.take(),
-        });
+        push_tight(
+            &mut state.entries,
+            Entry {
+                iteration: turn.iteration,
+                at_ms: turn.at_ms,
+                thought: std::mem::take(&mut thought),
+                action: Some(tool),
+                action_input: input,
+                observation,
+                success: error.is_none(),
+                error,
+                duration_ms,
+                usage: usage.take(),
+            },
+        );
     }
     let stuck = look_for_circles(program, state, first);
     match stuck {
@@ -175,7 +178,7 @@ fn look_for_circles(program: &Program, state: &mut State, first: usize) -> Optio
         (name, &entry.action_input, &entry.observation, !entry.success, polling)
     });
     let step = Step::new(head.iteration, &head.thought, calls);
-    state.watch.steps.push(step);
+    push_tight(&mut state.watch.steps, step);
     stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
 }
 

@@ -38,7 +38,8 @@ struct Run {
 
 #[derive(Debug)]
 struct Book {
-    events: Vec<String>,
+    /// Without the room that a growing text keeps at its end: a run at rest is small.
+    events: Vec<Box<str>>,
     standing: Standing,
     fence: u64,
     driven: bool,
@@ -70,7 +71,7 @@ impl MemoryJournal {
             return Ok(if there.identity == new.identity { Created::Same } else { Created::Conflict });
         }
         let book = Book {
-            events: vec![new.event],
+            events: vec![new.event.into_boxed_str()],
             standing: Standing { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
             fence: 1,
             driven: true,
@@ -99,7 +100,7 @@ impl MemoryJournal {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.entry(session.clone()).or_default().extend(entry.remember);
         }
-        book.events.push(entry.event);
+        book.events.push(entry.event.into_boxed_str());
         if let Some(standing) = entry.standing {
             book.standing = standing;
         }
@@ -176,7 +177,7 @@ impl Journal for MemoryJournal {
     }
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
-        Ticket::ready(self.run(run_id).map(|run| run.book().events.clone()))
+        Ticket::ready(self.run(run_id).map(|run| run.book().events.iter().map(|event| event.to_string()).collect()))
     }
 
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {

@@ -1,14 +1,17 @@
 //! The trace as one HTML file: no scripts, nothing fetched, everything escaped.
 
+mod value;
+
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use self::value::{boxed, prose};
 use super::About;
 use super::entries::TraceEntry;
 use super::escape::html as escaped;
 use super::result::{RunResult, Waiting};
-use super::text::{reason, text_of_pretty, word};
+use super::text::{reason, text_of_pretty, took, word};
 use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::Termination;
 
@@ -17,6 +20,8 @@ mod tests;
 
 /// The page's style; colours follow the reader's system.
 const STYLE: &str = include_str!("html/style.css");
+/// A text longer than that is folded, in characters.
+const LONG: usize = 900;
 
 /// The page of a run. `result` must hold the trace.
 pub fn html(about: &About<'_>, result: &RunResult) -> String {
@@ -27,9 +32,10 @@ pub fn html(about: &About<'_>, result: &RunResult) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{} · {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
+         <title>{} · {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body class=\"{}\">\n",
         escaped(about.loop_name),
-        escaped(&result.run_id)
+        escaped(&result.run_id),
+        word(result.status)
     );
     header(&mut page, about, result);
     page.push_str("<main>\n");
@@ -37,31 +43,26 @@ pub fn html(about: &About<'_>, result: &RunResult) -> String {
         pause(&mut page, waiting);
     }
     if let Some(error) = &result.error {
-        let _ = writeln!(
-            page,
-            "<section class=\"note bad\"><h2>{}</h2><p>{}</p></section>",
-            escaped(&error.code),
-            escaped(&error.message)
-        );
+        note(&mut page, "bad", &error.code, &error.message);
     }
     if let Some(stuck) = &result.stuck {
         let (first, last) = stuck.iterations;
-        let _ = writeln!(
-            page,
-            "<section class=\"note\"><h2>In circles, iterations {first} to {last}</h2><p>{}</p></section>",
-            escaped(&stuck.detail)
-        );
+        note(&mut page, "wait", &format!("In circles, iterations {first} to {last}"), &stuck.detail);
     }
     if let Some(answer) = &result.result {
-        let _ = write!(page, "<section class=\"answer\"><h2>Answer</h2>{}", value(&answer.answer));
+        let _ = write!(page, "<section class=\"answer\">\n<h2>Answer</h2>\n{}", prose(&answer.answer));
         let _ = write!(page, "<p class=\"meta\">confidence {}", escaped(&answer.confidence.to_string()));
         if let Some(summary) = &answer.summary {
             let _ = write!(page, " · {}", escaped(summary));
         }
-        page.push_str("</p></section>\n");
+        page.push_str("</p>\n</section>\n");
     }
     iterations(&mut page, result.trace.as_deref().unwrap_or_default());
-    page.push_str("</main>\n</body>\n</html>\n");
+    let _ = write!(
+        page,
+        "</main>\n<footer>written by loopctl {}; times are UTC</footer>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION")
+    );
     page
 }
 
@@ -73,28 +74,62 @@ fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
     };
     let _ = write!(
         page,
-        "<header>\n<p class=\"run\">{}</p>\n<h1>{}</h1>\n<p><span class=\"status {status}\">{status}</span>{why}</p>\n\
-         <p class=\"objective\">{}</p>\n<dl>\n",
+        "<header>\n<p class=\"run\">{}</p>\n<h1>{}</h1>\n<p class=\"state\"><span class=\"status {status}\">{status}</span>\
+         {why}</p>\n{}<dl>\n",
         escaped(&result.run_id),
         escaped(about.loop_name),
-        escaped(about.objective)
+        folded("objective", about.objective)
     );
     let about_word = if result.usage.estimated { "about " } else { "" };
     let mut facts = vec![
         ("Model", about.model.to_owned()),
         ("Iterations", count(u64::from(result.iterations))),
         ("Tool calls", count(u64::from(result.metadata.tool_calls_made))),
-        ("Tokens read", format!("{about_word}{}", count(result.usage.input_tokens))),
-        ("Tokens written", format!("{about_word}{}", count(result.usage.output_tokens))),
+        ("Tokens in", format!("{about_word}{}", count(result.usage.input_tokens))),
+        ("Tokens out", format!("{about_word}{}", count(result.usage.output_tokens))),
     ];
     facts.extend(result.usage.cost_usd.map(|cost| ("Cost", format!("{about_word}{}", dollars(cost)))));
     facts.push(("Active", duration(about.active_ms)));
-    facts.push(("Began", result.started_at.clone()));
-    facts.extend(result.finished_at.clone().map(|at| ("Ended", at)));
     for (name, fact) in facts {
         let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(&fact));
     }
+    let _ = write!(page, "<div><dt>When</dt><dd>{}", time(&result.started_at, Show::Day));
+    if let Some(at) = &result.finished_at {
+        let same_day = at.split('T').next() == result.started_at.split('T').next();
+        let _ = write!(page, " – {}", time(at, if same_day { Show::Clock } else { Show::Day }));
+    }
+    page.push_str("</dd></div>\n");
     page.push_str("</dl>\n</header>\n");
+}
+
+/// How much of a time is shown; the whole of it is in its title.
+#[derive(Clone, Copy)]
+enum Show {
+    /// The day and the time of day, on two lines where there is no room.
+    Day,
+    /// The time of day.
+    Clock,
+}
+
+/// A time that was written by this program as RFC 3339; another text is shown as it stands.
+fn time(at: &str, show: Show) -> String {
+    let whole = escaped(at);
+    let shown = at.split_once('T').map(|(day, clock)| (day, clock.split(['.', 'Z']).next().unwrap_or_default()));
+    let shown = match (shown, show) {
+        (Some((day, clock)), Show::Day) => format!("{day} {clock}"),
+        (Some((_, clock)), Show::Clock) => clock.to_owned(),
+        (None, _) => at.to_owned(),
+    };
+    format!("<time datetime=\"{whole}\" title=\"{whole}\">{}</time>", escaped(&shown))
+}
+
+fn note(page: &mut String, kind: &str, title: &str, text: &str) {
+    let _ = writeln!(
+        page,
+        "<section class=\"note {kind}\">\n<h2>{}</h2>\n<p>{}</p>\n</section>",
+        escaped(title),
+        escaped(text)
+    );
 }
 
 fn pause(page: &mut String, waiting: &Waiting) {
@@ -104,88 +139,104 @@ fn pause(page: &mut String, waiting: &Waiting) {
         Termination::Uncertain => "It is not known whether this call happened",
         _ => "This call wants approval",
     };
-    let _ = write!(page, "<section class=\"note wait\"><h2>{title}</h2><p>{}</p>", escaped(&waiting.question));
+    let _ = write!(page, "<section class=\"note wait\">\n<h2>{title}</h2>\n<p>{}</p>\n", escaped(&waiting.question));
     if let Some(context) = &waiting.context {
-        let _ = write!(page, "<p class=\"meta\">{}</p>", escaped(context));
+        let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(context));
     }
     if !waiting.options.is_empty() {
         page.push_str("<ol>");
         for option in &waiting.options {
             let _ = write!(page, "<li>{}</li>", escaped(option));
         }
-        page.push_str("</ol>");
+        page.push_str("</ol>\n");
     }
     let calls = if waiting.calls.is_empty() { waiting.call.as_slice() } else { &waiting.calls };
     for call in calls {
-        let _ = write!(page, "<p><code>{}</code></p>{}", escaped(&call.action), value(&call.action_input));
+        let _ = write!(
+            page,
+            "<p class=\"action\"><code>{}</code> <span class=\"meta\">call {}.{}</span></p>\n{}",
+            escaped(&call.action),
+            call.iteration,
+            call.index,
+            boxed("in", &call.action_input)
+        );
     }
     page.push_str("</section>\n");
 }
 
 fn iterations(page: &mut String, trace: &[TraceEntry]) {
+    if trace.is_empty() {
+        return;
+    }
+    page.push_str("<h2 class=\"title\">Iterations</h2>\n<div class=\"timeline\">\n");
     for turn in trace.chunk_by(|one, next| one.iteration == next.iteration) {
         let Some(first) = turn.first() else { continue };
         let failed = if turn.iter().any(|entry| !entry.success) { " failed" } else { "" };
         let _ = write!(
             page,
-            "<article class=\"iteration{failed}\" id=\"i{0}\">\n<h2><a href=\"#i{0}\">{0}</a> <time>{1}</time></h2>\n",
+            "<article class=\"iteration{failed}\" id=\"i{0}\">\n<a class=\"number\" href=\"#i{0}\">{0}</a>\n\
+             <p class=\"meta\">{1}",
             first.iteration,
-            escaped(&first.timestamp)
+            time(&first.timestamp, Show::Clock)
         );
-        if !first.thought.trim().is_empty() {
-            let _ = writeln!(page, "<p class=\"thought\">{}</p>", escaped(first.thought.trim()));
+        if let Some(usage) = first.usage {
+            let _ = write!(page, " · {} in, {} out", plural(usage.input_tokens, "token"), count(usage.output_tokens));
         }
+        page.push_str("</p>\n");
+        page.push_str(&folded("thought", first.thought.trim()));
         for entry in turn {
             call(page, entry);
         }
-        if let Some(usage) = first.usage {
-            let _ = writeln!(
-                page,
-                "<p class=\"meta\">{} read, {} written</p>",
-                plural(usage.input_tokens, "token"),
-                count(usage.output_tokens)
-            );
-        }
         page.push_str("</article>\n");
-    }
-}
-
-fn call(page: &mut String, entry: &TraceEntry) {
-    let (mark, word) = if entry.success { ("ok", "done") } else { ("bad", "failed") };
-    page.push_str("<div class=\"call\">\n");
-    let name = entry.action.as_deref().unwrap_or("a reply that could not be read");
-    let _ = writeln!(
-        page,
-        "<p class=\"action\"><code>{}</code> <span class=\"mark {mark}\">{word}</span> <span class=\"meta\">{}</span></p>",
-        escaped(name),
-        duration(entry.duration_ms)
-    );
-    if let Some(input) = &entry.action_input {
-        let _ = write!(page, "<h3>Input</h3>{}", value(input));
-    }
-    let _ = write!(page, "<h3>Observation</h3>{}", value(&entry.observation));
-    if let Some(fault) = &entry.error {
-        let _ = write!(page, "<h3>Error</h3><pre>{}", escaped(&fault.class));
-        if !fault.detail.is_empty() {
-            let _ = write!(page, "\n{}", escaped(&fault.detail));
-        }
-        page.push_str("</pre>");
     }
     page.push_str("</div>\n");
 }
 
-/// A value in a box; a long one can be folded.
-fn value(value: &Value) -> String {
-    let text = text_of_pretty(value);
-    let lines = text.lines().count();
-    if lines > 24 || text.len() > 4_000 {
-        format!(
-            "<details><summary>{}, {}</summary><pre>{}</pre></details>",
-            plural(lines, "line"),
-            plural(text.chars().count(), "character"),
-            escaped(&text)
-        )
-    } else {
-        format!("<pre>{}</pre>", escaped(&text))
+/// A text of the document's or the model's: as a paragraph, or to be opened when it is long.
+fn folded(class: &str, text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
     }
+    let long = text.chars().count();
+    if long <= LONG {
+        return format!("<p class=\"{class}\">{}</p>\n", escaped(text));
+    }
+    let begin: String = text.chars().take(LONG / 3).collect();
+    format!(
+        "<details class=\"{class}\"><summary><span>{}…</span> <em>{}</em></summary><p>{}</p></details>\n",
+        escaped(begin.trim_end()),
+        plural(long, "character"),
+        escaped(text)
+    )
+}
+
+fn call(page: &mut String, entry: &TraceEntry) {
+    let kind = if entry.success { "ok" } else { "bad" };
+    let _ = write!(page, "<div class=\"call {kind}\">\n<p class=\"action\">");
+    match &entry.action {
+        Some(action) => {
+            let _ = write!(page, "<code>{}</code>", escaped(action));
+        }
+        None => page.push_str("<span>a reply that could not be read</span>"),
+    }
+    if !entry.success {
+        page.push_str(" <span class=\"mark\">failed</span>");
+    }
+    let _ = writeln!(page, " <span class=\"meta\">{}</span></p>", took(entry.duration_ms));
+    if let Some(input) = &entry.action_input {
+        page.push_str(&boxed("in", input));
+    }
+    // The call that ends a run has no observation: its answer stands above.
+    if !(entry.success && entry.observation.is_null()) {
+        page.push_str(&boxed("out", &entry.observation));
+    }
+    // What the model was told is often all that is known of the fault.
+    let told = text_of_pretty(&entry.observation);
+    if let Some(fault) = &entry.error {
+        let detail = if fault.detail.is_empty() { &fault.class } else { &fault.detail };
+        if !told.contains(detail.as_str()) {
+            page.push_str(&boxed("out", &Value::from(detail.as_str())));
+        }
+    }
+    page.push_str("</div>\n");
 }

@@ -25,6 +25,8 @@ pub enum Tone {
     Good,
     /// What failed.
     Bad,
+    /// What is said about what failed: it may be long.
+    Fault,
     /// What wants attention.
     Warn,
 }
@@ -38,6 +40,7 @@ impl Tone {
             Self::Accent => colour(AnsiColor::Cyan).bold(),
             Self::Good => colour(AnsiColor::Green).bold(),
             Self::Bad => colour(AnsiColor::Red).bold(),
+            Self::Fault => colour(AnsiColor::Red),
             Self::Warn => colour(AnsiColor::Yellow).bold(),
         }
     }

@@ -5,6 +5,7 @@
 pub mod entries;
 pub mod escape;
 pub mod html;
+pub mod json;
 pub mod look;
 pub mod redact;
 pub mod result;

@@ -4,13 +4,12 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use serde::Serialize as _;
 use serde_json::Value;
-use serde_json::ser::Formatter;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::entries::TraceEntry;
 use super::escape;
+use super::json::{gist, on_one_line};
 use super::look::{Block, Look, Tone, pad};
 use super::result::{RunResult, Waiting, WaitingCall};
 use super::units::{count, dollars, duration, plural};
@@ -18,6 +17,8 @@ use crate::engine::outcome::{Status, Termination};
 
 /// Where the text of an iteration begins.
 const INDENT: usize = 5;
+/// How many lines a long text is cut to.
+const LINES: usize = 4;
 
 /// Draws the pieces of a trace.
 #[derive(Debug, Clone, Copy)]
@@ -56,23 +57,42 @@ impl Pieces {
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Accent, "→"));
         let name = escape::line(action);
         let empty = input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty);
-        let text = if empty { name.into_owned() } else { format!("{name} {}", escape::terminal(&on_one_line(input))) };
-        self.block((&lead, INDENT + 2), &text, None, "")
+        let input = if empty { String::new() } else { format!(" {}", self.told(input)) };
+        let shown = self.block((&lead, INDENT + 2), &format!("{name}{}", escape::terminal(&input)), None, "");
+        // A name that had to be broken stays as it is.
+        match shown.strip_prefix(&lead).and_then(|rest| rest.strip_prefix(name.as_ref())) {
+            Some(rest) => format!("{lead}{}{rest}", self.look.paint(Tone::Accent, &name)),
+            None => shown,
+        }
     }
 
     /// What came of a call.
     pub fn observation(&self, observation: &Observation<'_>) -> String {
         let (mark, tone) = if observation.success { ("←", Tone::Good) } else { ("✗", Tone::Bad) };
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(tone, mark));
-        let text = text_of(observation.value);
-        let text = escape::terminal(text.trim());
+        let text = match observation.value {
+            Value::String(text) => Cow::Borrowed(text.trim()),
+            Value::Null => Cow::Borrowed(""),
+            other => Cow::Owned(self.told(other)),
+        };
+        let text = escape::terminal(&text);
         let text = match observation.whose {
             Some(name) => Cow::Owned(format!("{}: {text}", escape::line(name))),
             None if text.is_empty() => Cow::Borrowed("(nothing)"),
             None => text,
         };
-        let time = duration(observation.duration_ms);
-        self.block((&lead, INDENT + 2), &text, (!observation.success).then_some(Tone::Bad), &time)
+        let time = took(observation.duration_ms);
+        self.block((&lead, INDENT + 2), &text, (!observation.success).then_some(Tone::Fault), &time)
+    }
+
+    /// JSON on one line: all of it, or its gist in the lines that there are.
+    fn told(&self, value: &Value) -> String {
+        if !self.shorten {
+            return on_one_line(value);
+        }
+        // A line is never quite full, because it ends with a word, and the last one holds the time.
+        let room = self.look.width.saturating_sub(INDENT + 2).max(16);
+        gist(value, room * (LINES - 1) - room / 4)
     }
 
     /// How far the agent says it is.
@@ -99,10 +119,12 @@ impl Pieces {
 
     /// The run's beginning.
     pub fn header(&self, loop_name: &str, facts: &[&str], objective: &str) -> String {
-        let mut title = self.look.paint(Tone::Bold, &escape::line(loop_name));
-        for fact in facts {
-            title.push_str(&self.look.paint(Tone::Dim, &format!(" · {}", escape::line(fact))));
-        }
+        let name = escape::line(loop_name);
+        let facts = facts.iter().map(|fact| escape::line(fact)).collect::<Vec<_>>().join(" · ");
+        // On a narrow terminal the facts have lines of their own.
+        let gap = if name.width() + 3 + facts.width() > self.look.width { "\n" } else { " · " };
+        let mut title = self.look.paint(Tone::Bold, &name);
+        title.push_str(&self.look.paint(Tone::Dim, &format!("{gap}{facts}")));
         title.push('\n');
         if !objective.trim().is_empty() {
             title.push_str(&self.block(("", 0), &escape::terminal(objective.trim()), Some(Tone::Dim), ""));
@@ -175,7 +197,7 @@ impl Pieces {
     }
 
     fn block(&self, lead: (&str, usize), text: &str, tone: Option<Tone>, tail: &str) -> String {
-        let lines = if self.shorten { 4 } else { usize::MAX };
+        let lines = if self.shorten { LINES } else { usize::MAX };
         self.look.block(text, &Block { lead, tone, tail, lines })
     }
 }
@@ -231,35 +253,9 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
     shown
 }
 
-/// A value as people read it: a text as it stands, anything else as JSON on one line.
-pub fn text_of(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::String(text) => Cow::Borrowed(text),
-        Value::Null => Cow::Borrowed(""),
-        other => Cow::Owned(on_one_line(other)),
-    }
-}
-
-/// JSON on one line with blanks between its parts, where a reader's eye and a line may break.
-fn on_one_line(value: &Value) -> String {
-    struct Spaced;
-    impl Formatter for Spaced {
-        fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, to: &mut W, first: bool) -> std::io::Result<()> {
-            if first { Ok(()) } else { to.write_all(b", ") }
-        }
-        fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, to: &mut W, first: bool) -> std::io::Result<()> {
-            if first { Ok(()) } else { to.write_all(b", ") }
-        }
-        fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, to: &mut W) -> std::io::Result<()> {
-            to.write_all(b": ")
-        }
-    }
-    let mut bytes = Vec::new();
-    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced));
-    match (written, String::from_utf8(bytes)) {
-        (Ok(()), Ok(text)) => text,
-        _ => value.to_string(),
-    }
+/// A time for a line's end; nothing, when it was too short to be measured.
+pub fn took(ms: u64) -> String {
+    if ms == 0 { String::new() } else { duration(ms) }
 }
 
 /// A value as people read it: a text as it stands, anything else as JSON on several lines.

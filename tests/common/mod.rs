@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+pub mod hostile;
 pub mod server;
 
 /// An empty folder that goes with the test.
@@ -93,6 +94,63 @@ impl Place {
         self
     }
 
+    /// A loop `loop.json` that may call these actions, and its project file.
+    pub fn actions(&self, actions: &[Value], project: &Value) -> &Self {
+        let names: Vec<Value> =
+            actions.iter().map(|action| json!({ "type": "action", "name": action["action_name"] })).collect();
+        self.json("loopctl.json", project);
+        self.json(
+            "loop.json",
+            &json!({ "type": "loop", "name": "test", "actions": actions, "properties": {
+                "mode": "react", "objective": "Find out what is wrong.", "tools": names, "max_iterations": 500,
+                "on_stuck": { "iterations": 1000 }, "retry": { "attempts": 2, "base_ms": 1, "max_ms": 2 } } }),
+        );
+        self
+    }
+
+    /// Makes these calls, one a turn, and ends; the entries of the trace.
+    pub fn calls(&self, calls: &[Value]) -> Vec<Value> {
+        self.calls_with(calls, &[], &[])
+    }
+
+    /// The same with more arguments and variables.
+    pub fn calls_with(&self, calls: &[Value], more: &[&str], env: &[(&str, &str)]) -> Vec<Value> {
+        let replies: Vec<Value> = calls.iter().cloned().chain([complete(json!("done"))]).collect();
+        self.json("script.json", &json!({ "replies": replies }));
+        let mut args = vec!["run", "loop.json", "--script", "script.json", "--output", "json", "--store", "memory"];
+        args.extend(more);
+        let ran = self.call_with(&args, env);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let trace = ran.json()["trace"].as_array().expect("a trace").clone();
+        assert_eq!(trace.len(), calls.len() + 1, "{ran:#?}");
+        trace
+    }
+
+    /// The loop is refused before anything runs: what is said of it.
+    pub fn refused(&self) -> String {
+        self.json("script.json", &json!({ "replies": [complete(json!("done"))] }));
+        let ran = self.call(&["run", "loop.json", "--script", "script.json", "--store", "memory"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+        ran.stderr
+    }
+
+    /// Every file below the folder with its bytes, also those whose names begin with a dot.
+    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files = Vec::new();
+        let mut folders = vec![self.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("it can be listed") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    files.push((path.clone(), std::fs::read(path).expect("it can be read")));
+                }
+            }
+        }
+        files
+    }
+
     /// A script of replies, and of what the tools `look` and `act` answer.
     pub fn script(&self, replies: &[Value]) -> &Self {
         let tools = json!({ "look": [{ "seen": 1 }], "act": [{ "done": true }] });
@@ -145,6 +203,34 @@ pub fn document(properties: &Value) -> Value {
         ],
         "properties": all
     })
+}
+
+/// Waits until a process that was killed is gone: the kill is the kernel's to carry out, which takes
+/// its time on a busy machine.
+pub fn gone(pid: &str) -> bool {
+    (0..200_000).any(|_| {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        std::thread::yield_now();
+        state.is_empty() || state.contains(") Z ")
+    })
+}
+
+/// An `http` action of this name, its properties changed by `more`.
+pub fn web(name: &str, url: &str, more: Value) -> Value {
+    with(json!({ "action_name": name, "kind": "http", "description": "Asks.", "url": url, "http_method": "GET" }), more)
+}
+
+/// An object with the properties of another one put over its own.
+pub fn with(mut object: Value, more: Value) -> Value {
+    for (name, value) in more.as_object().expect("an object") {
+        object[name] = value.clone();
+    }
+    object
+}
+
+/// The observation of an entry, as text.
+pub fn observed(entry: &Value) -> String {
+    entry["observation"].as_str().map_or_else(|| entry["observation"].to_string(), str::to_owned)
 }
 
 pub fn think(action: &str, input: Value) -> Value {

@@ -107,3 +107,35 @@ fn a_built_in_tool_by_another_case_is_no_tool() {
     assert_eq!(result["result"]["answer"], "ok");
     assert!(result["trace"][0]["observation"].as_str().is_some_and(|text| text.contains("__complete__")));
 }
+
+#[test]
+fn what_one_session_remembers_no_other_session_reads() {
+    let place = Place::new();
+    place.looped(&json!({}));
+    let get = || think("__retrieve_memory__", json!({}));
+    let odd = ["__proto__", "constructor", "a\u{0}b", "{{input.x}}", "k", "K"];
+    let mut replies: Vec<_> = odd
+        .iter()
+        .map(|key| think("__store_memory__", json!({ "key": key, "value": format!("of one: {key}") })))
+        .collect();
+    replies.push(complete(json!("ok")));
+    place.script(&replies);
+    let (ran, result) = place.run(&["--session", "one"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let kept: Vec<&str> =
+        odd.iter().enumerate().filter(|(at, _)| result["trace"][*at]["success"] == true).map(|(_, key)| *key).collect();
+    assert!(kept.len() >= 4, "{result:#}");
+    place.script(&[get(), complete(json!("ok"))]);
+    for session in [vec!["--session", "two"], vec!["--session", "One"], vec!["--session", "one "], vec![]] {
+        let (_, result) = place.run(&session);
+        assert_eq!(result["trace"][0]["observation"], json!({ "keys": [] }), "{session:?}");
+    }
+    place.script(
+        &kept.iter().map(|key| think("__retrieve_memory__", json!({ "key": key }))).chain([get()]).collect::<Vec<_>>(),
+    );
+    let (_, result) = place.run(&["--session", "one"]);
+    for (at, key) in kept.iter().enumerate() {
+        assert_eq!(result["trace"][at]["observation"], json!(format!("of one: {key}")));
+    }
+    assert_eq!(result["trace"][kept.len()]["observation"]["keys"].as_array().map(Vec::len), Some(kept.len()));
+}

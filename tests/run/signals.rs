@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::common::server::{Answer, Gate, Server};
-use crate::common::{Place, complete, look, ran, think};
+use crate::common::{Place, complete, gone, look, ran, think};
 
 fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(child.id()).expect("a pid")), signal).expect("it is there");
@@ -89,9 +89,7 @@ fn a_second_signal_stops_at_once_and_leaves_no_process() {
     rest.join().expect("it ends");
     assert_eq!(ran(&output).code, 130);
     for pid in std::fs::read_to_string(&mark).expect("pids").lines() {
-        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let gone = state.is_empty() || state.contains(") Z ");
-        assert!(gone, "process {pid} is left: {state}");
+        assert!(gone(pid), "process {pid} is left");
     }
     let resumed = place.call(&["resume", "r", "--script", "script.json", "--output", "json"]);
     assert_eq!((resumed.code, &resumed.json()["termination"]), (3, &json!("uncertain")), "{resumed:#?}");

@@ -5,7 +5,14 @@ use crate::trace::tests_state::state;
 use crate::trace::{Redaction, Shown, result};
 
 fn next() -> Next {
-    Next { run_id: "run-1".to_owned(), lasts: true, store: None, script: None, actions: Vec::new() }
+    Next {
+        program: "loopctl".to_owned(),
+        run_id: "run-1".to_owned(),
+        lasts: true,
+        store: None,
+        script: None,
+        actions: Vec::new(),
+    }
 }
 
 fn shown(status: Status, termination: Option<Termination>) -> RunResult {
@@ -19,7 +26,7 @@ fn shown(status: Status, termination: Option<Termination>) -> RunResult {
 fn a_question_is_answered_and_a_call_approved() {
     let look = Look::plain(80);
     let human = next().text(&shown(Status::Paused, Some(Termination::Human)), &look);
-    assert_eq!(human, "  answer  loopctl resume run-1 --answer \"...\"\n");
+    assert_eq!(human, "  run     run-1\n  answer  loopctl resume run-1 --answer \"...\"\n");
     let approval = next().text(&shown(Status::Paused, Some(Termination::Approval)), &look);
     assert!(
         approval.contains("resume run-1 --approve\n") && approval.contains("--deny") && approval.contains("--edit")
@@ -44,9 +51,12 @@ fn script_actions_and_store_are_named_again_where_they_are_needed() {
 }
 
 #[test]
-fn a_completed_run_needs_nothing_and_a_failed_one_its_trace() {
+fn an_ended_run_is_named_with_its_trace() {
     let look = Look::plain(80);
-    assert_eq!(next().text(&shown(Status::Completed, Some(Termination::Complete)), &look), "");
+    assert_eq!(
+        next().text(&shown(Status::Completed, Some(Termination::Complete)), &look),
+        "  run    run-1\n  trace  loopctl trace run-1\n"
+    );
     let failed = next().text(&shown(Status::Failed, Some(Termination::MaxIterations)), &look);
     assert!(failed.contains("loopctl trace run-1") && failed.contains("max_iterations"));
 }

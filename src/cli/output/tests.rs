@@ -4,7 +4,6 @@ use super::*;
 use crate::engine::event::CallId;
 use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
 use crate::engine::state::{Call, Phase, Progress, Turn};
-use crate::trace::Look;
 use crate::trace::tests_state::state;
 use serde_json::{Value, json};
 
@@ -13,7 +12,14 @@ fn surface() -> Surface {
 }
 
 fn next() -> Next {
-    Next { run_id: "run-1".to_owned(), lasts: true, store: None, script: None, actions: Vec::new() }
+    Next {
+        program: "./loopctl".to_owned(),
+        run_id: "run-1".to_owned(),
+        lasts: true,
+        store: None,
+        script: None,
+        actions: Vec::new(),
+    }
 }
 
 fn shown_end(state: &State) -> String {
@@ -43,9 +49,9 @@ fn a_failed_run_says_why_and_what_to_do() {
     ✗ failed: the iterations are spent
       1 iteration · 1 tool call · about 120 tokens · 4.2 s
       10 iterations did not lead to an answer
-      run  run-1
-      what happened  loopctl trace run-1
-      what may help  more `max_iterations`, or `"on_limit": "answer"` to answer with what is known
+      run       run-1
+      trace     ./loopctl trace run-1
+      may help  more `max_iterations`, or `"on_limit": "answer"` to answer with what is known
     "#);
 }
 
@@ -79,10 +85,10 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         }
 
     ‖ paused: a call wants approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
-      run  run-1
-      approve    loopctl resume run-1 --approve
-      deny       loopctl resume run-1 --deny --reason "..."
-      change it  loopctl resume run-1 --edit '{...}'
+      run        run-1
+      approve    ./loopctl resume run-1 --approve
+      deny       ./loopctl resume run-1 --deny --reason "..."
+      change it  ./loopctl resume run-1 --edit '{...}'
     "#);
 }
 
@@ -107,8 +113,8 @@ fn a_question_is_marked_as_the_models_words() {
       ┃ 2. B
 
     ‖ paused: a question for a human  1 iteration · 1 tool call · 120 tokens · 4.2 s
-      run  run-1
-      answer  loopctl resume run-1 --answer "..."
+      run     run-1
+      answer  ./loopctl resume run-1 --answer "..."
     "#);
 }
 
@@ -135,4 +141,11 @@ fn the_last_line_of_a_stream_is_the_result_and_keeps_digits() {
     assert!(line.contains("12345678901234567890123") && !line.contains(['\u{9b}', '\u{202E}']));
     assert_eq!(line.matches('\n').count(), 1);
     assert!(serde_json::from_str::<Value>(&line).is_ok());
+}
+
+#[test]
+fn an_answer_is_broken_between_words_and_never_inside_an_address() {
+    assert_eq!(in_words("one two three\n\nfour", 8), "one two\nthree\n\nfour");
+    let address = format!("see https://host.example/{}", "x".repeat(90));
+    assert_eq!(in_words(&address, 40), address);
 }

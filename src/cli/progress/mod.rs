@@ -48,6 +48,12 @@ impl Progress {
         self.write(&seen, text);
     }
 
+    /// A remark about what the command itself does, as the story's own.
+    pub fn remark(&self, text: &str) {
+        let seen = self.seen();
+        self.write(&seen, &Pieces { look: self.surface.err, shorten: true }.remark(text));
+    }
+
     /// Takes the spinner away.
     pub fn finish(&self) {
         if let Some(spinner) = self.seen().spinner.take() {

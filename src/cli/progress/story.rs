@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::engine::notice::Notice;
 use crate::trace::Redaction;
-use crate::trace::text::{Observation, Pieces};
+use crate::trace::text::{Observation, Pieces, took};
 use crate::trace::units::{duration, plural};
 
 use super::super::failure::Failure;
@@ -65,7 +65,8 @@ impl Story {
                 self.several = false;
                 self.open.clear();
                 let tokens = usage.map(|usage| plural(usage.input.saturating_add(usage.output), "token"));
-                let cost: Vec<String> = tokens.into_iter().chain([duration(*duration_ms)]).collect();
+                let cost: Vec<String> =
+                    tokens.into_iter().chain([took(*duration_ms)]).filter(|part| !part.is_empty()).collect();
                 let gap = if std::mem::replace(&mut self.begun, true) { "\n" } else { "" };
                 gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
             }

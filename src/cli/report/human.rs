@@ -1,9 +1,11 @@
 //! Faults for people: the line underlined, as rustc shows them. The renderer is rustc's own.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
+use super::hide::hide;
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::trace::units::plural;
 use crate::trace::{Look, Tone, escape};
@@ -18,18 +20,67 @@ const AROUND: usize = 2_000;
 
 /// The faults, each with its place, and their count last.
 pub fn human(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
-    let renderer = if look.colour { Renderer::styled() } else { Renderer::plain() }.term_width(look.width);
-    let mut shown = String::new();
-    for diagnostic in diagnostics {
-        let source = sources.iter().find(|source| source.name == diagnostic.place.file);
-        shown.push_str(&one(diagnostic, source, &renderer));
-        shown.push_str("\n\n");
+    let mut shown = each(diagnostics, sources, look);
+    let counts = counts(diagnostics, look);
+    if !counts.is_empty() {
+        shown.push_str(&counts);
+        shown.push('\n');
     }
-    shown.push_str(&summary(diagnostics, look));
     shown
 }
 
-fn summary(diagnostics: &[Diagnostic], look: &Look) -> String {
+/// The faults, each with its place, and what came of the check last.
+pub fn checked(diagnostics: &[Diagnostic], sources: &[Source], checked: &Tally, look: &Look) -> String {
+    each(diagnostics, sources, look) + &tally(diagnostics, checked, look)
+}
+
+/// How much was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many files were judged.
+    pub files: usize,
+    /// How many JSON files were found that are none of ours.
+    pub skipped: usize,
+    /// How many suggestions were taken.
+    pub fixed: usize,
+    /// In how many files.
+    pub fixed_files: usize,
+}
+
+/// What came of a check, in one line: `3 errors, 1 warning in 5 files`, `5 files are sound`.
+pub fn tally(diagnostics: &[Diagnostic], tally: &Tally, look: &Look) -> String {
+    let files = plural(tally.files, "file");
+    let counts = counts(diagnostics, look);
+    let mut line = if counts.is_empty() {
+        look.paint(Tone::Good, &format!("{files} {} sound", if tally.files == 1 { "is" } else { "are" }))
+    } else {
+        format!("{counts} in {files}")
+    };
+    if tally.fixed > 0 {
+        let fixed = format!("; {} fixed in {}", plural(tally.fixed, "fault"), plural(tally.fixed_files, "file"));
+        line.push_str(&fixed);
+    }
+    if tally.skipped > 0 {
+        let passed = format!(" ({} passed by)", plural(tally.skipped, "other JSON file"));
+        line.push_str(&look.paint(Tone::Dim, &passed));
+    }
+    line + "\n"
+}
+
+fn each(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
+    let renderer = if look.colour { Renderer::styled() } else { Renderer::plain() }.term_width(look.width);
+    let sources = hide(diagnostics, sources);
+    let by_name: BTreeMap<&str, &Source> = sources.iter().rev().map(|source| (&*source.name, source)).collect();
+    let mut shown = String::new();
+    for diagnostic in diagnostics {
+        shown.push_str(&one(diagnostic, by_name.get(&*diagnostic.place.file).copied(), &renderer));
+        shown.push_str("\n\n");
+    }
+    shown
+}
+
+/// `3 errors, 1 warning`; empty without any.
+fn counts(diagnostics: &[Diagnostic], look: &Look) -> String {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let mut parts = Vec::new();
@@ -39,7 +90,7 @@ fn summary(diagnostics: &[Diagnostic], look: &Look) -> String {
     if warnings > 0 {
         parts.push(look.paint(Tone::Warn, &plural(warnings, "warning")));
     }
-    if parts.is_empty() { String::new() } else { format!("{}\n", parts.join(", ")) }
+    parts.join(", ")
 }
 
 fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer) -> String {

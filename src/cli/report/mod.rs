@@ -1,7 +1,14 @@
 //! Reports of faults in documents: for people, for machines.
 
+mod brief;
+mod github;
+mod hide;
 mod human;
 mod json;
+mod sarif;
 
-pub use human::human;
+pub use brief::{Fixed, brief, fixed};
+pub use github::github;
+pub use human::{Tally, checked, human, tally};
 pub use json::json;
+pub use sarif::sarif;

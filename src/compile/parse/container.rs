@@ -15,21 +15,49 @@ struct Between {
     broken: bool,
 }
 
+/// What a bracket of the wrong kind was meant for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meant {
+    /// It is one too many.
+    Nothing,
+    /// It closes something further out, and what is open inside of that was not closed.
+    Outer,
+    /// It closes what is open, and is of the wrong kind.
+    Other,
+}
+
+/// Whether the brackets of a text close what is `open`, and nothing else.
+fn closes(mut open: Vec<char>, text: &str) -> bool {
+    let (mut in_string, mut escaped) = (false, false);
+    for c in text.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            _ if in_string => {}
+            '{' => open.push('}'),
+            '[' => open.push(']'),
+            ']' | '}' if open.pop() != Some(c) => return false,
+            _ => {}
+        }
+    }
+    open.is_empty()
+}
+
 impl Reader<'_> {
     /// The array that begins here.
     pub(super) fn array(&mut self) -> Node {
         let start = self.enter(']');
         let mut items = Vec::new();
         let mut between = Between::default();
+        let mut keyed = false;
         while self.goes_on(&mut between) {
             if self.peek() == Some(':') {
-                let fault = self.fault(codes::SYNTAX, Span::new(self.at, self.at + 1), "an array has no keys");
-                let inside = self.open.iter().rev().nth(1).is_some_and(|open| open.closer == '}');
-                self.tell(fault.help(if inside {
-                    "`{` and `}` make an object; or a `]` is missing before this key"
-                } else {
-                    "`{` and `}` make an object"
-                }));
+                if !std::mem::replace(&mut keyed, true) {
+                    let key = items.last().map_or(Span::new(self.at, self.at + 1), |item: &Node| item.span);
+                    let fault = self.fault(codes::SYNTAX, key, "an array has no keys, and this is one");
+                    self.tell(fault.help("an object in an array has its own brackets: `[{\"key\": \"value\"}]`"));
+                }
                 self.advance();
                 self.brackets_wrong = true;
                 between.broken = true;
@@ -44,7 +72,9 @@ impl Reader<'_> {
         }
         self.open.pop();
         items.shrink_to_fit();
-        Node { span: Span::new(start, self.at), kind: Kind::Array(items) }
+        // What it holds is neither an array nor an object: nothing in it can be judged.
+        let kind = if keyed { Kind::Fault } else { Kind::Array(items) };
+        Node { span: Span::new(start, self.at), kind }
     }
 
     /// The object that begins here.
@@ -112,16 +142,13 @@ impl Reader<'_> {
     /// A bracket of the other kind. Whether it ends the container.
     fn wrong_closer(&mut self, found: char, closer: char) -> bool {
         let span = Span::new(self.at, self.at + 1);
-        let quiet = std::mem::replace(&mut self.brackets_wrong, true);
         let begun = self.open.last().map(|open| self.source.place(open.start, open.start + 1));
-        let after = self.rest().get(1..).unwrap_or_default().trim_start_matches([' ', '\t', '\r', '\n']);
-        let (message, ends, taken) = if after.starts_with(closer) {
-            (format!("this `{found}` closes nothing"), false, true)
-        } else if self.open.iter().rev().skip(1).any(|open| open.closer == found) {
-            (format!("`{closer}` is missing before this `{found}`"), true, false)
-        } else {
-            (format!("`{closer}` was expected; `{found}` was found"), true, true)
+        let (message, ends, taken) = match self.meant(found, closer) {
+            Meant::Nothing => (format!("this `{found}` closes nothing"), false, true),
+            Meant::Outer => (format!("`{closer}` is missing before this `{found}`"), true, false),
+            Meant::Other => (format!("`{closer}` was expected; `{found}` was found"), true, true),
         };
+        let quiet = std::mem::replace(&mut self.brackets_wrong, true);
         if taken {
             self.advance();
         }
@@ -134,6 +161,34 @@ impl Reader<'_> {
             self.tell(fault);
         }
         ends
+    }
+
+    /// What a bracket of the other kind is there for: the reading after which the rest of the text
+    /// closes all that is open; where none does, or several do, the likeliest.
+    fn meant(&self, found: char, closer: char) -> Meant {
+        let after = self.rest().get(1..).unwrap_or_default();
+        let outer = self.open.iter().rev().skip(1).any(|open| open.closer == found);
+        let likeliest = if after.trim_start_matches([' ', '\t', '\r', '\n']).starts_with(closer) {
+            Meant::Nothing
+        } else if outer {
+            Meant::Outer
+        } else {
+            Meant::Other
+        };
+        // Looked at once a text: after the first bracket that is wrong, others are its echo.
+        let open: Vec<char> = self.open.iter().map(|open| open.closer).collect();
+        let fits = |meant: &Meant| match meant {
+            Meant::Nothing => closes(open.clone(), after),
+            Meant::Outer => {
+                let left = open.iter().rposition(|closer| *closer == found);
+                left.is_some_and(|left| closes(open.iter().take(left).copied().collect(), after))
+            }
+            Meant::Other => closes(open.iter().rev().skip(1).rev().copied().collect(), after),
+        };
+        if self.brackets_wrong || fits(&likeliest) {
+            return likeliest;
+        }
+        [Meant::Outer, Meant::Other, Meant::Nothing].into_iter().find(fits).unwrap_or(likeliest)
     }
 
     fn unclosed(&mut self) {
@@ -299,7 +354,19 @@ impl Reader<'_> {
                 Some((word.into(), span))
             }
             _ => {
-                self.junk();
+                let node = self.junk("a key");
+                if let Kind::String(key) = node.kind {
+                    return Some((key, node.span));
+                }
+                // What would be its value belongs to the same fault.
+                self.trivia();
+                if self.peek() == Some(':') {
+                    self.advance();
+                    self.trivia();
+                    if !matches!(self.peek(), None | Some(',' | '}' | ']' | ':')) {
+                        self.value();
+                    }
+                }
                 None
             }
         }

@@ -176,6 +176,19 @@ impl Tree {
         }
     }
 
+    /// What is cut out when an item of an array goes: the item with one comma beside it.
+    pub fn removal(&self, pointer: &str) -> Option<Span> {
+        let (array, index) = pointer.rsplit_once('/')?;
+        let (items, index) = (self.at(array)?.items()?, index.parse::<usize>().ok()?);
+        let item = items.get(index)?.span;
+        let before = index.checked_sub(1).and_then(|before| items.get(before));
+        Some(match (items.get(index + 1), before) {
+            (Some(next), _) => Span::new(item.start, next.span.start),
+            (None, Some(before)) => Span::new(before.span.end, item.end),
+            (None, None) => item,
+        })
+    }
+
     /// The text of a span, as written.
     pub fn raw(&self, span: Span) -> &str {
         self.source.text.get(span.start..span.end).unwrap_or_default()

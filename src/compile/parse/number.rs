@@ -19,8 +19,8 @@ impl Reader<'_> {
                         Node { span, kind: Kind::Number(meant.into()) }
                     }
                     None => {
-                        let quote = "a text stands in double quotes";
-                        self.tell(if fault.text { told.help(quote) } else { told });
+                        let help = "a number stands alone, without a unit; a text stands in double quotes";
+                        self.tell(if fault.text { told.help(help) } else { told });
                         Node { span: Span::new(span.start, span.end), kind: Kind::Fault }
                     }
                 }
@@ -39,6 +39,18 @@ struct NumberFault {
 fn fault_of(written: &str) -> Option<NumberFault> {
     if is_number(written) {
         return None;
+    }
+    let hexadecimal = written.strip_prefix("0x").or_else(|| written.strip_prefix("0X"));
+    if let Some(value) = hexadecimal.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+        return Some(NumberFault {
+            why: "JSON has decimal numbers alone",
+            meant: Some(value.to_string()),
+            text: false,
+        });
+    }
+    let ungrouped = written.replace('_', "");
+    if ungrouped.len() < written.len() && is_number(&ungrouped) && written.starts_with(|c: char| c.is_ascii_digit()) {
+        return Some(NumberFault { why: "its digits are not grouped", meant: Some(ungrouped), text: false });
     }
     let plain = written.strip_prefix('+').unwrap_or(written);
     let (sign, unsigned) = plain.strip_prefix('-').map_or(("", plain), |rest| ("-", rest));

@@ -79,17 +79,45 @@ impl<'a> Reader<'a> {
                 self.tell(fault);
                 return self.nothing();
             }
+            Some(c) if is_word(c) && !c.is_ascii_digit() && !self.is_literal() => return self.no_json(),
             _ => self.value(),
         };
         self.trivia();
         // A lone word that could not be read is one fault with all that follows it.
         let stray = !self.faults.is_empty() && !matches!(root.kind, Kind::Object(_) | Kind::Array(_));
         if self.peek().is_some() && !self.brackets_wrong && !root.is_fault() && !stray {
-            let span = Span::new(self.at, self.line_end());
-            let fault = self.fault(codes::SYNTAX, span, "the document ends before this; there is more after it");
-            self.tell(fault.help("a file holds one JSON value: take the rest out, or put the values into an array"));
+            self.more_after();
         }
         root
+    }
+
+    /// Something stands after the document's end.
+    fn more_after(&mut self) {
+        let rest = self.rest().trim_end();
+        let closers = rest.chars().all(|c| matches!(c, '}' | ']') || c.is_ascii_whitespace());
+        if let Some(closer) = rest.chars().next().filter(|_| closers) {
+            let span = Span::new(self.at, self.at + rest.len());
+            let fault = self.fault(codes::SYNTAX, span, format!("this `{closer}` closes nothing"));
+            self.tell(
+                fault.help("the document ends before it: take it out, or look for the one that closes too early"),
+            );
+            return;
+        }
+        let span = Span::new(self.at, self.line_end());
+        let fault = self.fault(codes::SYNTAX, span, "the document ends before this; there is more after it");
+        self.tell(fault.help("a file holds one JSON value: take the rest out, or put the values into an array"));
+    }
+
+    /// The first word of a text that does not even begin like JSON.
+    fn no_json(&mut self) -> Node {
+        let word = self.word_span();
+        let span = Span::new(word.start, self.line_end());
+        let yaml = self.peek() == Some(':');
+        let message = format!("a document begins with `{{` or `[`; `{}` was found", self.raw(word));
+        let fault = self.fault(codes::SYNTAX, span, message);
+        self.tell(if yaml { fault.help("it looks like YAML: write it as JSON") } else { fault });
+        self.stop();
+        Node { span, kind: Kind::Fault }
     }
 
     /// The value that begins here. Always takes at least one character.
@@ -113,7 +141,7 @@ impl<'a> Reader<'a> {
             Some(quote @ ('"' | '\'')) => self.string(quote),
             Some('0'..='9' | '-' | '+' | '.') => self.number(),
             Some(c) if is_word(c) => self.word(),
-            _ => self.junk(),
+            _ => self.junk("a value"),
         }
     }
 
@@ -193,6 +221,12 @@ impl<'a> Reader<'a> {
         Node { span, kind }
     }
 
+    /// Whether a word that JSON knows begins here, in whatever letters.
+    fn is_literal(&self) -> bool {
+        let word = self.rest().split(|c: char| !is_word(c)).next().unwrap_or_default();
+        ["true", "false", "null"].iter().any(|literal| literal.eq_ignore_ascii_case(word))
+    }
+
     /// The word that begins here.
     pub(super) fn word_span(&mut self) -> Span {
         let start = self.at;
@@ -202,32 +236,45 @@ impl<'a> Reader<'a> {
         Span::new(start, self.at)
     }
 
-    /// Characters that begin no value: one fault for all that hang together.
-    pub(super) fn junk(&mut self) -> Node {
+    /// Characters that begin neither a value nor a key: one fault for all that hang together.
+    pub(super) fn junk(&mut self, expected: &str) -> Node {
         let start = self.at;
         let first = self.advance();
-        let curly = matches!(first, Some('\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2018}' | '\u{2019}'));
+        if matches!(first, Some('\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2018}' | '\u{2019}')) {
+            return self.curly(start);
+        }
         while let Some(c) = self.peek() {
-            let ends = if curly {
-                matches!(c, '\n' | '"')
-            } else {
-                c.is_ascii_whitespace() || matches!(c, ',' | ':' | '"' | '[' | ']' | '{' | '}')
-            };
-            if ends {
+            if c.is_ascii_whitespace() || matches!(c, ',' | ':' | '"' | '[' | ']' | '{' | '}') {
                 break;
             }
             self.advance();
-            if curly && matches!(c, '\u{201c}' | '\u{201d}' | '\u{2019}') {
-                break;
-            }
         }
         let span = Span::new(start, self.at);
         let shown = first.map_or_else(String::new, |c| {
             if c.is_control() || c.is_whitespace() { format!("U+{:04X}", u32::from(c)) } else { format!("`{c}`") }
         });
-        let fault = self.fault(codes::SYNTAX, span, format!("a value was expected; {shown} was found"));
-        self.tell(if curly { fault.help("a text stands in straight double quotes: \"...\"") } else { fault });
+        let fault = self.fault(codes::SYNTAX, span, format!("{expected} was expected; {shown} was found"));
+        self.tell(fault);
         Node { span, kind: Kind::Fault }
+    }
+
+    /// A text in the quotes of print, which word processors write; the first one is behind.
+    fn curly(&mut self, start: usize) -> Node {
+        let inner = self.at;
+        let line = self.raw(Span::new(inner, self.line_end()));
+        let end = line.find(['\u{201c}', '\u{201d}', '\u{2019}', '"']);
+        let closing = end.and_then(|end| line.get(end..)).and_then(|rest| rest.chars().next());
+        self.at = inner + end.unwrap_or(line.len());
+        let text = self.raw(Span::new(inner, self.at));
+        self.at += closing.map_or(0, char::len_utf8);
+        let span = Span::new(start, self.at);
+        let fault = self.fault(codes::SYNTAX, span, "a text stands in straight double quotes");
+        if closing.is_none() {
+            self.tell(fault.help("write `\"` before and after it"));
+            return Node { span, kind: Kind::Fault };
+        }
+        self.tell(fault.help("these are the quotes of print").suggest(text::quoted(text)));
+        Node { span, kind: Kind::String(text.into()) }
     }
 
     /// Goes over what may stand between values: white space, and what some take for it.

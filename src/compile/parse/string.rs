@@ -4,6 +4,9 @@ use super::reader::Reader;
 use super::{Kind, Node, Span, text};
 use crate::diagnostic::codes;
 
+/// The longest string that is repeated in a help, in bytes.
+const SHOWN: usize = 60;
+
 /// What was found wrong in a string beside its escapes.
 #[derive(Default)]
 struct Found {
@@ -48,6 +51,9 @@ impl Reader<'_> {
         if !closed {
             return self.unclosed_string(start);
         }
+        if let Some(node) = self.quotes_inside(start, quote) {
+            return node;
+        }
         let span = Span::new(start, self.at);
         self.string_faults(span, quote, &found);
         Node { span, kind: Kind::String(text::decode(self.raw(span)).into()) }
@@ -83,6 +89,28 @@ impl Reader<'_> {
         }
     }
 
+    /// A string that seems to end, and goes on at once with something that can't stand behind one: it
+    /// has quotes in it that are no end. The string is read to where its line has a likely end.
+    fn quotes_inside(&mut self, start: usize, quote: char) -> Option<Node> {
+        let inner = self.at - 1;
+        let next = self.peek()?;
+        if quote != '"' || next.is_whitespace() || ",:}];=/#\"'".contains(next) {
+            return None;
+        }
+        let line = self.raw(Span::new(self.at, self.line_end()));
+        let mut ends = line.match_indices('"').map(|(at, _)| at);
+        let end = self.at + ends.find(|at| ends_string(line.get(at + 1..).unwrap_or_default()))? + 1;
+        let span = Span::new(start, end);
+        let text = self.raw(Span::new(start + 1, end - 1));
+        let mended = format!("\"{}\"", escape_quotes(text));
+        let fault =
+            self.fault(codes::STRING, Span::new(inner, inner + 1), "this quote ends the string, and the text goes on");
+        let fault = fault.help("a quote inside of a string is written `\\\"`");
+        self.tell(fault.suggest_at(mended.as_str(), start, end));
+        self.at = end;
+        Some(Node { span, kind: Kind::String(text::decode(&mended).into()) })
+    }
+
     /// A string that its line does not close: what comes after is read on from the line's end.
     fn unclosed_string(&mut self, start: usize) -> Node {
         let line = self.raw(Span::new(start, self.at)).trim_end();
@@ -95,7 +123,9 @@ impl Reader<'_> {
         self.at = end;
         let fault =
             self.fault(codes::STRING, Span::new(start, end), "this string does not end: its closing quote is missing");
-        self.tell(fault);
+        let meant = self.raw(Span::new(start, end));
+        let short = meant.len() <= SHOWN && meant.starts_with('"');
+        self.tell(if short { fault.help(format!("most likely `{meant}\"` is meant")) } else { fault });
         Node { span: Span::new(start, end), kind: Kind::Fault }
     }
 
@@ -145,7 +175,7 @@ impl Reader<'_> {
                 self.tell(if c == '\'' {
                     fault.suggest("'")
                 } else {
-                    fault.help("a backslash itself is written `\\\\`")
+                    fault.help("a backslash itself is written `\\\\`").suggest(format!("\\\\{c}"))
                 });
             }
         }
@@ -180,6 +210,34 @@ impl Reader<'_> {
         self.at += 4;
         u32::from_str_radix(digits, 16).ok()
     }
+}
+
+/// Whether what comes behind a quote lets it be the end of a string.
+fn ends_string(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    match rest.strip_prefix(',') {
+        Some(after) => {
+            let after = after.trim_start();
+            after.is_empty()
+                || after.starts_with(['"', '{', '[', '-', '/', '#'])
+                || after.starts_with(|c: char| c.is_ascii_digit())
+        }
+        None => rest.is_empty() || rest.starts_with(['}', ']', ':']),
+    }
+}
+
+/// A text with a backslash before each quote that has none.
+fn escape_quotes(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 4);
+    let mut behind_backslash = false;
+    for c in text.chars() {
+        if c == '"' && !behind_backslash {
+            escaped.push('\\');
+        }
+        behind_backslash = c == '\\' && !behind_backslash;
+        escaped.push(c);
+    }
+    escaped
 }
 
 /// The same string in double quotes, its control characters escaped. Escapes stay as they are.

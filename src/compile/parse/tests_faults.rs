@@ -88,7 +88,10 @@ fn wrong_brackets_are_one_fault() {
     one("{\"a\": [1}", "1:9 L001 `]` is missing before this `}`", None);
     one("{\"a\": [1}]}", "1:9 L001 this `}` closes nothing", None);
     one("{\"a\": 1]", "1:8 L001 `}` was expected; `]` was found", None);
-    one("{\"a\": 1}}", "1:9 L001 the document ends before this; there is more after it", None);
+    one("{\"a\": 1}}", "1:9 L001 this `}` closes nothing", None);
+    one("{\"a\": 1} {}", "1:10 L001 the document ends before this; there is more after it", None);
+    one("{\"a\": [{\"b\": 1]}", "1:15 L001 `}` is missing before this `]`", None);
+    one("{\"a\": [{\"b\": [1}]}", "1:16 L001 `]` is missing before this `}`", None);
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn numbers_of_other_languages_are_told_and_mended_where_there_is_one_reading() {
 
 #[test]
 fn escapes_are_told_at_the_escape() {
-    one("[\"a\\d\"]", "1:4 L004 `\\d` is no escape of JSON", None);
+    one("[\"a\\d\"]", "1:4 L004 `\\d` is no escape of JSON", Some("[\"a\\\\d\"]"));
     one("[\"a\\ud800b\"]", "1:4 L004 half of a surrogate pair stands alone", None);
     one("[\"a\\u12\"]", "1:4 L004 `\\u` needs four hexadecimal digits", None);
 }
@@ -119,4 +122,37 @@ fn several_faults_are_all_told() {
     let (shown, _) = faults("{\n  'a': 1,\n  b: +2\n  \"c\": [1,], // x\n}");
     let shown: Vec<_> = shown.iter().map(|fault| fault.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(shown, ["2:3 L004", "3:3 L001", "3:6 L005", "3:8 L006", "4:10 L006", "4:12 L006", "4:14 L007"]);
+}
+
+#[test]
+fn quotes_inside_of_a_string_are_one_fault_with_the_text_as_it_was_meant() {
+    one(
+        "{\"a\": \"say \"yes\" now\", \"b\": 1}",
+        "1:12 L004 this quote ends the string, and the text goes on",
+        Some("{\"a\": \"say \\\"yes\\\" now\", \"b\": 1}"),
+    );
+    one(
+        "[\"a \"b\", then \"c\".\"]",
+        "1:5 L004 this quote ends the string, and the text goes on",
+        Some("[\"a \\\"b\\\", then \\\"c\\\".\"]"),
+    );
+}
+
+#[test]
+fn an_array_with_keys_is_one_fault() {
+    one("[\"a\": 1, \"b\": {\"c\": 2}]", "1:2 L001 an array has no keys, and this is one", None);
+}
+
+#[test]
+fn the_quotes_of_print_are_told_and_read() {
+    one("{\u{201c}a\u{201d}: 1}", "1:2 L001 a text stands in straight double quotes", Some("{\"a\": 1}"));
+    one("{\"a\": \u{201e}b\u{201d}}", "1:7 L001 a text stands in straight double quotes", Some("{\"a\": \"b\"}"));
+    one("{(a): 1, \"b\": 2}", "1:2 L001 a key was expected; `(` was found", None);
+}
+
+#[test]
+fn a_text_of_another_language_is_one_fault() {
+    one("a: 1\nb:\n  - 2\n", "1:1 L001 a document begins with `{` or `[`; `a` was found", None);
+    one("1_000", "1:1 L005 `1_000` is no number of JSON: its digits are not grouped", Some("1000"));
+    one("[0x1F]", "1:2 L005 `0x1F` is no number of JSON: JSON has decimal numbers alone", Some("[31]"));
 }

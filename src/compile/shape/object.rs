@@ -1,20 +1,23 @@
 //! Objects: fields that are not known, in the wrong place, or missing.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::form::{Form, Others};
-use super::known::resolve;
+use super::known::{resolve, words};
 use super::{Walker, insert};
 use crate::compile::parse::{Member, Node, Span, quoted};
-use crate::diagnostic::{Diagnostic, codes, nearest_field};
+use crate::diagnostic::{Diagnostic, Related, codes, is_lone, nearest_field, shown};
 
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, form: &'a Form, node: &Node, members: &[Member], key: Option<Span>) -> Value {
         let mut explained: Vec<String> = self.told.take().into_iter().collect();
         if matches!(form.others, Others::None) {
+            let mut homes = BTreeMap::new();
             for member in members.iter().filter(|member| !form.fields.contains_key(&*member.key)) {
                 if !self.full() {
-                    explained.extend(self.unknown(form, node, member));
+                    explained.extend(self.unknown(form, node, member, &mut homes));
                 }
             }
         }
@@ -35,12 +38,20 @@ impl<'a> Walker<'a> {
     }
 
     /// Tells of a field that is not known. Gives the name of the field that it explains the lack of.
-    fn unknown(&mut self, form: &Form, node: &Node, member: &Member) -> Option<String> {
+    /// Several that belong to one other place are one fault: `homes` says where it was told.
+    fn unknown(
+        &mut self,
+        form: &Form,
+        node: &Node,
+        member: &Member,
+        homes: &mut BTreeMap<String, usize>,
+    ) -> Option<String> {
         let place = self.place(member.key_span);
         let name = &*member.key;
         let (fields, required) = (field_names(form.schema), &form.required);
         let absent = fields.iter().copied().filter(|field| node.get(field).is_none());
-        let near = nearest_field(name, absent).map(str::to_owned);
+        let near = nearest_field(name, absent.clone()).map(str::to_owned);
+        let lone = is_lone(name, absent);
         let home = self.known.home(name, &self.pointer);
         let pointer = format!("{}/{}", self.pointer, crate::compile::parse::token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
@@ -50,15 +61,30 @@ impl<'a> Walker<'a> {
             // A name that is known elsewhere is no slip of the finger, unless what it is near to is missing.
             (near, Some(home)) if !needed || near.is_none() => {
                 self.misplaced.push(name.to_owned());
-                (fault.help(format!("`{name}` belongs {home}")), None)
+                if let Some(first) = homes.get(&home).and_then(|first| self.faults.get_mut(*first)) {
+                    let message = shown(&format!("`{name}` belongs {home}, too"));
+                    let (file, line) = (fault.place.file.to_string(), fault.place.line);
+                    first.related.push(Related { file, line, message });
+                    return None;
+                }
+                let help = format!("`{name}` belongs {home}");
+                homes.insert(home, self.faults.len());
+                (fault.help(help), None)
             }
             (Some(near), _) => {
                 let help = format!("the nearest name is `{near}`");
-                (fault.help(help).suggest(quoted(&near)), Some(near))
+                let fault = fault.help(help);
+                (if lone { fault.suggest(quoted(&near)) } else { fault }, Some(near))
             }
             (None, _) => {
-                let names: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
-                (fault.help(format!("known here: {}", names.join(", "))), None)
+                let absent = fields.iter().filter(|field| node.get(field).is_none());
+                let names: Vec<String> = absent.map(|field| format!("`{field}`")).collect();
+                let help = match names.as_slice() {
+                    [] => "all fields that are known here are there".to_owned(),
+                    names if names.len() < fields.len() => format!("also known here: {}", names.join(", ")),
+                    names => format!("known here: {}", names.join(", ")),
+                };
+                (fault.help(help), None)
             }
         };
         self.tell(fault);
@@ -80,14 +106,14 @@ impl<'a> Walker<'a> {
             }
             let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
             let message = format!("`{name}` is missing in {}", self.label());
-            let about = schema
-                .get("properties")
-                .and_then(|fields| fields.get(name))
-                .and_then(|field| field.get("description").and_then(Value::as_str));
+            let field = schema.get("properties").and_then(|fields| fields.get(name));
+            let about = field.and_then(|field| field.get("description")?.as_str());
             let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
-            self.tell(match about {
-                Some(about) => fault.help(format!("`{name}`: {about}")),
-                None => fault,
+            let words = field.and_then(|field| words(resolve(self.known.schema, field))).unwrap_or_default();
+            self.tell(match (words.as_slice(), about) {
+                ([word], _) => fault.help(format!("add `\"{name}\": \"{word}\"`")),
+                (_, Some(about)) => fault.help(format!("`{name}`: {}", about.trim_end_matches('.'))),
+                _ => fault,
             });
         }
     }

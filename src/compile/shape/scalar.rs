@@ -6,7 +6,7 @@ use super::decimal::Decimal;
 use super::form::Form;
 use super::{Walker, listed};
 use crate::compile::parse::{Kind, Node, quoted};
-use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::diagnostic::{Diagnostic, codes, is_lone, nearest};
 
 /// The longest value that is repeated in a message or a suggestion, in bytes.
 const SHOWN: usize = 200;
@@ -33,7 +33,9 @@ impl Walker<'_> {
             Kind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
             }
-            Kind::Number(_) | Kind::Bool(_) if takes("string") => fault.help("put it into quotes").suggest(quoted(raw)),
+            Kind::Number(_) | Kind::Bool(_) if takes("string") && !takes("object") => {
+                fault.help("put it into quotes").suggest(quoted(raw))
+            }
             Kind::Null => fault.help("leave the field out, or give it a value"),
             _ if takes("array") && raw.len() <= SHOWN => {
                 fault.help("an array of one entry stands in `[` and `]`").suggest(format!("[{raw}]"))
@@ -63,7 +65,10 @@ impl Walker<'_> {
                 let place = self.place(node.span);
                 let fault = Diagnostic::error(codes::WRONG_WORD, message, self.pointer.as_str(), place);
                 Some(match nearest(text, words.iter().copied()) {
-                    Some(near) => fault.help(format!("the nearest is `{near}`")).suggest(quoted(near)),
+                    Some(near) => {
+                        let fault = fault.help(format!("the nearest is `{near}`"));
+                        if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
+                    }
                     None => fault,
                 })
             }
@@ -111,7 +116,9 @@ impl Walker<'_> {
         let under = low.as_ref().is_some_and(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
         let over = high.as_ref().is_some_and(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
         if under || over || number.is_none() {
-            let bounds = match (low, high) {
+            // A bound that only says what a field can hold is of interest to none but those beyond it.
+            let bounds = match (low, high.as_ref().filter(|high| !under || high.len() <= 9)) {
+                (Some(_), Some(high)) if high.len() > 9 => format!("at most {high}"),
                 (Some(low), Some(high)) => format!("from {low} to {high}"),
                 (Some(low), None) => format!("at least {low}"),
                 (None, Some(high)) => format!("at most {high}"),

@@ -42,15 +42,16 @@ impl<'a> Walker<'a> {
             return self.walk(branch, node, key);
         }
         let words: Vec<&str> = form.one_of.iter().filter_map(|(word, _)| *word).collect();
+        let alike = most_alike(form, node);
         match written {
             Some(written) => {
                 self.inside(tag, |walker| walker.word(&words, written));
             }
-            None => self.no_tag(tag, &words, node, key),
+            None => self.no_tag((tag, alike.and_then(|(word, _)| word)), &words, node, key),
         }
         let meant = match word {
             Some(word) => nearest(word, words.iter().copied()).and_then(right),
-            None => most_alike(form, node),
+            None => alike.map(|(_, branch)| branch),
         };
         match meant {
             // The tag's own fault is told: the branch would only tell it again.
@@ -84,7 +85,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn no_tag(&mut self, tag: &str, words: &[&str], node: &Node, key: Option<Span>) {
+    /// Tells that the field is missing that says which branch is meant, and which word is the likely one.
+    fn no_tag(&mut self, (tag, likely): (&str, Option<&str>), words: &[&str], node: &Node, key: Option<Span>) {
         if !self.whole || self.misplaced.iter().any(|misplaced| misplaced == tag) {
             return;
         }
@@ -92,19 +94,19 @@ impl<'a> Walker<'a> {
         let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
         let message = format!("`{tag}` is missing in {}: it is {}", self.label(), listed(&quoted));
         let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
-        let example = words.first().copied().unwrap_or_default();
+        let example = likely.or(words.first().copied()).unwrap_or_default();
         self.tell(fault.help(format!("add `\"{tag}\": \"{example}\"`, or the one that is meant")));
     }
 }
 
-/// The branch whose fields the object has most of, when it is one alone.
-fn most_alike<'a>(form: &'a Form, node: &Node) -> Option<&'a Form> {
+/// The branch whose fields the object has most of, when it is one alone, and its word.
+fn most_alike<'a>(form: &'a Form, node: &Node) -> Option<(Option<&'static str>, &'a Form)> {
     let has = |branch: &Form| branch.required.iter().filter(|name| node.get(name).is_some()).count();
     let counts: Vec<usize> = form.one_of.iter().map(|(_, branch)| has(branch)).collect();
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;
     let mut best = form.one_of.iter().zip(&counts).filter(|(_, count)| **count == most);
     match (best.next(), best.next()) {
-        (Some(((_, branch), _)), None) => Some(branch),
+        (Some(((word, branch), _)), None) => Some((*word, branch)),
         _ => None,
     }
 }

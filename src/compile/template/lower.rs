@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::node::{Base, Expr, Node, Route};
 use super::tag::{Kind, Tag};
-use super::{NAME, SYNTAX, TemplateFault, UNKNOWN, Variable, secret};
-use crate::diagnostic::nearest;
+use super::{TemplateFault, Variable, secret};
+use crate::diagnostic::{codes, nearest};
 
 const BLOCKS: [&str; 4] = ["if", "unless", "each", "with"];
 const HELPERS: [&str; 5] = ["if", "unless", "each", "with", "lookup"];
@@ -80,7 +80,7 @@ impl<'t> Lower<'t> {
                 // Partials and decorators.
                 _ => {
                     self.next_tag();
-                    return Err(self.fault(UNKNOWN, "partials and decorators are not offered"));
+                    return Err(self.fault(codes::TEMPLATE_HELPER, "partials and decorators are not offered"));
                 }
             }
             open_key = false;
@@ -110,7 +110,7 @@ impl<'t> Lower<'t> {
             return Ok(());
         }
         Err(self
-            .fault(NAME, "the key of a secret can't be made by a template")
+            .fault(codes::TEMPLATE_NAME, "the key of a secret can't be made by a template")
             .help("write the whole key after `orgconfig:`, and a space or another mark between it and the tag"))
     }
 
@@ -154,7 +154,7 @@ impl<'t> Lower<'t> {
         if let Some(name) = print.name.as_name().filter(|name| KEPT.contains(name)) {
             let message = format!("`{name}` is a helper's name, and it stands alone here");
             return Err(self
-                .fault(UNKNOWN, message)
+                .fault(codes::TEMPLATE_HELPER, message)
                 .help(format!("for a value of this name write {{{{this.{name}}}}}")));
         }
         self.expr(&print.name)
@@ -165,7 +165,7 @@ impl<'t> Lower<'t> {
         let name = call.name.as_name().unwrap_or_default();
         let place = self.place(name);
         if name != "lookup" {
-            let fault = TemplateFault::new(UNKNOWN, format!("there is no helper `{name}`"), place);
+            let fault = TemplateFault::new(codes::TEMPLATE_HELPER, format!("there is no helper `{name}`"), place);
             return Err(fault.help(match nearest(name, HELPERS) {
                 Some("lookup") => "did you mean `lookup`?".to_owned(),
                 Some(block) => format!("did you mean the block {{{{#{block} ...}}}}?"),
@@ -173,11 +173,11 @@ impl<'t> Lower<'t> {
             }));
         }
         if !call.hash.is_empty() {
-            return Err(self.fault(SYNTAX, "`lookup` takes no options"));
+            return Err(self.fault(codes::TEMPLATE, "`lookup` takes no options"));
         }
         let [object, key] = call.params.as_slice() else {
             return Err(self
-                .fault(SYNTAX, "`lookup` takes two values")
+                .fault(codes::TEMPLATE, "`lookup` takes two values")
                 .help("the object, then the name in it: {{lookup object name}}"));
         };
         Ok(Expr::Lookup(Box::new(self.expr(object)?), Box::new(self.expr(key)?)))
@@ -188,7 +188,7 @@ impl<'t> Lower<'t> {
             Parameter::Literal(value) => Ok(Expr::Literal(value.clone())),
             Parameter::Subexpression(inner) => match inner.as_element() {
                 TemplateElement::Expression(call) => self.print(call),
-                _ => Err(self.fault(SYNTAX, "what stands in parentheses gives no value")),
+                _ => Err(self.fault(codes::TEMPLATE, "what stands in parentheses gives no value")),
             },
             Parameter::Name(raw) => self.route(raw),
             _ => self.route(parameter.as_name().unwrap_or_default()),
@@ -207,7 +207,7 @@ impl<'t> Lower<'t> {
         let name = block.name.as_name().unwrap_or_default();
         let place = self.place(name);
         if !BLOCKS.contains(&name) {
-            let fault = TemplateFault::new(UNKNOWN, format!("there is no block `{name}`"), place);
+            let fault = TemplateFault::new(codes::TEMPLATE_HELPER, format!("there is no block `{name}`"), place);
             return Err(fault.help(match nearest(name, BLOCKS) {
                 Some(block) => format!("did you mean {{{{#{block} ...}}}}?"),
                 None => "blocks are if, unless, each and with".to_owned(),
@@ -215,7 +215,7 @@ impl<'t> Lower<'t> {
         }
         let ([parameter], true) = (block.params.as_slice(), block.hash.is_empty()) else {
             let message = format!("`{name}` takes one value, and no options");
-            return Err(self.fault(SYNTAX, message).help(format!("write {{{{#{name} input.x}}}}")));
+            return Err(self.fault(codes::TEMPLATE, message).help(format!("write {{{{#{name} input.x}}}}")));
         };
         let before = self.variables.len();
         let value = self.expr(parameter)?;
@@ -230,7 +230,7 @@ impl<'t> Lower<'t> {
             self.blocks.push(Block { names, each: name == "each" });
         } else if names.item.is_some() {
             let message = format!("`{name}` gives no names");
-            return Err(self.fault(SYNTAX, message).help("take away `as |...|`"));
+            return Err(self.fault(codes::TEMPLATE, message).help("take away `as |...|`"));
         }
         let body = match &block.template {
             Some(template) => self.nodes(&template.elements)?,
@@ -270,10 +270,10 @@ impl<'t> Lower<'t> {
             None => return Ok(Names::default()),
             Some(BlockParam::Single(item)) => Names { item: name(item), key: None },
             Some(BlockParam::Pair((item, key))) => Names { item: name(item), key: name(key) },
-            Some(_) => return Err(self.fault(SYNTAX, "a block gives one name, or two")),
+            Some(_) => return Err(self.fault(codes::TEMPLATE, "a block gives one name, or two")),
         };
         if names.key.is_some() && block.name.as_name() != Some("each") {
-            return Err(self.fault(SYNTAX, "only `each` gives a second name, the key"));
+            return Err(self.fault(codes::TEMPLATE, "only `each` gives a second name, the key"));
         }
         Ok(names)
     }
@@ -311,7 +311,11 @@ impl<'t> Lower<'t> {
             return self.local(raw, &segments, up, place);
         } else if up > depth {
             let message = format!("`{raw}` leads out of the template");
-            return Err(TemplateFault::new(NAME, message, place).help(format!("there are {depth} blocks around it")));
+            return Err(TemplateFault::new(codes::TEMPLATE_NAME, message, place).help(match depth {
+                0 => "there is no block around it".to_owned(),
+                1 => "there is one block around it".to_owned(),
+                depth => format!("there are {depth} blocks around it"),
+            }));
         } else if let Some(named) = self.named(&segments).filter(|_| up == 0 && !explicit) {
             segments.remove(0);
             named
@@ -320,8 +324,12 @@ impl<'t> Lower<'t> {
         };
         if base == Base::Root {
             if segments.is_empty() {
-                return Err(TemplateFault::new(NAME, format!("`{raw}` names nothing outside of a block"), place)
-                    .help("write the name of a value: {{input.name}}"));
+                return Err(TemplateFault::new(
+                    codes::TEMPLATE_NAME,
+                    format!("`{raw}` names nothing outside of a block"),
+                    place,
+                )
+                .help("write the name of a value: {{input.name}}"));
             }
             let optional = self.asked.iter().any(|asked| segments.starts_with(asked));
             self.variables.push(Variable { path: segments.clone(), range: place, optional });
@@ -349,7 +357,7 @@ impl<'t> Lower<'t> {
         let each = self.blocks.iter().take(around).rposition(|block| block.each);
         let known = ["index", "key", "first", "last"];
         let (Some(at), [name]) = (each, segments) else {
-            let fault = TemplateFault::new(NAME, format!("`{raw}` means nothing here"), place);
+            let fault = TemplateFault::new(codes::TEMPLATE_NAME, format!("`{raw}` means nothing here"), place);
             return Err(fault.help(match segments {
                 [name] if known.contains(&name.as_str()) => format!("`@{name}` stands inside of {{{{#each ...}}}}"),
                 _ => format!(
@@ -364,7 +372,7 @@ impl<'t> Lower<'t> {
             "first" => Base::First(at),
             "last" => Base::Last(at),
             other => {
-                let fault = TemplateFault::new(NAME, format!("`{raw}` means nothing here"), place);
+                let fault = TemplateFault::new(codes::TEMPLATE_NAME, format!("`{raw}` means nothing here"), place);
                 return Err(fault.help(match nearest(other, known) {
                     Some(name) => format!("did you mean `@{name}`?"),
                     None => format!("inside of a template a value is named without `@`: {{{{{other}}}}}"),

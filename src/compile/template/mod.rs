@@ -17,16 +17,8 @@ mod tests;
 use std::ops::Range;
 
 use super::reference::{Scope, Unresolved};
+use crate::diagnostic::codes;
 use node::Node;
-
-/// A template that can't be read: braces, blocks, quotes.
-pub const SYNTAX: &str = "L050";
-/// A helper, block, partial or decorator that is not offered.
-pub const UNKNOWN: &str = "L051";
-/// A name that means nothing where it stands.
-pub const NAME: &str = "L052";
-/// A template that is too long or too deep.
-pub const TOO_BIG: &str = "L053";
 
 /// The longest template with tags, in bytes.
 pub const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
@@ -68,7 +60,7 @@ pub struct Variable {
 /// What is wrong with a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateFault {
-    /// One of this module's codes.
+    /// One of those for templates, L050 to L053.
     pub code: &'static str,
     /// What is wrong, in a sentence without a final stop.
     pub message: String,
@@ -103,7 +95,7 @@ impl Template {
         }
         if text.len() > MAX_TEMPLATE_BYTES {
             let message = format!("the template is longer than {} KiB", MAX_TEMPLATE_BYTES / 1024);
-            return Err(TemplateFault::new(TOO_BIG, message, 0..text.len())
+            return Err(TemplateFault::new(codes::TEMPLATE_SIZE, message, 0..text.len())
                 .help("give what is long as a value of the input, and name it: {{input.text}}"));
         }
         let tags = tag::scan(text)?;
@@ -160,6 +152,19 @@ fn parsed(text: &str, tags: &[tag::Tag], lower: &mut lower::Lower<'_>) -> Result
     lower.nodes(&parsed.elements)
 }
 
+/// The fault of a tag that prints a path with words behind it: most often a name with a space in it.
+fn spaced(text: &str, tag: &tag::Tag) -> Option<TemplateFault> {
+    let word = |at: usize| tag.words.get(at).and_then(|word| text.get(word.clone()));
+    let (path, next) = (word(0)?, word(1)?);
+    if tag.kind != tag::Kind::Print || !path.contains('.') {
+        return None;
+    }
+    let (head, last) = path.rsplit_once('.')?;
+    let message = format!("`{path}` takes nothing behind it, and `{next}` stands there");
+    let fault = TemplateFault::new(codes::TEMPLATE, message, tag.range.clone());
+    Some(fault.help(format!("a name with a space in it is written {{{{{head}.[{last} {next}]}}}}")))
+}
+
 /// A fault that the parser found and the scan before it did not.
 fn unread(text: &str, tags: &[tag::Tag], error: &handlebars::TemplateError) -> TemplateFault {
     let begin = error.pos().and_then(|(line, column)| {
@@ -171,8 +176,11 @@ fn unread(text: &str, tags: &[tag::Tag], error: &handlebars::TemplateError) -> T
     let tag = begin.and_then(|begin| tags.iter().find(|tag| (tag.range.start..=tag.range.end).contains(&begin)));
     let range = tag.map(|tag| tag.range.clone());
     let named_else = range.clone().and_then(|range| text.get(range)).is_some_and(|tag| tag.contains("{else"));
+    if let Some(fault) = tag.and_then(|tag| spaced(text, tag)) {
+        return fault;
+    }
     TemplateFault {
-        code: SYNTAX,
+        code: codes::TEMPLATE,
         message: "the template can't be read here".to_owned(),
         range,
         help: Some(if named_else {

@@ -4,7 +4,8 @@
 
 use std::ops::Range;
 
-use super::{SYNTAX, TOO_BIG, TemplateFault, UNKNOWN};
+use super::TemplateFault;
+use crate::diagnostic::codes;
 
 /// The most tags of one template.
 const MAX_TAGS: usize = 1000;
@@ -51,7 +52,7 @@ pub(super) fn scan(text: &str) -> Result<Vec<Tag>, TemplateFault> {
         match tag.kind {
             Kind::Open => open.push((tag.range.clone(), name)),
             Kind::Else if open.is_empty() => {
-                return Err(TemplateFault::new(SYNTAX, "`{{else}}` stands outside of a block", tag.range)
+                return Err(TemplateFault::new(codes::TEMPLATE, "`{{else}}` stands outside of a block", tag.range)
                     .help("it belongs between `{{#if ...}}` and `{{/if}}`"));
             }
             Kind::Close => close(&mut open, name, &tag)?,
@@ -59,17 +60,19 @@ pub(super) fn scan(text: &str) -> Result<Vec<Tag>, TemplateFault> {
         }
         if open.len() > MAX_BLOCKS {
             let message = format!("blocks stand more than {MAX_BLOCKS} deep inside each other");
-            return Err(TemplateFault::new(TOO_BIG, message, tag.range));
+            return Err(TemplateFault::new(codes::TEMPLATE_SIZE, message, tag.range));
         }
         tags.push(tag);
         if tags.len() > MAX_TAGS {
             let message = format!("the template has more than {MAX_TAGS} tags");
-            return Err(TemplateFault::new(TOO_BIG, message, begin..from));
+            return Err(TemplateFault::new(codes::TEMPLATE_SIZE, message, begin..from));
         }
     }
     match open.pop() {
-        Some((range, name)) => Err(TemplateFault::new(SYNTAX, format!("the block `{name}` is never closed"), range)
-            .help(format!("write {{{{/{name}}}}} where it ends"))),
+        Some((range, name)) => {
+            Err(TemplateFault::new(codes::TEMPLATE, format!("the block `{name}` is never closed"), range)
+                .help(format!("write {{{{/{name}}}}} where it ends")))
+        }
         None => Ok(tags),
     }
 }
@@ -79,11 +82,12 @@ fn close(open: &mut Vec<(Range<usize>, &str)>, name: &str, tag: &Tag) -> Result<
         Some((_, opened)) if opened == name => Ok(()),
         Some((_, opened)) => {
             let message = format!("`{{{{/{name}}}}}` closes a block that was opened as `{opened}`");
-            Err(TemplateFault::new(SYNTAX, message, tag.range.clone()).help(format!("write {{{{/{opened}}}}}")))
+            Err(TemplateFault::new(codes::TEMPLATE, message, tag.range.clone())
+                .help(format!("write {{{{/{opened}}}}}")))
         }
         None => {
             let message = format!("`{{{{/{name}}}}}` closes a block that was never opened");
-            Err(TemplateFault::new(SYNTAX, message, tag.range.clone()))
+            Err(TemplateFault::new(codes::TEMPLATE, message, tag.range.clone()).help("take it out"))
         }
     }
 }
@@ -105,8 +109,12 @@ fn next_tag(text: &str, mut from: usize) -> Option<usize> {
 fn read(text: &str, begin: usize) -> Result<Tag, TemplateFault> {
     let rest = text.get(begin..).unwrap_or_default();
     if rest.starts_with("{{{{") {
-        return Err(TemplateFault::new(UNKNOWN, "blocks in four braces are not offered", begin..begin + 4)
-            .help("write \\{{ for two braces that shall be read as they stand"));
+        return Err(TemplateFault::new(
+            codes::TEMPLATE_HELPER,
+            "blocks in four braces are not offered",
+            begin..begin + 4,
+        )
+        .help("write \\{{ for two braces that shall be read as they stand"));
     }
     if let Some(comment) = rest.strip_prefix("{{!") {
         let end =
@@ -122,7 +130,7 @@ fn read(text: &str, begin: usize) -> Result<Tag, TemplateFault> {
 fn never_closed(text: &str, begin: usize) -> TemplateFault {
     let rest = text.get(begin..).unwrap_or_default();
     let end = begin + rest.find('\n').unwrap_or(rest.len());
-    TemplateFault::new(SYNTAX, "`{{` is never closed", begin..end)
+    TemplateFault::new(codes::TEMPLATE, "`{{` is never closed", begin..end)
         .help("write }} after the name, or \\{{ for two braces that shall be read as they stand")
 }
 
@@ -167,7 +175,7 @@ impl<'t> Words<'t> {
                     self.at += 1;
                     if self.depth > MAX_PARENTHESES {
                         let message = format!("parentheses stand more than {MAX_PARENTHESES} deep inside each other");
-                        return Err(TemplateFault::new(TOO_BIG, message, self.begin..self.at));
+                        return Err(TemplateFault::new(codes::TEMPLATE_SIZE, message, self.begin..self.at));
                     }
                 }
                 ')' => {
@@ -212,7 +220,7 @@ impl<'t> Words<'t> {
     }
 
     fn not_offered(&self, message: &str) -> TemplateFault {
-        TemplateFault::new(UNKNOWN, message, self.begin..self.at + 1)
+        TemplateFault::new(codes::TEMPLATE_HELPER, message, self.begin..self.at + 1)
             .help("a template holds only values, if, unless, each, with, lookup and comments")
     }
 
@@ -224,11 +232,15 @@ impl<'t> Words<'t> {
         if !self.rest().starts_with("}}") {
             let message =
                 if self.triple { "`{{{` is closed by fewer than three braces" } else { "a single `}` stands in a tag" };
-            return Err(TemplateFault::new(SYNTAX, message, self.begin..self.at.min(self.text.len())));
+            let range = self.begin..self.at.min(self.text.len());
+            let braces = if self.triple { "}}}" } else { "}}" };
+            return Err(
+                TemplateFault::new(codes::TEMPLATE, message, range).help(format!("write {braces} after the name"))
+            );
         }
         let range = self.begin..self.at + 2;
         if self.words.is_empty() && kind != Kind::Else {
-            return Err(TemplateFault::new(SYNTAX, "a tag names nothing", range)
+            return Err(TemplateFault::new(codes::TEMPLATE, "a tag names nothing", range)
                 .help("write the name of a value: {{input.name}}"));
         }
         Ok(Tag { range, kind, words: self.words })
@@ -245,7 +257,7 @@ impl<'t> Words<'t> {
             }
             escaped = !escaped && c == '\\';
         }
-        Err(TemplateFault::new(SYNTAX, "a text in quotes is never closed", begin..begin + 1))
+        Err(TemplateFault::new(codes::TEMPLATE, "a text in quotes is never closed", begin..begin + 1))
     }
 
     /// A name or path. A part in brackets, `[with spaces]`, stands at its beginning or after a
@@ -256,7 +268,11 @@ impl<'t> Words<'t> {
         while let Some(c) = self.peek() {
             if separated && c == '[' {
                 let Some(end) = self.rest().find(']') else {
-                    return Err(TemplateFault::new(SYNTAX, "`[` is never closed by `]`", self.at..self.at + 1));
+                    return Err(TemplateFault::new(
+                        codes::TEMPLATE,
+                        "`[` is never closed by `]`",
+                        self.at..self.at + 1,
+                    ));
                 };
                 self.at += end + 1;
                 separated = false;
@@ -269,7 +285,7 @@ impl<'t> Words<'t> {
         }
         if self.at == begin {
             let message = format!("`{}` can't stand in a tag", first.escape_debug());
-            return Err(TemplateFault::new(SYNTAX, message, begin..begin + first.len_utf8())
+            return Err(TemplateFault::new(codes::TEMPLATE, message, begin..begin + first.len_utf8())
                 .help("write {{name}}, {{a.b}}, {{items.0}} or {{a.[with spaces]}}; \\{{ for two braces that shall be read as they stand"));
         }
         self.words.push(begin..self.at);

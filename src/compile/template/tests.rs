@@ -215,7 +215,7 @@ fn a_mark_without_a_key_or_inside_a_word_is_no_secret() {
 #[test]
 fn the_key_of_a_secret_is_never_made_of_data() {
     for text in ["orgconfig:{{x}}", "orgconfig:api:{{x}}", "orgconfig:api{{x}}", "a:orgconfig:{{#if x}}k{{/if}}"] {
-        assert_eq!(fault(text).code, NAME, "{text}");
+        assert_eq!(fault(text).code, codes::TEMPLATE_NAME, "{text}");
     }
     assert_eq!(render("{{x}}orgconfig:{{! }} k", &json!({"x": 1})).as_deref(), Ok("1orgconfig: k"));
     assert_eq!(render("{{a}}{{b}}", &json!({"a": "orgconfig:", "b": "api:x"})).as_deref(), Ok("orgconfig:api:x"));
@@ -224,20 +224,20 @@ fn the_key_of_a_secret_is_never_made_of_data() {
 #[test]
 fn what_is_not_offered_is_a_fault_at_its_place() {
     assert_faults(&[
-        ("a {{> part}}", UNKNOWN, "{{>", "partials"),
-        ("{{#> part}}{{/part}}", UNKNOWN, "{{#>", "partials"),
-        ("{{* deco}}", UNKNOWN, "{{*", "decorators"),
-        ("{{#*inline \"x\"}}{{/inline}}", UNKNOWN, "{{#*", "decorators"),
-        ("{{{{raw}}}} {{x}} {{{{/raw}}}}", UNKNOWN, "{{{{", "four braces"),
-        ("x {{log x}}", UNKNOWN, "log", "no helper `log`"),
-        ("x {{log}}", UNKNOWN, "{{log}}", "helper's name"),
-        ("{{lokup a b}}", UNKNOWN, "lokup", "no helper `lokup`"),
-        ("{{upper a}}", UNKNOWN, "upper", "no helper `upper`"),
-        ("{{#eech a}}{{/eech}}", UNKNOWN, "eech", "no block `eech`"),
-        ("{{#if (gt a 1)}}{{/if}}", UNKNOWN, "gt", "no helper `gt`"),
-        ("{{#if a includeZero=true}}{{/if}}", SYNTAX, "{{#if a includeZero=true}}", "no options"),
-        ("{{#if a b}}{{/if}}", SYNTAX, "{{#if a b}}", "one value"),
-        ("{{lookup a}}", SYNTAX, "{{lookup a}}", "two values"),
+        ("a {{> part}}", codes::TEMPLATE_HELPER, "{{>", "partials"),
+        ("{{#> part}}{{/part}}", codes::TEMPLATE_HELPER, "{{#>", "partials"),
+        ("{{* deco}}", codes::TEMPLATE_HELPER, "{{*", "decorators"),
+        ("{{#*inline \"x\"}}{{/inline}}", codes::TEMPLATE_HELPER, "{{#*", "decorators"),
+        ("{{{{raw}}}} {{x}} {{{{/raw}}}}", codes::TEMPLATE_HELPER, "{{{{", "four braces"),
+        ("x {{log x}}", codes::TEMPLATE_HELPER, "log", "no helper `log`"),
+        ("x {{log}}", codes::TEMPLATE_HELPER, "{{log}}", "helper's name"),
+        ("{{lokup a b}}", codes::TEMPLATE_HELPER, "lokup", "no helper `lokup`"),
+        ("{{upper a}}", codes::TEMPLATE_HELPER, "upper", "no helper `upper`"),
+        ("{{#eech a}}{{/eech}}", codes::TEMPLATE_HELPER, "eech", "no block `eech`"),
+        ("{{#if (gt a 1)}}{{/if}}", codes::TEMPLATE_HELPER, "gt", "no helper `gt`"),
+        ("{{#if a includeZero=true}}{{/if}}", codes::TEMPLATE, "{{#if a includeZero=true}}", "no options"),
+        ("{{#if a b}}{{/if}}", codes::TEMPLATE, "{{#if a b}}", "one value"),
+        ("{{lookup a}}", codes::TEMPLATE, "{{lookup a}}", "two values"),
     ]);
     assert_eq!(fault("{{lokup a b}}").help.as_deref(), Some("did you mean `lookup`?"));
     assert_eq!(fault("{{#eech a}}{{/eech}}").help.as_deref(), Some("did you mean {{#each ...}}?"));
@@ -247,22 +247,22 @@ fn what_is_not_offered_is_a_fault_at_its_place() {
 #[test]
 fn what_cannot_be_read_is_a_fault_at_its_place() {
     assert_faults(&[
-        ("a {{x", SYNTAX, "{{x", "never closed"),
-        ("a {{x\nb", SYNTAX, "{{x", "never closed"),
-        ("{{}}", SYNTAX, "{{}}", "names nothing"),
-        ("{{#if a}}b", SYNTAX, "{{#if a}}", "never closed"),
-        ("{{#if a}}b{{/each}}", SYNTAX, "{{/each}}", "opened as `if`"),
-        ("b{{/if}}", SYNTAX, "{{/if}}", "never opened"),
-        ("{{else}}", SYNTAX, "{{else}}", "outside of a block"),
-        ("{{a, b}}", SYNTAX, ",", "`,`"),
-        ("{{ \"x }}", SYNTAX, "\"", "quotes"),
-        ("{{a.[b }}", SYNTAX, "[", "`]`"),
-        ("{{{x}}", SYNTAX, "{{{x}", "three braces"),
-        ("{{this}}", NAME, "this", "names nothing"),
-        ("{{../x}}", NAME, "../x", "leads out"),
-        ("{{@index}}", NAME, "@index", "means nothing here"),
-        ("{{@input.x}}", NAME, "@input.x", "means nothing here"),
-        ("{{#each a}}{{@indx}}{{/each}}", NAME, "@indx", "means nothing here"),
+        ("a {{x", codes::TEMPLATE, "{{x", "never closed"),
+        ("a {{x\nb", codes::TEMPLATE, "{{x", "never closed"),
+        ("{{}}", codes::TEMPLATE, "{{}}", "names nothing"),
+        ("{{#if a}}b", codes::TEMPLATE, "{{#if a}}", "never closed"),
+        ("{{#if a}}b{{/each}}", codes::TEMPLATE, "{{/each}}", "opened as `if`"),
+        ("b{{/if}}", codes::TEMPLATE, "{{/if}}", "never opened"),
+        ("{{else}}", codes::TEMPLATE, "{{else}}", "outside of a block"),
+        ("{{a, b}}", codes::TEMPLATE, ",", "`,`"),
+        ("{{ \"x }}", codes::TEMPLATE, "\"", "quotes"),
+        ("{{a.[b }}", codes::TEMPLATE, "[", "`]`"),
+        ("{{{x}}", codes::TEMPLATE, "{{{x}", "three braces"),
+        ("{{this}}", codes::TEMPLATE_NAME, "this", "names nothing"),
+        ("{{../x}}", codes::TEMPLATE_NAME, "../x", "leads out"),
+        ("{{@index}}", codes::TEMPLATE_NAME, "@index", "means nothing here"),
+        ("{{@input.x}}", codes::TEMPLATE_NAME, "@input.x", "means nothing here"),
+        ("{{#each a}}{{@indx}}{{/each}}", codes::TEMPLATE_NAME, "@indx", "means nothing here"),
     ]);
     assert_eq!(
         fault("{{@input.x}}").help.as_deref(),
@@ -283,7 +283,7 @@ fn a_template_that_would_break_the_parser_is_refused_before_it() {
         "{{a}}".repeat(1001),
         format!("{{{{a}}}}{}", "x".repeat(MAX_TEMPLATE_BYTES)),
     ] {
-        assert_eq!(fault(&text).code, TOO_BIG);
+        assert_eq!(fault(&text).code, codes::TEMPLATE_SIZE);
     }
     for text in ["{{a [[[[[[[[".to_owned() + &"[".repeat(100_000), "{{".repeat(100_000), "{".repeat(100_001)] {
         fault(&text);
@@ -385,7 +385,7 @@ fn numbers_are_true_unless_they_are_zero() {
 #[test]
 fn a_name_that_begins_like_else_is_told_with_its_cure() {
     let fault = fault("a\né {{elsewhere}} b");
-    assert_eq!((fault.code, fault.range), (SYNTAX, Some(5..18)));
+    assert_eq!((fault.code, fault.range), (codes::TEMPLATE, Some(5..18)));
     assert_eq!(fault.help.as_deref(), Some("a name that begins like `else` is written {{this.else_name}}"));
     assert_eq!(render("{{this.elsewhere}}{{#if elsewhere}}1{{/if}}", &json!({"elsewhere": 7})).as_deref(), Ok("71"));
 }

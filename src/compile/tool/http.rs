@@ -2,12 +2,11 @@
 
 use serde_json::Value;
 
-use super::{
-    BAD_HEADER, BAD_URL, CLEAR_SECRET, CREDENTIALS, LocalFault, MIXED_HEADER, UNQUOTED, WANDERING_SECRET, Work, is_at,
-};
+use super::{LocalFault, Work, is_at};
 use crate::compile::program::{Body, HttpTool};
 use crate::compile::reference::{as_path, escape_pointer};
 use crate::compile::template::{Escape, Template};
+use crate::diagnostic::codes;
 use crate::language::action::HttpAction;
 
 /// Headers that belong to the connection: a value for them could split a request in two.
@@ -50,6 +49,10 @@ struct Parts {
 
 /// Checks what of an address is written out.
 fn address(url: &str, work: &mut Work) -> Option<Parts> {
+    // That it must not be empty is told by its shape.
+    if url.is_empty() {
+        return None;
+    }
     let scheme = |name: &str| url.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
     let (secure, host) = if scheme("https://") {
         (true, 8)
@@ -57,7 +60,7 @@ fn address(url: &str, work: &mut Work) -> Option<Parts> {
         (false, 7)
     } else {
         work.push(
-            LocalFault::error(BAD_URL, "/url", "the address does not begin with https:// or http://")
+            LocalFault::error(codes::BAD_URL, "/url", "the address does not begin with https:// or http://")
                 .help("write the scheme out; values may fill the rest: https://api.example.com/tickets/{{ticket_id}}"),
         );
         return None;
@@ -68,23 +71,33 @@ fn address(url: &str, work: &mut Work) -> Option<Parts> {
         .find(|(at, c)| *at >= host && matches!(c, '/' | '?' | '#' | '\\'))
         .map_or(url.len(), |(at, _)| *at);
     if end == host {
-        work.push(LocalFault::error(BAD_URL, "/url", "the address names no host").inside(0..end));
+        work.push(
+            LocalFault::error(codes::BAD_URL, "/url", "the address names no host")
+                .inside(0..end)
+                .help("write it out: https://api.example.com/tickets"),
+        );
     }
     if let Some((at, _)) = marks.iter().find(|(at, c)| (host..end).contains(at) && *c == '@') {
         work.push(
-            LocalFault::error(CREDENTIALS, "/url", "the address holds a user name or password")
+            LocalFault::error(codes::CREDENTIALS, "/url", "the address holds a user name or password")
                 .inside(host..at + 1)
                 .help("send them in a header, from a secret: \"Authorization\": \"Basic orgconfig:KEY\""),
         );
     }
     if let Some((at, c)) = marks.iter().find(|(_, c)| c.is_whitespace() || c.is_control() || *c == '\\') {
+        let what = if *c == ' ' { "a space".to_owned() } else { format!("`{}`", c.escape_debug()) };
         work.push(
-            LocalFault::error(BAD_URL, "/url", format!("the address holds `{}`", c.escape_debug()))
+            LocalFault::error(codes::BAD_URL, "/url", format!("the address holds {what}"))
                 .inside(*at..at + c.len_utf8())
-                .help("write it percent-encoded"),
+                .help(format!("write it percent-encoded: {}", encoded(*c))),
         );
     }
     Some(Parts { secure, host, end })
+}
+
+/// A character as it stands in an address: `%20`.
+fn encoded(c: char) -> String {
+    c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// The characters of a template that stand outside of its tags, with their places.
@@ -115,21 +128,25 @@ fn header(
 ) -> Option<(String, crate::compile::reference::Field)> {
     let pointer = format!("/headers/{}", escape_pointer(name));
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    if name.is_empty() || !name.chars().all(token) {
+    let bad = |message: String| LocalFault::error(codes::BAD_HEADER, &pointer, message).at_key();
+    if name.is_empty() {
+        work.push(bad("a header has no name".to_owned()).help("letters, digits and `-`"));
+    } else if !name.chars().all(token) {
         let message = format!("`{}` is no name of a header", name.escape_debug());
-        work.push(LocalFault::error(BAD_HEADER, &pointer, message).help("letters, digits and `-`"));
+        work.push(bad(message).help("letters, digits and `-`"));
     } else if OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
         let message = format!("the header `{name}` is set by the connection itself");
-        work.push(LocalFault::error(BAD_HEADER, &pointer, message).help("take it away"));
+        work.push(bad(message).help("take it out"));
     } else if let Some(twin) =
         action.headers.keys().find(|other| other.as_str() < name && other.eq_ignore_ascii_case(name))
     {
         let message = format!("the header `{name}` is there twice: the other one is `{twin}`");
-        work.push(LocalFault::error(BAD_HEADER, &pointer, message).help("keep one of them"));
+        work.push(bad(message).help("keep one of them"));
     }
     if let Some((at, c)) = value.char_indices().find(|(_, c)| c.is_control() && *c != '\t') {
         let message = format!("the header `{}` holds a control character", name.escape_debug());
-        work.push(LocalFault::error(BAD_HEADER, &pointer, message).inside(at..at + c.len_utf8()));
+        let fault = LocalFault::error(codes::BAD_HEADER, &pointer, message).inside(at..at + c.len_utf8());
+        work.push(fault.help("a header is one line"));
     }
     let field = work.field(&Value::from(value), &pointer)?;
     let written = work.named.iter().find(|named| named.pointer == pointer && named.is_argument());
@@ -137,7 +154,7 @@ fn header(
         let message = format!("the header `{name}` takes a secret, and `{}`, which the model writes", named.first());
         let inside = named.variable.range.clone();
         work.push(
-            LocalFault::error(MIXED_HEADER, &pointer, message)
+            LocalFault::error(codes::MIXED_HEADER, &pointer, message)
                 .inside(inside)
                 .help("send what the model writes in a header of its own, in the query or in the body"),
         );
@@ -177,7 +194,7 @@ fn unquoted(template: &Template, work: &mut Work) {
         if !quoted && !variable.optional {
             let message = format!("`{}` stands outside of quotes in a JSON text", variable.path.join("."));
             work.push(
-                LocalFault::warning(UNQUOTED, "/body", message)
+                LocalFault::warning(codes::UNQUOTED, "/body", message)
                     .inside(variable.range.clone())
                     .help("write the body as an object: {\"body\": {\"amount\": \"@amount\"}} keeps the value's type"),
             );
@@ -198,9 +215,9 @@ fn secrets(url: &str, parts: Parts, work: &mut Work) {
     for named in in_host {
         let message = format!("a secret would go to whatever host `{}` names", named.variable.path.join("."));
         let fault = if named.is_argument() {
-            LocalFault::error(WANDERING_SECRET, "/url", message)
+            LocalFault::error(codes::WANDERING_SECRET, "/url", message)
         } else {
-            LocalFault::warning(WANDERING_SECRET, "/url", message)
+            LocalFault::warning(codes::WANDERING_SECRET, "/url", message)
         };
         faults.push(fault.inside(named.variable.range.clone()).help(format!(
             "write the host out; the secret is the one at {}",
@@ -212,7 +229,7 @@ fn secrets(url: &str, parts: Parts, work: &mut Work) {
     let loopback = matches!(name, "localhost" | "[::1]") || name.starts_with("127.");
     if !parts.secure && !loopback {
         faults.push(
-            LocalFault::warning(CLEAR_SECRET, "/url", "a secret would go over the network in the clear")
+            LocalFault::warning(codes::CLEAR_SECRET, "/url", "a secret would go over the network in the clear")
                 .inside(0..parts.host)
                 .help("write https://"),
         );

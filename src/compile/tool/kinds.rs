@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::sql::{self, Placeholders};
-use super::{BAD_COMMAND, BAD_QUERY, LOADER, LocalFault, Named, TOLD_SECRET, Work};
+use super::{LocalFault, Named, Work};
 use crate::compile::program::{CommandTool, DbTool, LlmTool};
 use crate::compile::reference::escape_pointer;
 use crate::compile::template::{Escape, Variable, is_template};
+use crate::diagnostic::codes;
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
 
@@ -31,8 +32,15 @@ pub(super) fn llm(action: &LlmAction, work: &mut Work) -> Option<LlmTool> {
     if let Some(key) = template.secrets().first() {
         let inside =
             action.template.find(&format!("orgconfig:{key}")).map(|at| at..at + "orgconfig:".len() + key.len());
-        let fault = LocalFault::error(TOLD_SECRET, "/template", format!("the secret `{key}` would be told to a model"));
-        work.push(LocalFault { inside, ..fault.help("take it out: what a model reads, it can repeat") });
+        let fault = LocalFault::error(
+            codes::SECRET_IN_PROMPT,
+            "/template",
+            format!("the secret `orgconfig:{key}` would be sent to the model"),
+        );
+        work.push(LocalFault {
+            inside,
+            ..fault.help("a secret never goes to a model: use it in an action's header, address or environment")
+        });
     }
     Some(LlmTool { action: action.clone(), template })
 }
@@ -40,7 +48,7 @@ pub(super) fn llm(action: &LlmAction, work: &mut Work) -> Option<LlmTool> {
 pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
     if let Some(at) = action.query.find("{{") {
         work.push(
-            LocalFault::error(BAD_QUERY, "/query", "a query is no template: values are never written into it")
+            LocalFault::error(codes::BAD_QUERY, "/query", "a query is no template: values are never written into it")
                 .inside(at..at + 2)
                 .help("write :name where the value of `name` belongs, without quotes around it"),
         );
@@ -49,7 +57,7 @@ pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
     if action.params.is_empty() {
         if positional + anonymous > 0 {
             let message = "the query has placeholders without a name, and `params` does not say what they take";
-            work.push(LocalFault::error(BAD_QUERY, "/query", message).help("write :name, or add `params`"));
+            work.push(LocalFault::error(codes::BAD_QUERY, "/query", message).help("write :name, or add `params`"));
         }
         for (name, range) in named {
             let variable = Variable { path: vec![name], range, optional: false };
@@ -66,7 +74,8 @@ pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
     let wanted = positional + anonymous + names.len();
     if wanted != action.params.len() {
         let message = format!("the query takes {wanted} values, and `params` has {}", action.params.len());
-        work.push(LocalFault::error(BAD_QUERY, "/params", message));
+        let help = "each placeholder takes one entry of `params`, in their order";
+        work.push(LocalFault::error(codes::BAD_QUERY, "/params", message).help(help));
     }
     let mut params = Vec::with_capacity(action.params.len());
     for (at, value) in action.params.iter().enumerate() {
@@ -81,7 +90,8 @@ pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<Command
             let message =
                 format!("`{}` is no template: what runs, and where, is written out", pointer.trim_start_matches('/'));
             work.push(
-                LocalFault::error(BAD_COMMAND, pointer, message).help("let values go to `args`, `stdin` or `env`"),
+                LocalFault::error(codes::BAD_COMMAND, pointer, message)
+                    .help("let values go to `args`, `stdin` or `env`"),
             );
         }
     }
@@ -95,7 +105,8 @@ pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<Command
         let pointer = format!("/env/{}", escape_pointer(name));
         if name.is_empty() || name.contains(['=', '\0']) {
             let message = format!("`{}` is no name of a variable of the environment", name.escape_debug());
-            work.push(LocalFault::error(BAD_COMMAND, &pointer, message));
+            let fault = LocalFault::error(codes::BAD_COMMAND, &pointer, message).at_key();
+            work.push(fault.help("letters, digits and `_`"));
         }
         let Some(template) = work.template(text, Escape::Plain, &pointer) else { continue };
         loader(name, &pointer, work);
@@ -113,7 +124,7 @@ fn loader(name: &str, pointer: &str, work: &mut Work) {
     };
     let message = format!("`{name}` decides which programs run, and `{}` is written by the model", named.first());
     let inside = named.variable.range.clone();
-    work.push(LocalFault::error(LOADER, pointer, message).inside(inside).help("write its value out"));
+    work.push(LocalFault::error(codes::LOADER, pointer, message).inside(inside).help("write its value out"));
 }
 
 /// Whether a call may be made again without harm, when the action does not say.

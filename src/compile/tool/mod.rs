@@ -16,51 +16,12 @@ use super::program::{Tool, ToolKind};
 use super::reference::{Field, RESERVED};
 use super::schema::Schema;
 use super::template::{Escape, Template, TemplateFault, Variable};
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Severity, codes};
 use crate::language::action::OnUncertain;
 use crate::language::tool::ActionTool;
 use crate::language::{Action, ReactProperties};
 
 pub use sql::named_parameters;
-
-/// A variable that the action's `parameters` do not have.
-pub const NO_PARAMETER: &str = "L060";
-/// A variable whose parameter may be left out.
-pub const OPTIONAL_PARAMETER: &str = "L061";
-/// A required parameter that nothing uses.
-pub const UNUSED_PARAMETER: &str = "L062";
-/// A parameter that has the name of something of the engine's.
-pub const HIDDEN_PARAMETER: &str = "L063";
-/// `parameters` that are no JSON Schema, or refer to elsewhere.
-pub const BAD_SCHEMA: &str = "L070";
-/// `parameters` that no object matches.
-pub const NO_OBJECT: &str = "L071";
-/// A tool without a description.
-pub const NO_DESCRIPTION: &str = "L072";
-/// An action of a kind that is recognised and can't be run.
-pub const NOT_RUNNABLE: &str = "L073";
-/// An address that can't be one.
-pub const BAD_URL: &str = "L074";
-/// A header that can't be one.
-pub const BAD_HEADER: &str = "L075";
-/// A value in a JSON text that stands outside of quotes.
-pub const UNQUOTED: &str = "L076";
-/// A query whose placeholders and parameters do not fit.
-pub const BAD_QUERY: &str = "L077";
-/// A program or environment that can't be one.
-pub const BAD_COMMAND: &str = "L078";
-/// A password in an address.
-pub const CREDENTIALS: &str = "L100";
-/// A header that takes a secret and a value of the model.
-pub const MIXED_HEADER: &str = "L101";
-/// A secret that is sent to a host which a value names.
-pub const WANDERING_SECRET: &str = "L102";
-/// A secret that is sent in the clear.
-pub const CLEAR_SECRET: &str = "L103";
-/// A secret that a model would read.
-pub const TOLD_SECRET: &str = "L104";
-/// A variable of the environment by which the model could start other programs.
-pub const LOADER: &str = "L105";
 
 /// A fault at a place in a document that the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +38,10 @@ pub struct LocalFault {
     pub message: String,
     /// How to mend it.
     pub help: Option<String>,
+    /// A name at its place, and the one that was most likely meant.
+    pub rename: Option<(String, String)>,
+    /// Whether it is the value's key that is at fault.
+    pub at_key: bool,
 }
 
 impl LocalFault {
@@ -89,6 +54,8 @@ impl LocalFault {
             inside: None,
             message: message.into(),
             help: None,
+            rename: None,
+            at_key: false,
         }
     }
 
@@ -107,6 +74,20 @@ impl LocalFault {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// The same with another name in place of one that stands at its place.
+    #[must_use]
+    pub fn rename(mut self, from: &str, to: &str) -> Self {
+        self.rename = Some((from.to_owned(), to.to_owned()));
+        self
+    }
+
+    /// The same at the key of its value.
+    #[must_use]
+    pub fn at_key(mut self) -> Self {
+        self.at_key = true;
         self
     }
 
@@ -155,9 +136,14 @@ pub fn declared(
     let described =
         declaration.description.as_deref().or(head.description).map(str::trim).filter(|text| !text.is_empty());
     if described.is_none() {
+        let at = if head.description.is_some() { "/description" } else { "/action_name" };
         work.push(
-            LocalFault::warning(NO_DESCRIPTION, "", format!("the action `{}` has no description", head.action_name))
-                .help("say in a sentence what it does and when to use it: the model chooses by it"),
+            LocalFault::warning(
+                codes::NO_DESCRIPTION,
+                at,
+                format!("the action `{}` has no description", head.action_name),
+            )
+            .help("say in a sentence what it does and when to use it: the model chooses by it"),
         );
     }
     let (Some(kind), Some(parameters), false) = (kind, parameters, work.has_errors()) else {
@@ -192,7 +178,7 @@ pub fn embedded(
     Ok(Tool {
         name: declaration.name.clone(),
         description: declaration.description.as_deref().unwrap_or(description).to_owned(),
-        parameters: parameters::compile(parameters, "").map_err(|fault| vec![fault])?,
+        parameters: parameters::compile(parameters, "").map_err(|fault| vec![*fault])?,
         kind: ToolKind::Embedded,
         requires_approval: declaration.requires_approval,
         max_calls: declaration.max_calls,
@@ -205,7 +191,7 @@ pub fn embedded(
 
 fn not_runnable(action: &Action) -> LocalFault {
     let kind = if matches!(action, Action::Matcher(_)) { "matcher" } else { "custom-table" };
-    LocalFault::error(NOT_RUNNABLE, "/kind", format!("actions of kind `{kind}` run on Hyphen's platform only"))
+    LocalFault::error(codes::NOT_RUNNABLE, "/kind", format!("actions of kind `{kind}` run on Hyphen's platform only"))
         .help("write it as an action of kind http, db or command")
 }
 

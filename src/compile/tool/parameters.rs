@@ -2,13 +2,10 @@
 
 use serde_json::Value;
 
-use super::{
-    BAD_SCHEMA, HIDDEN_PARAMETER, LocalFault, NO_OBJECT, NO_PARAMETER, OPTIONAL_PARAMETER, UNUSED_PARAMETER, Work,
-    derived,
-};
+use super::{LocalFault, Work, derived};
 use crate::compile::reference::{RESERVED, escape_pointer};
 use crate::compile::schema::Schema;
-use crate::diagnostic::nearest;
+use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
 
 /// The schema of an action's input. Names that the action takes have been gathered before.
@@ -25,32 +22,46 @@ pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work) -> O
     let schema = match compile(written, "/parameters") {
         Ok(schema) => schema,
         Err(fault) => {
-            work.push(fault);
+            work.push(*fault);
             return None;
         }
     };
-    unknown(&schema, work);
-    unused(&schema, action, work);
+    // A name that is not there and one that is not used are most often the two ends of one slip.
+    if !unknown(&schema, work) {
+        unused(&schema, action, work);
+    }
     hidden(&schema, work);
     Some(schema)
 }
 
 /// Compiles the schema of a tool's input. A call's input is always an object.
-pub(super) fn compile(written: &Value, pointer: &str) -> Result<Schema, LocalFault> {
-    let schema = Schema::compile(written.clone())
-        .map_err(|fault| LocalFault::error(BAD_SCHEMA, format!("{pointer}{}", fault.path), fault.message))?;
+pub(super) fn compile(written: &Value, pointer: &str) -> Result<Schema, Box<LocalFault>> {
+    let schema = Schema::compile(written.clone()).map_err(|fault| {
+        Box::new(LocalFault::error(codes::BAD_SCHEMA, format!("{pointer}{}", fault.path), fault.message))
+    })?;
     match no_object(&schema) {
-        Some((path, message)) => Err(LocalFault::error(NO_OBJECT, format!("{pointer}{path}"), message)
-            .help("a tool's input is an object: {\"type\": \"object\", \"properties\": {...}}")),
+        Some(found) => {
+            let at = format!("{pointer}{}", found.path);
+            Err(Box::new(LocalFault::error(codes::NO_OBJECT, at, found.message).help(found.help)))
+        }
         None => Ok(schema),
     }
 }
 
+/// Why no object can match.
+struct NoObject {
+    path: String,
+    message: String,
+    help: &'static str,
+}
+
 /// Why no object can match, where that can be seen without trying.
-fn no_object(schema: &Schema) -> Option<(String, String)> {
+fn no_object(schema: &Schema) -> Option<NoObject> {
+    const OBJECT: &str = "a tool's input is an object: {\"type\": \"object\", \"properties\": {...}}";
+    let found = |path: &str, message: String, help| Some(NoObject { path: path.to_owned(), message, help });
     let source = schema.source();
     if *source == Value::Bool(false) {
-        return Some((String::new(), "the schema matches nothing at all".to_owned()));
+        return found("", "the schema matches nothing at all".to_owned(), OBJECT);
     }
     let takes_object = match source.get("type") {
         Some(Value::String(name)) => name == "object",
@@ -59,37 +70,35 @@ fn no_object(schema: &Schema) -> Option<(String, String)> {
     };
     if !takes_object {
         let message = "the schema is not for objects, and a tool's input is always an object";
-        return Some(("/type".to_owned(), message.to_owned()));
+        return found("/type", message.to_owned(), OBJECT);
     }
-    let known = schema.properties();
-    let required = schema.required();
+    let (known, required) = (schema.properties(), schema.required());
     if schema.is_closed()
         && source.get("$ref").is_none()
         && let Some(name) = required.iter().find(|name| !known.contains(name))
     {
         let message =
             format!("`{name}` is required and not allowed: it is not among the properties, and no others may be there");
-        return Some(("/required".to_owned(), message));
+        return found("/required", message, "put it among the `properties`, or take it out of `required`");
     }
-    if let Some(name) = required
-        .iter()
-        .find(|name| source.pointer(&format!("/properties/{}", escape_pointer(name))) == Some(&Value::Bool(false)))
-    {
+    let at = |name: &str| format!("/properties/{}", escape_pointer(name));
+    if let Some(name) = required.iter().find(|name| source.pointer(&at(name)) == Some(&Value::Bool(false))) {
         let message = format!("`{name}` is required, and nothing matches its schema");
-        return Some((format!("/properties/{}", escape_pointer(name)), message));
+        return found(&at(name), message, "write what it may be, or take it out of `required`");
     }
     let bound = |key: &str| source.get(key).and_then(Value::as_u64);
     match (bound("minProperties"), bound("maxProperties")) {
         (Some(least), Some(most)) if least > most => {
             let message = format!("no object has at least {least} and at most {most} properties");
-            Some(("/minProperties".to_owned(), message))
+            found("/minProperties", message, "the least is not more than the most")
         }
         _ => None,
     }
 }
 
-/// Tells of the names that the action takes and the schema does not have, or may leave out.
-fn unknown(schema: &Schema, work: &mut Work) {
+/// Tells of the names that the action takes and the schema does not have, or may leave out. Whether
+/// there is one that the schema does not have.
+fn unknown(schema: &Schema, work: &mut Work) -> bool {
     let known = schema.properties();
     let required = schema.required();
     let mut faults: Vec<LocalFault> = Vec::new();
@@ -100,7 +109,7 @@ fn unknown(schema: &Schema, work: &mut Work) {
                 continue;
             }
             LocalFault::warning(
-                OPTIONAL_PARAMETER,
+                codes::OPTIONAL_PARAMETER,
                 &named.pointer,
                 format!("`{name}` may be left out of a call, and the action needs it"),
             )
@@ -110,17 +119,19 @@ fn unknown(schema: &Schema, work: &mut Work) {
         } else if schema.is_open() {
             continue;
         } else {
-            let help = match nearest(name, known.iter().copied().chain(RESERVED)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => "add it to the properties of `parameters`".to_owned(),
-                None => format!("`parameters` has {}", list(&known)),
-            };
-            LocalFault::error(NO_PARAMETER, &named.pointer, format!("the action's `parameters` have no `{name}`"))
-                .help(help)
+            let message = format!("the action's `parameters` have no `{name}`");
+            let fault = LocalFault::error(codes::NO_PARAMETER, &named.pointer, message);
+            match nearest(name, known.iter().copied().chain(RESERVED)) {
+                Some(near) => fault.help(format!("the nearest name is `{near}`")).rename(name, near),
+                None if known.is_empty() => fault.help("add it to the properties of `parameters`"),
+                None => fault.help(format!("they have {}; add it, or use one of them", list(&known))),
+            }
         };
         faults.push(fault.inside(named.variable.range.clone()));
     }
+    let missing = faults.iter().any(LocalFault::is_error);
     work.faults.extend(faults);
+    missing
 }
 
 fn list(names: &[&str]) -> String {
@@ -148,7 +159,7 @@ fn unused(schema: &Schema, action: &Action, work: &mut Work) {
         let pointer = if exists { pointer } else { "/parameters".to_owned() };
         work.push(
             LocalFault::warning(
-                UNUSED_PARAMETER,
+                codes::UNUSED_PARAMETER,
                 pointer,
                 format!("`{name}` is required, and the action never uses it"),
             )
@@ -167,7 +178,7 @@ fn hidden(schema: &Schema, work: &mut Work) {
             _ => "the run's id",
         };
         let fault = LocalFault::warning(
-            HIDDEN_PARAMETER,
+            codes::HIDDEN_PARAMETER,
             &named.pointer,
             format!("`{name}` is {what} here, and not the parameter of that name"),
         );

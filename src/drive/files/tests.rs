@@ -98,7 +98,7 @@ fn bytes_that_are_not_utf_8_are_told_by_line_and_column() {
     let fault = refused(&document);
     assert_eq!((fault.code, fault.place.line, fault.place.column), ("L002", 2, 8));
     let wide = write(folder.path(), "wide.json", b"\xff\xfe{\0}\0");
-    assert_eq!(refused(&wide).help.as_deref(), Some("it is UTF-16: save it as UTF-8"));
+    assert_eq!(refused(&wide).help.as_deref(), Some("save it as UTF-8"));
 }
 
 #[test]

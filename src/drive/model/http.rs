@@ -81,7 +81,8 @@ impl Endpoint {
         let sent = client.post(self.url.clone()).headers(self.headers.clone()).body(body).send().await;
         let response = sent.map_err(|error| self.peer.connection(&error))?;
         if !response.status().is_success() {
-            return Err(self.refusal(response).await);
+            // What is rare has its place on the heap: every run that waits holds the common path only.
+            return Err(Box::pin(self.refusal(response)).await);
         }
         match response.headers().get(CONTENT_ENCODING) {
             Some(encoding) if encoding != "identity" => {

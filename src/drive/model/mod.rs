@@ -94,13 +94,13 @@ impl Model {
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<Said, Failure> {
         let endpoint = match &self.speaker {
             Speaker::Script(script, track) => {
-                return script.say(wire.script_position(track), ask.deltas).await;
+                return Box::pin(script.say(wire.script_position(track), ask.deltas)).await;
             }
             Speaker::Server(endpoint) => endpoint,
         };
         let response = endpoint.post(self.request(ask, wire)).await?;
         if http::is_event_stream(&response) {
-            return self.stream(endpoint, response, ask.deltas).await;
+            return Box::pin(self.stream(endpoint, response, ask.deltas)).await;
         }
         let kind = http::content_type(&response).map(str::to_owned);
         let body = endpoint.body(response).await?;

@@ -118,6 +118,8 @@ impl Wire {
                 Protocol::Anthropic => anthropic::head(&mut buffer, form, ask),
             };
         }
+        let coming = messages.iter().skip(self.taken).map(|message| message.text.len() + message.text.len() / 8 + 48);
+        make_room(&mut buffer, coming.sum());
         for message in messages.iter().skip(self.taken) {
             self.last = match form.protocol {
                 Protocol::Openai => openai::message(&mut buffer, self.last, message),
@@ -132,6 +134,16 @@ impl Wire {
         });
         self.bytes = buffer.freeze();
         self.bytes.clone()
+    }
+}
+
+/// Makes room for so many bytes more, and half of what is there: a thousand runs that wait keep
+/// little that they do not use, and growing still costs what it adds.
+fn make_room(buffer: &mut BytesMut, more: usize) {
+    if buffer.capacity() - buffer.len() < more {
+        let mut larger = BytesMut::with_capacity(buffer.len() + more + buffer.len() / 2);
+        larger.extend_from_slice(buffer);
+        *buffer = larger;
     }
 }
 

@@ -12,7 +12,8 @@ const LARGE: usize = 4096;
 
 /// Every spelling of `secret` that is looked for: plain; escaped for JSON once and twice, in the
 /// ways of the common libraries; percent-encoded once and twice; escaped for HTML; base64 of both
-/// alphabets, wherever in the encoded bytes it begins; hexadecimal.
+/// alphabets, wherever in the encoded bytes it begins; hexadecimal; and each of these inside of a
+/// text of JSON.
 pub fn spellings(secret: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::from([secret.to_owned()]);
     let large = secret.len() > LARGE;
@@ -36,6 +37,10 @@ pub fn spellings(secret: &str) -> BTreeSet<String> {
             all.insert(once);
         }
     }
+    // A model's reply is JSON itself: what it writes into one of its texts is escaped once more.
+    let inside: Vec<String> =
+        all.iter().flat_map(|spelling| STYLES.iter().map(|style| json(spelling, *style))).collect();
+    all.extend(inside);
     all
 }
 

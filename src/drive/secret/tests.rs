@@ -75,6 +75,8 @@ fn every_encoding_of_a_secret_is_taken_out() {
     for spelling in spellings {
         let clean = vault.scrub(format!("before {spelling} after"));
         assert_eq!(clean, "before [secret api:key] after", "{spelling}");
+        let written = serde_json::to_string(&spelling).unwrap();
+        assert_eq!(vault.scrub(written), "\"[secret api:key]\"", "{spelling} in JSON");
     }
 }
 

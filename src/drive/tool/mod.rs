@@ -32,6 +32,7 @@ use crate::compile::program::{CommandTool, DbTool, HttpTool, LlmTool};
 use crate::compile::reference::Scope;
 use crate::compile::{Tool, ToolKind};
 use crate::engine::event::{CallId, Tokens, ToolFault, ToolResult};
+use crate::engine::storable;
 use crate::language::Project;
 
 /// A call to be made.
@@ -159,7 +160,8 @@ impl Toolbox {
             Err(_) => (Err(fault(format!("timed out after {}", seconds(call.deadline)), "")), None),
         };
         let result = match result {
-            Ok(value) => ToolResult::Ok(self.vault.scrub_value(value)),
+            // What a journal could not give back is kept as its text.
+            Ok(value) => ToolResult::Ok(storable::kept(self.vault.scrub_value(value))),
             Err(fault) => ToolResult::Failed(ToolFault {
                 class: self.vault.scrub(fault.class),
                 detail: self.vault.scrub(fault.detail),

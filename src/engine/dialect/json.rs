@@ -38,13 +38,19 @@ pub const QUESTION: &str = "What is your next step? Answer with one JSON object.
 
 /// Reads a reply: forgiving where the meaning is plain, refusing where there are two.
 pub fn read(reply: &str) -> Reading {
-    read_with(reply, Ending::Close)
+    read_with(reply, Ending::Close).0
+}
+
+/// Reads a reply, and tells how many of its bytes count: an observation that the model invented behind
+/// its action does not. `cut_off`: as [`read_cut_off`].
+pub fn read_counted(reply: &str, cut_off: bool) -> (Reading, usize) {
+    read_with(reply, if cut_off { Ending::Refuse } else { Ending::Close })
 }
 
 /// Reads a reply that was cut off by `max_tokens`: an object without its end is refused then, even
 /// when only the last bracket is missing.
 pub fn read_cut_off(reply: &str) -> Reading {
-    read_with(reply, Ending::Refuse)
+    read_with(reply, Ending::Refuse).0
 }
 
 /// The user message that tells the model what came of its action: a line `Observation:`, the text
@@ -62,36 +68,36 @@ pub fn forced_question(limit_words: &str) -> String {
     )
 }
 
-fn read_with(reply: &str, ending: Ending) -> Reading {
+fn read_with(reply: &str, ending: Ending) -> (Reading, usize) {
     if reply.len() > MAX_REPLY {
-        return unreadable(short(reply), &Refusal::TooLong);
+        return (unreadable(short(reply), &Refusal::TooLong), reply.len());
     }
     // A reply that was turned into a JSON string as a whole.
     if reply.trim_start().starts_with('"')
         && let Some(inner) = relaxed::whole_string(reply.trim())
         && inner.trim_start().starts_with('{')
     {
-        return read_text(&inner, ending);
+        return (read_text(&inner, ending).0, reply.len());
     }
     read_text(reply, ending)
 }
 
-fn read_text(reply: &str, ending: Ending) -> Reading {
-    let Sighting { found, thinking, prose } = search::search(reply, ending);
+fn read_text(reply: &str, ending: Ending) -> (Reading, usize) {
+    let Sighting { found, thinking, prose, counts } = search::search(reply, ending);
     let best_thought = |own: String| {
         let own = if own.trim().is_empty() { thinking.trim().to_owned() } else { own };
         if own.is_empty() { prose.trim().to_owned() } else { own }
     };
     let found = match found {
         Ok(found) => found,
-        Err(refusal) => return unreadable(short(&best_thought(String::new())), &refusal),
+        Err(refusal) => return (unreadable(short(&best_thought(String::new())), &refusal), reply.len()),
     };
     match shape::shape(found) {
         Ok((thought, wanted)) => {
             let thought = if thought.trim().is_empty() { thinking.trim().to_owned() } else { thought };
-            Reading::Calls { thought, calls: vec![wanted] }
+            (Reading::Calls { thought, calls: vec![wanted] }, counts)
         }
-        Err((thought, refusal)) => unreadable(short(&best_thought(thought)), &refusal),
+        Err((thought, refusal)) => (unreadable(short(&best_thought(thought)), &refusal), reply.len()),
     }
 }
 

@@ -62,14 +62,17 @@ pub fn instructions(dialect: Dialect) -> &'static str {
 
 /// What a reply means. One that `max_tokens` cut off is never completed by guessing.
 pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
+    read_counted(dialect, reply).0
+}
+
+/// What a reply means, and how many of its bytes count: what a model invents behind its action, as if
+/// the tool had answered already, does not.
+pub fn read_counted(dialect: Dialect, reply: &Reply) -> (Reading, usize) {
     if !supported(dialect) {
         let why = "This dialect can't be read yet; use the dialect json.".to_owned();
-        return Reading::Unreadable { thought: String::new(), why };
+        return (Reading::Unreadable { thought: String::new(), why }, reply.text.len());
     }
-    match reply.finish {
-        Finish::Length => json::read_cut_off(&reply.text),
-        Finish::Stop | Finish::Filtered => json::read(&reply.text),
-    }
+    json::read_counted(&reply.text, reply.finish == Finish::Length)
 }
 
 /// The user message that tells the model what came of its action; `None`: nothing was called.

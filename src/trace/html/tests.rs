@@ -50,7 +50,9 @@ fn a_card_an_iteration() {
 }
 
 #[test]
-fn a_long_observation_is_folded() {
-    assert!(value(&json!("x\n".repeat(100))).starts_with("<details>"));
-    assert!(value(&json!("x")).starts_with("<pre>"));
+fn a_time_is_short_and_whole_in_its_title() {
+    let at = "2026-02-01T10:30:00.123Z";
+    assert!(time(at, Show::Clock).ends_with(&format!("title=\"{at}\">10:30:00</time>")));
+    assert!(time(at, Show::Day).ends_with(">2026-02-01 10:30:00</time>"));
+    assert!(time("<b>", Show::Day).ends_with(">&lt;b&gt;</time>"));
 }

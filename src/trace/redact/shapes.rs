@@ -36,11 +36,13 @@ const PREFIXES: &[(&str, usize)] = &[
     ("sk-", 40),
 ];
 
-/// The text with what is secret by its shape hidden; `secret` tells of the names in queries.
+/// The text with what is secret by its shape hidden; `secret` tells of the names in queries and in
+/// pieces of JSON.
 pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
     let mut found = Vec::new();
     tokens(text, &mut found);
     urls(text, secret, &mut found);
+    members(text, secret, &mut found);
     private_keys(text, &mut found);
     if found.is_empty() {
         return Cow::Borrowed(text);
@@ -128,6 +130,36 @@ fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>
             found.push(begin..begin + value.len());
         }
     }
+}
+
+/// The longest name of a member that is looked at, in bytes.
+const MAX_NAME: usize = 128;
+
+/// The texts of secret names in JSON that stands in the middle of a text, or was cut: a model that
+/// tells what it is about to send. The quotes may be escaped, each by the same number of backslashes.
+fn members(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>) {
+    let escapes = |end: usize| text.get(..end).map_or(0, |head| head.len() - head.trim_end_matches('\\').len());
+    let mut done = 0;
+    for (quote, _) in text.match_indices('"').filter(|(quote, _)| text.get(quote + 1..).is_some_and(is_colon)) {
+        let level = escapes(quote);
+        let name_end = quote - level;
+        let Some(mark) = text.get(name_end..=quote).filter(|_| quote >= done) else { continue };
+        let from = text.floor_char_boundary(name_end.saturating_sub(MAX_NAME + mark.len()));
+        let Some((_, name)) = text.get(from..name_end).unwrap_or_default().rsplit_once(mark) else { continue };
+        let Some((_, rest)) = text.get(quote..).unwrap_or_default().split_once(':') else { continue };
+        let Some(value) = rest.trim_start().strip_prefix(mark).filter(|_| secret(name)) else { continue };
+        let start = text.len() - value.len();
+        let closes = |(at, _): &(usize, &str)| escapes(start + at) <= level;
+        let end = value.match_indices('"').find(closes).map_or(text.len(), |(at, _)| start + at - escapes(start + at));
+        if end > start {
+            found.push(start..end);
+        }
+        done = end;
+    }
+}
+
+fn is_colon(rest: &str) -> bool {
+    rest.trim_start().starts_with(':')
 }
 
 /// What stands between the first and the last line of a private key; to the end, when it was cut.

@@ -215,3 +215,29 @@ fn a_value_of_any_depth_is_walked_without_overflow() {
         value = items.pop().unwrap_or_default();
     }
 }
+
+#[test]
+fn secret_members_of_json_in_the_middle_of_a_text_are_hidden() {
+    let cases = [
+        (r#"I send {"password":"abc","id":"x1"} now"#, r#"I send {"password":"[hidden]","id":"x1"} now"#),
+        (r#"so: "api_key" : "a\"b" and"#, r#"so: "api_key" : "[hidden]" and"#),
+        (r#"x {"text":"{\"client_secret\": \"in\"}"}"#, r#"x {"text":"{\"client_secret\": \"[hidden]\"}"}"#),
+        (r#"cut {"password":"abc"#, r#"cut {"password":"[hidden]"#),
+        (r#"none {"password":"","id":"abc"} here"#, r#"none {"password":"","id":"abc"} here"#),
+        (r#"a "name": "value" and "next_page_token": "p7""#, r#"a "name": "value" and "next_page_token": "p7""#),
+        (r#""":"" "":"" ":": ""#, r#""":"" "":"" ":": ""#),
+        (r#"the "password": is asked for"#, r#"the "password": is asked for"#),
+    ];
+    for (text, shown) in cases {
+        let shown = shown.to_owned();
+        assert_eq!(own().text(text), shown, "{text}");
+    }
+}
+
+#[test]
+fn a_long_text_of_quotes_is_looked_through_in_one_go() {
+    for piece in ["\":", "\\\":", "\"password\":\"x\",", "\"password\":\"", "\"\":\"\""] {
+        let text = format!("x {}", piece.repeat(50_000));
+        assert!(!own().text(&text).is_empty());
+    }
+}

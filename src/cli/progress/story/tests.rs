@@ -97,7 +97,7 @@ fn long_texts_are_cut_and_counted() {
     let mut story = story(60);
     let text = story.on(&observed(1, "x", json!({"q": "y".repeat(5_000)}), json!("z ".repeat(5_000)), true));
     assert!(text.lines().count() <= 8, "{text}");
-    assert_eq!(text.matches("characters more").count(), 2, "{text}");
+    assert!(text.contains("yy…\"}\n") && text.contains("characters more"), "{text}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn an_address_begins_with_its_scheme_and_holds_no_password() {
     }
     assert_told(with("https://"), true, "L074 /url: https://: the address names no host");
     assert_told(with("https:///a"), true, "L074 /url");
-    assert_told(with("https://h/a b"), true, "L074 /url:  : the address holds ` `");
+    assert_told(with("https://h/a b"), true, "L074 /url:  : the address holds a space");
     assert_told(with("https://h\\@e.test/"), true, "L074 /url");
     assert_told(with("https://user:pass@h/"), true, "L100 /url: user:pass@");
     assert_told(with("https://{{u}}@h/"), true, "L100 /url: {{u}}@");

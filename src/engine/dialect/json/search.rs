@@ -20,6 +20,8 @@ pub struct Sighting {
     pub thinking: String,
     /// The text before the first object.
     pub prose: String,
+    /// How many bytes of the text count: those before an invented observation.
+    pub counts: usize,
 }
 
 /// Searches a reply.
@@ -31,6 +33,7 @@ pub fn search(text: &str, ending: Ending) -> Sighting {
         let begun = plain_search(thinking, Ending::Refuse).found;
         if sole && !matches!(begun, Err(Refusal::Broken(_) | Refusal::CutOff | Refusal::Tangled)) {
             thinking.trim().clone_into(&mut sighting.thinking);
+            sighting.counts = text.len();
             return sighting;
         }
     }
@@ -43,14 +46,23 @@ fn is_end(text: &str) -> bool {
 }
 
 fn plain_search(text: &str, ending: Ending) -> Sighting {
-    let mut search =
-        Search { text, ending, at: 0, spent: 0, chosen: None, seen: Seen::default(), thinking: String::new() };
+    let mut search = Search {
+        text,
+        ending,
+        at: 0,
+        spent: 0,
+        chosen: None,
+        seen: Seen::default(),
+        thinking: String::new(),
+        invented: None,
+    };
     let ended = search.run();
     let prose = text.get(..search.seen.first.unwrap_or(text.len())).unwrap_or_default();
     // A reply that is refused keeps what is enough for its thought, however long it was.
     let prose = prose.get(..prose.char_indices().nth(super::MAX_THOUGHT + 1).map_or(prose.len(), |(end, _)| end));
     let prose = if search.thinking.is_empty() { prose.unwrap_or_default().to_owned() } else { String::new() };
-    Sighting { found: ended.and_then(|()| search.judge()), thinking: search.thinking, prose }
+    let counts = search.invented.unwrap_or(text.len());
+    Sighting { found: ended.and_then(|()| search.judge()), thinking: search.thinking, prose, counts }
 }
 
 /// Some models' thinking block has its beginning in the prompt and only its end in the reply:
@@ -96,6 +108,8 @@ struct Search<'a> {
     chosen: Option<Found>,
     seen: Seen,
     thinking: String,
+    /// Where an invented observation begins.
+    invented: Option<usize>,
 }
 
 /// What a `{` turned out to be.
@@ -124,7 +138,8 @@ impl Search<'_> {
                         marks::quoted_key(self.text, self.at).is_some_and(|key| role(key) != Role::Other);
                     self.pass(1)
                 }
-                _ => !marks::is_observation(self.text, self.at) && self.pass(1),
+                _ if marks::is_observation(self.text, self.at) => self.invents(self.at),
+                _ => self.pass(1),
             };
             if !go_on {
                 break;
@@ -148,6 +163,12 @@ impl Search<'_> {
         true
     }
 
+    /// An invented observation: nothing from here on counts.
+    fn invents(&mut self, at: usize) -> bool {
+        self.invented = Some(at);
+        false
+    }
+
     fn tag(&mut self) -> Result<bool, Refusal> {
         match marks::tag(self.text, self.at) {
             Some(Tag::OpensThinking(name, begin)) => {
@@ -161,7 +182,7 @@ impl Search<'_> {
             }
             Some(Tag::ClosesThinking(_)) if self.chosen.is_some() => return Err(Refusal::LateThinking),
             Some(Tag::ClosesThinking(end)) => self.at = end,
-            Some(Tag::Observation) if self.chosen.is_some() => return Ok(false),
+            Some(Tag::Observation) if self.chosen.is_some() => return Ok(self.invents(self.at)),
             Some(Tag::Observation) | None => self.at = self.at.saturating_add(1),
         }
         Ok(true)
@@ -188,7 +209,7 @@ impl Search<'_> {
         self.at = found.end;
         let before = marks::before(self.text, begin);
         if !has(&found.map, &[Role::Action, Role::Tool]) {
-            return self.other(&found, before);
+            return self.other(&found, before, begin);
         }
         match &self.chosen {
             Some(chosen) if chosen.map == found.map => Ok(true),
@@ -202,12 +223,12 @@ impl Search<'_> {
     }
 
     /// An object without an action: prose, unless it says otherwise. False: an invented observation.
-    fn other(&mut self, found: &Found, before: Before) -> Result<bool, Refusal> {
+    fn other(&mut self, found: &Found, before: Before, begin: usize) -> Result<bool, Refusal> {
         if found.supplied > 0 {
             return Err(Refusal::CutOff);
         }
         if self.chosen.is_some() && has(&found.map, &[Role::Observation]) {
-            return Ok(false);
+            return Ok(self.invents(begin));
         }
         self.seen.other = true;
         self.seen.answer |= has(&found.map, &[Role::Answer]);

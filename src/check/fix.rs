@@ -1,0 +1,174 @@
+//! Which suggestions `check --fix` takes, and the text once they are taken.
+//!
+//! A suggestion is taken when it has one reading and takes nothing away that someone may miss: a comma,
+//! quotes around a number, a letter of a name. Everything else is shown and left to its author.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::compile::parse;
+use crate::diagnostic::{Diagnostic, Source, Suggestion, codes};
+
+#[cfg(test)]
+mod tests;
+
+/// What a suggestion's code says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Safe {
+    /// It has one reading.
+    Always,
+    /// It is a name in the place of another one: taken when it is a slip of the finger.
+    Slip,
+}
+
+/// The codes whose suggestions are taken.
+const SAFE: &[(&str, Safe)] = &[
+    (codes::ENCODING, Safe::Always),
+    (codes::STRING, Safe::Always),
+    (codes::COMMA, Safe::Always),
+    (codes::COMMENT, Safe::Always),
+    (codes::UNKNOWN_FIELD, Safe::Slip),
+    (codes::WRONG_WORD, Safe::Slip),
+    (codes::WRONG_TYPE, Safe::Always),
+    (codes::UNKNOWN_ACTION, Safe::Slip),
+    (codes::LEGACY_TOOL, Safe::Always),
+    (codes::DECLARED_BUILTIN, Safe::Always),
+];
+
+/// The codes of faults that may throw a reader off its way.
+const SYNTAX: &[&str] =
+    &[codes::SYNTAX, codes::EMPTY, codes::STRING, codes::NUMBER, codes::COMMA, codes::COMMENT, codes::TOO_MUCH];
+
+/// Those of the diagnostics of a text whose suggestion is taken, in the order of the text; no two of them
+/// touch the same bytes. None where a fault of syntax stays that may have thrown the reader off its way.
+pub fn taken<'a>(diagnostics: &'a [Diagnostic], source: &Source) -> Vec<(&'a Diagnostic, &'a Suggestion)> {
+    let own = || diagnostics.iter().filter(|fault| fault.place.file == source.name);
+    if own().any(|fault| SYNTAX.contains(&fault.code) && !mends_syntax(fault)) {
+        return Vec::new();
+    }
+    let mut taken: Vec<(&Diagnostic, &Suggestion)> = own()
+        .filter_map(|fault| Some((fault, fault.suggestion.as_ref()?)))
+        .filter(|(fault, suggestion)| is_safe(fault.code, &source.text, suggestion))
+        .collect();
+    taken.sort_by_key(|(_, suggestion)| (suggestion.start, suggestion.end));
+    let mut end = None;
+    let mut renamed = BTreeSet::new();
+    taken.retain(|(fault, suggestion)| {
+        // Two that are put in at one place would stand in an order that nobody chose.
+        let free = end.is_none_or(|end| suggestion.start > end || (suggestion.start == end && suggestion.end > end));
+        // Two slips of one name can't both become it.
+        let around = fault.path.rsplit_once('/').map(|(around, _)| around);
+        let once = fault.code != codes::UNKNOWN_FIELD || renamed.insert((around, &suggestion.replacement));
+        if free && once {
+            end = Some(suggestion.end);
+        }
+        free && once
+    });
+    taken
+}
+
+/// The text once the suggestions are taken, which are in its order and do not overlap.
+pub fn apply(text: &str, taken: &[(&Diagnostic, &Suggestion)]) -> String {
+    let mut mended = String::with_capacity(text.len() + 64);
+    let mut at = 0;
+    for (_, suggestion) in taken {
+        let gone = if suggestion.replacement.is_empty() { emptied(text, suggestion) } else { None };
+        let cut = gone.filter(|gone| gone.start >= at).unwrap_or(suggestion.start..suggestion.end);
+        mended.push_str(text.get(at..cut.start).unwrap_or_default());
+        mended.push_str(&suggestion.replacement);
+        at = cut.end;
+    }
+    mended.push_str(text.get(at..).unwrap_or_default());
+    mended
+}
+
+/// What goes with the end of a line: the blanks before it, and the line itself when nothing else is in it.
+fn emptied(text: &str, suggestion: &Suggestion) -> Option<Range<usize>> {
+    let blanks = |c: char| matches!(c, ' ' | '\t' | '\r');
+    let (before, after) = (text.get(..suggestion.start)?, text.get(suggestion.end..)?);
+    let rest = after.split('\n').next().unwrap_or_default();
+    if !rest.trim_matches(blanks).is_empty() || after.len() == rest.len() {
+        return None;
+    }
+    let kept = before.trim_end_matches(blanks);
+    if kept.is_empty() || kept.ends_with('\n') {
+        return Some(kept.len()..suggestion.end + rest.len() + 1);
+    }
+    Some(kept.len()..suggestion.end)
+}
+
+/// Whether a text became worse as JSON: then what was taken is given back.
+pub fn is_worse(before: &Source, after: &Source) -> bool {
+    let faults = |source: &Source| {
+        let (tree, faults) = parse::parse(source);
+        faults.len() + parse::repeated_keys(&tree).len()
+    };
+    faults(after) > faults(before)
+}
+
+/// Whether a suggestion is one that is taken, lies in the text, and says something else than stands there.
+fn is_safe(code: &str, text: &str, suggestion: &Suggestion) -> bool {
+    let Some(old) = text.get(suggestion.start..suggestion.end) else { return false };
+    let safe = match safety(code) {
+        Some(Safe::Always) => true,
+        Some(Safe::Slip) => is_slip(old.trim_matches('"'), suggestion.replacement.trim_matches('"')),
+        None => false,
+    };
+    safe && old != suggestion.replacement
+}
+
+/// Whether suggestions of a code may be taken.
+pub fn is_taken(code: &str) -> bool {
+    safety(code).is_some()
+}
+
+fn safety(code: &str) -> Option<Safe> {
+    SAFE.iter().find(|(known, _)| *known == code).map(|(_, safe)| *safe)
+}
+
+fn mends_syntax(fault: &Diagnostic) -> bool {
+    fault.suggestion.is_some() && safety(fault.code).is_some()
+}
+
+/// Whether a name is another one with a slip of the finger in it, and not another word: `escalte` is
+/// `escalate`, but `get_user` is not `set_user`, nor `v1` `v2`, nor `timeout` `timeout_ms`.
+fn is_slip(written: &str, meant: &str) -> bool {
+    let (old, new) = (words(written), words(meant));
+    if old.concat() == new.concat() {
+        // Another case or other word marks only.
+        return true;
+    }
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    old.len() == new.len()
+        && digits(written) == digits(meant)
+        && old.iter().zip(&new).all(|(old, new)| old == new || is_slip_of_word(old, new))
+}
+
+fn is_slip_of_word(old: &str, new: &str) -> bool {
+    let shortest = old.chars().count().min(new.chars().count());
+    // The words that turn a meaning round are short, or begin otherwise: get and set, min and max.
+    let most = match shortest {
+        0..4 => 0,
+        4..8 => 1,
+        _ => 2,
+    };
+    old.chars().next() == new.chars().next() && strsim::damerau_levenshtein(old, new) <= most
+}
+
+/// The words of a name in small letters: cut at marks and where a capital follows a small letter.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut small = false;
+    for c in name.chars() {
+        let mark = matches!(c, '_' | '-' | '.' | '/' | ' ');
+        if mark || (small && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        small = c.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| !mark) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}

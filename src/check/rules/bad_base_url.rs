@@ -1,0 +1,36 @@
+//! A model's `base_url` that can't be an address.
+
+use crate::check::{Rule, Subject};
+use crate::compile::parse::token;
+use crate::diagnostic::{Diagnostic, Severity, codes};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::BAD_BASE_URL,
+    name: "bad-base-url",
+    severity: Severity::Error,
+    page: include_str!("bad_base_url.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(project) = subject.project() else { return };
+    for (name, model) in &project.models {
+        let Some(url) = model.base_url.as_deref().map(str::trim) else { continue };
+        let Some(spot) = subject.in_project(&format!("/models/{}/base_url", token(name))) else { continue };
+        let scheme = |begin: &str| url.get(..begin.len()).is_some_and(|text| text.eq_ignore_ascii_case(begin));
+        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        // What may hold a password is not repeated.
+        let (message, help) = if !(scheme("http://") || scheme("https://")) {
+            ("does not begin with `http://` or `https://`", "write it whole: \"https://models.example.com/v1\"")
+        } else if authority.contains('@') {
+            ("holds a user name or a password", "give the key as `api_key`: \"api_key\": \"env:MODEL_KEY\"")
+        } else if authority.is_empty() {
+            ("names no host", "write it whole: \"https://models.example.com/v1\"")
+        } else {
+            continue;
+        };
+        found.push(spot.tell(&RULE, format!("the `base_url` of the model `{name}` {message}")).help(help));
+    }
+}

@@ -1,0 +1,38 @@
+//! A working folder outside of the project's.
+
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::Action;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::FOLDER_OUTSIDE,
+    name: "folder-outside",
+    severity: Severity::Error,
+    page: include_str!("folder_outside.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for used in subject.actions() {
+        let Action::Command(command) = &used.action else { continue };
+        // A whole path may lead into the project's folder, which is not known here.
+        let Some(cwd) = command.cwd.as_deref().filter(|cwd| !cwd.starts_with('/') && !cwd.contains("{{")) else {
+            continue;
+        };
+        let mut depth = 0_usize;
+        let leaves = cwd.split('/').any(|part| match part {
+            "" | "." => false,
+            ".." => depth.checked_sub(1).map(|less| depth = less).is_none(),
+            _ => {
+                depth += 1;
+                false
+            }
+        });
+        if leaves {
+            let message = format!("the folder `{cwd}` lies outside of the project's: each call is refused");
+            let help = "`cwd` is relative to the project file; name a folder beside it or below";
+            found.push(used.at("/cwd").tell(&RULE, message).help(help));
+        }
+    }
+}

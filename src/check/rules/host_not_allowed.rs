@@ -1,0 +1,53 @@
+//! A host that the project's list does not have.
+
+use crate::check::host::{Entry, Host};
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::language::Action;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::HOST_NOT_ALLOWED,
+    name: "host-not-allowed",
+    severity: Severity::Error,
+    page: include_str!("host_not_allowed.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(written) = subject.project().and_then(|project| project.allow.hosts.as_ref()) else { return };
+    // An entry that can't be read is told by itself, or written in other letters: then nothing is sure.
+    let Some(entries) = written.iter().map(|text| Entry::read(text)).collect::<Option<Vec<_>>>() else { return };
+    for used in subject.actions() {
+        let Action::Http(http) = &used.action else { continue };
+        let Some(host) = Host::of(&http.url) else { continue };
+        let spot = used.at("/url").inside(host.range.clone());
+        if host.is_template() {
+            let end = host.end();
+            if !end.is_empty() && !entries.iter().any(|entry| entry.may_take(end)) {
+                let message = format!("no host that ends with `{end}` is in the project's `allow.hosts`");
+                found.push(spot.tell(&RULE, message).help(listed(written)));
+            }
+            continue;
+        }
+        let Some(name) = host.name().filter(|name| !entries.iter().any(|entry| entry.takes(name, host.port))) else {
+            continue;
+        };
+        let message = format!("the host `{}` is not in the project's `allow.hosts`: each call is refused", host.text);
+        let fault = spot.tell(&RULE, message);
+        let near = nearest(&name, entries.iter().map(|entry| entry.name.as_str())).filter(|near| *near != name);
+        found.push(match near.filter(|near| entries.iter().any(|entry| entry.takes(near, host.port))) {
+            Some(near) => fault.help(format!("the nearest one there is `{near}`")).suggest(near),
+            None => fault.help(listed(written)),
+        });
+    }
+}
+
+fn listed(hosts: &[String]) -> String {
+    if hosts.is_empty() {
+        return "the list is empty, and so nothing may be reached: add the host to it".to_owned();
+    }
+    let shown: Vec<&str> = hosts.iter().take(8).map(String::as_str).collect();
+    let more = if hosts.len() > shown.len() { ", ..." } else { "" };
+    format!("add it there, when it may be reached; the list has: {}{more}", shown.join(", "))
+}

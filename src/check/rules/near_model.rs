@@ -1,0 +1,40 @@
+//! A model's name that is nearly one of the project's.
+
+use crate::check::{Rule, Spot, Subject};
+use crate::compile::parse::quoted;
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::language::Action;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::NEAR_MODEL,
+    name: "near-model",
+    severity: Severity::Warning,
+    page: include_str!("near_model.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(project) = subject.project() else { return };
+    let mut judge = |spot: Option<Spot<'_>>, name: Option<&str>| {
+        let (Some(spot), Some(name)) = (spot, name) else { return };
+        let near = nearest(name, project.models.keys().map(String::as_str)).filter(|near| *near != name);
+        if let Some(near) = near.filter(|_| !project.models.contains_key(name)) {
+            let message = format!("`{name}` is no model of the project, and nearly `{near}`, which is one");
+            let help = format!("write `{near}`; what the project does not have is asked for as a provider's own id");
+            found.push(spot.tell(&RULE, message).help(help).suggest(quoted(near)));
+        }
+    };
+    judge(subject.in_project("/model"), project.model.as_deref());
+    if let Some(react) = subject.react(&["model", "fallback_models"]) {
+        judge(subject.property("model"), react.model.as_deref());
+        for (at, name) in react.fallback_models.iter().enumerate() {
+            judge(subject.property(&format!("fallback_models/{at}")), Some(name));
+        }
+    }
+    for used in subject.actions() {
+        if let Action::Llm(llm) = &used.action {
+            judge(Some(used.at("/model")), llm.model.as_deref());
+        }
+    }
+}

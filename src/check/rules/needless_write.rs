@@ -1,0 +1,27 @@
+//! A query that only reads, in an action that may write.
+
+use crate::check::sql::{self, Does};
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::Action;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::NEEDLESS_WRITE,
+    name: "needless-write",
+    severity: Severity::Warning,
+    page: include_str!("needless_write.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for used in subject.actions() {
+        let Action::Db(db) = &used.action else { continue };
+        if let Some((Does::Reads, _)) = sql::verb(&db.query).filter(|_| !db.read_only) {
+            let fault = used.at("/read_only").tell(&RULE, "the query only reads, and the action may write");
+            found.push(
+                fault.help("take it out, or write true: then the database itself refuses writes").suggest("true"),
+            );
+        }
+    }
+}

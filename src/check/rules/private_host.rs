@@ -1,0 +1,37 @@
+//! A private host, where the project does not allow such.
+
+use crate::check::host::{Entry, Host, is_private};
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::Action;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::PRIVATE_HOST,
+    name: "private-host",
+    severity: Severity::Error,
+    page: include_str!("private_host.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(allow) = subject.project().map(|project| &project.allow).filter(|allow| !allow.private_addresses) else {
+        return;
+    };
+    for used in subject.actions() {
+        let Action::Http(http) = &used.action else { continue };
+        let Some(host) = Host::of(&http.url).filter(|host| !host.is_template()) else { continue };
+        let Some(name) = host.name().filter(|name| is_private(name)) else { continue };
+        // One that is not in the list is told to be that.
+        let takes = |text: &String| Entry::read(text).is_some_and(|entry| entry.takes(&name, host.port));
+        if allow.hosts.as_ref().is_some_and(|hosts| !hosts.iter().any(takes)) {
+            continue;
+        }
+        let message =
+            format!("the host `{}` is one of this machine or of a private network: each call is refused", host.text);
+        let fault = used.at("/url").inside(host.range).tell(&RULE, message);
+        found.push(fault.help(
+            "when tools shall reach such hosts, say so in `loopctl.json`: {\"allow\": {\"private_addresses\": true}}",
+        ));
+    }
+}

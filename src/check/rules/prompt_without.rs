@@ -1,0 +1,36 @@
+//! A system prompt that leaves out what the model needs.
+
+use crate::check::{Rule, Subject};
+use crate::compile::template::{Escape, Template};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::PROMPT_WITHOUT,
+    name: "prompt-without",
+    severity: Severity::Warning,
+    page: include_str!("prompt_without.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(text) = subject.react(&["system_prompt"]).and_then(|react| react.system_prompt.as_deref()) else { return };
+    let (Some(spot), Ok(template)) = (subject.property("system_prompt"), Template::compile(text, Escape::Plain)) else {
+        return;
+    };
+    let named =
+        |name: &str| template.variables().iter().any(|variable| variable.path.first().is_some_and(|of| of == name));
+    let left: Vec<String> = ["objective", "tools", "dialect_instructions"]
+        .into_iter()
+        .filter(|name| !named(name))
+        .map(|name| format!("`{{{{{name}}}}}`"))
+        .collect();
+    let why = match left.as_slice() {
+        [] => return,
+        _ if !named("dialect_instructions") => "the model is not told in which form it must reply",
+        _ if !named("tools") => "the model is not told what it can call",
+        _ => "the model is not told what to reach",
+    };
+    let fault = spot.tell(&RULE, format!("the system prompt leaves out {}: {why}", left.join(" and ")));
+    found.push(fault.help("it takes the place of ours, whole: name in it what the model needs"));
+}

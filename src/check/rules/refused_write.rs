@@ -1,0 +1,33 @@
+//! A query that writes, in an action that only reads.
+
+use crate::check::sql::{self, Does};
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::Action;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::REFUSED_WRITE,
+    name: "refused-write",
+    severity: Severity::Error,
+    page: include_str!("refused_write.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for used in subject.actions() {
+        let Action::Db(db) = &used.action else { continue };
+        let Some((Does::Writes, range)) = sql::verb(&db.query).filter(|_| db.read_only) else { continue };
+        let word = db.query.get(range.clone()).unwrap_or_default().to_ascii_uppercase();
+        let fault = used
+            .at("/query")
+            .inside(range)
+            .tell(&RULE, format!("the query writes ({word}), and the action only reads"));
+        let written = used.at("/read_only");
+        found.push(if written.is_written() {
+            fault.help("the database will refuse it: if it shall write, say \"read_only\": false").related(&written.place(), "it is said here")
+        } else {
+            fault.help("the database will refuse it: `read_only` is true by default; if it shall write, say \"read_only\": false")
+        });
+    }
+}

@@ -1,0 +1,35 @@
+//! A fallback that was tried before: the model itself, or one that is there twice.
+
+use crate::check::{Rule, Subject, model};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::REPEATED_MODEL,
+    name: "repeated-model",
+    severity: Severity::Warning,
+    page: include_str!("repeated_model.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(react) = subject.react(&["model", "fallback_models"]) else { return };
+    let first = model::named(subject, react.model.as_deref()).map(|model| model.name);
+    for (at, name) in react.fallback_models.iter().enumerate() {
+        let Some(spot) = subject.property(&format!("fallback_models/{at}")) else { continue };
+        let earlier = react.fallback_models.iter().take(at).position(|other| other == name);
+        let (what, place) = if first == Some(name) {
+            ("is the model that failed before", subject.property("model"))
+        } else if let Some(earlier) = earlier {
+            ("is there twice", subject.property(&format!("fallback_models/{earlier}")))
+        } else {
+            continue;
+        };
+        let fault = spot.tell(&RULE, format!("the fallback `{name}` {what}"));
+        let fault = fault.help("take it out: a model is tried again by `retry`, and a fallback is for another one");
+        found.push(match place {
+            Some(first) => fault.related(&first.place(), "it is named here first"),
+            None => fault,
+        });
+    }
+}

@@ -1,0 +1,32 @@
+//! A field of a step, in a loop that stands alone.
+
+use crate::check::{Rule, Subject};
+use crate::compile::DocumentKind;
+use crate::diagnostic::{Diagnostic, Severity, codes};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::STEP_FIELD,
+    name: "step-field",
+    severity: Severity::Warning,
+    page: include_str!("step_field.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    if subject.document().kind != Some(DocumentKind::Loop) {
+        return;
+    }
+    for (field, what) in [
+        ("/filter", "the loop runs whether it holds or not"),
+        ("/onFalse", "no step runs in the place of this one"),
+        ("/outputKey", "no step comes after this one to read it"),
+    ] {
+        let spot = subject.at(field);
+        if spot.is_written() && !subject.is_faulty(field) {
+            let name = field.trim_start_matches('/');
+            let fault = spot.key().tell(&RULE, format!("`{name}` means nothing here: {what}"));
+            found.push(fault.help("it belongs to a step of a workflow; take it out of a loop that stands alone"));
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! A call's deadline that lies behind the run's.
+
+use crate::check::{Rule, Spot, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::ToolDeclaration;
+use crate::language::tool::TypedTool;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::TIMEOUT_BELOW_TOOL,
+    name: "timeout-below-tool",
+    severity: Severity::Warning,
+    page: include_str!("timeout_below_tool.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(react) = subject.react(&["timeout_ms", "tool_timeout_ms", "tools"]) else { return };
+    let run = react.timeout_ms;
+    let mut judge = |spot: Option<Spot<'_>>, call: Option<u64>| {
+        let (Some(spot), Some(call)) = (spot.filter(Spot::is_written), call.filter(|call| *call > run)) else { return };
+        let fault = spot.tell(&RULE, format!("one call may take {call} ms, and the whole run has {run} ms"));
+        let fault = fault.help("give the loop a larger `timeout_ms`, or the call a smaller one");
+        found.push(match subject.property("timeout_ms") {
+            Some(run) => fault.related(&run.place(), "the run's time is bounded here"),
+            None => fault,
+        });
+    };
+    judge(subject.property("tool_timeout_ms"), Some(react.tool_timeout_ms));
+    let mut overridden: Vec<&str> = Vec::new();
+    for (pointer, declaration) in subject.declarations() {
+        if let ToolDeclaration::Typed(TypedTool::Action(tool)) = declaration {
+            judge(Some(subject.at(&format!("{pointer}/timeout_ms"))), tool.timeout_ms);
+            overridden.extend(tool.timeout_ms.map(|_| tool.name.as_str()));
+        }
+    }
+    for used in subject.actions().iter().filter(|used| !overridden.contains(&used.name())) {
+        judge(Some(used.at("/timeout_ms")), used.action.head().and_then(|head| head.timeout_ms));
+    }
+}

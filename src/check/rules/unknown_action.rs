@@ -1,0 +1,13 @@
+//! An action that is not found.
+
+use crate::check::Rule;
+use crate::diagnostic::{Severity, codes};
+
+/// The rule; the compiler tells it.
+pub const RULE: Rule = Rule {
+    code: codes::UNKNOWN_ACTION,
+    name: "unknown-action",
+    severity: Severity::Error,
+    page: include_str!("unknown_action.md"),
+    look: None,
+};

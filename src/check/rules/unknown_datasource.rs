@@ -1,0 +1,42 @@
+//! A datasource that the project does not define.
+
+use crate::check::{Rule, Subject};
+use crate::compile::parse::quoted;
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::language::Action;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::UNKNOWN_DATASOURCE,
+    name: "unknown-datasource",
+    severity: Severity::Error,
+    page: include_str!("unknown_datasource.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(project) = subject.project() else { return };
+    for used in subject.actions() {
+        let Action::Db(db) = &used.action else { continue };
+        let name = db.datasource.as_str();
+        // A secret's text is not known here.
+        if name.starts_with("orgconfig:") || project.datasources.contains_key(name) {
+            continue;
+        }
+        let fault = used.at("/datasource").tell(&RULE, format!("the project has no datasource `{name}`"));
+        let names: Vec<&str> = project.datasources.keys().map(String::as_str).collect();
+        found.push(match (nearest(name, names.iter().copied()), subject.in_project("")) {
+            (Some(near), _) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
+            (None, Some(spot)) if !names.is_empty() => {
+                fault.help(format!("`datasources` of {} has: {}", spot.place().file, names.join(", ")))
+            }
+            (None, at) => {
+                let entry = serde_json::json!({ "datasources": { name: { "url": "sqlite:data.db" } } });
+                fault.help(match at {
+                    Some(spot) => format!("say in {} where it is: {entry}", spot.place().file),
+                    None => format!("no `loopctl.json` stands beside the document or above it; make one: {entry}"),
+                })
+            }
+        });
+    }
+}

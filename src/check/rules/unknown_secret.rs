@@ -1,0 +1,57 @@
+//! A secret that the project does not define.
+
+use crate::check::{Rule, Spot, Subject};
+use crate::compile::parse::token;
+use crate::compile::template::{Escape, Template};
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+
+/// What stands before the key of a secret.
+const MARK: &str = "orgconfig:";
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::UNKNOWN_SECRET,
+    name: "unknown-secret",
+    severity: Severity::Error,
+    page: include_str!("unknown_secret.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(project) = subject.project() else { return };
+    for used in subject.actions() {
+        for (pointer, text) in used.secret_strings() {
+            unknown(&used.at(&pointer), text, subject, found);
+        }
+    }
+    for (name, datasource) in &project.datasources {
+        if let Some(spot) = subject.in_project(&format!("/datasources/{}/url", token(name))) {
+            unknown(&spot, &datasource.url, subject, found);
+        }
+    }
+}
+
+fn unknown(spot: &Spot<'_>, text: &str, subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let (Some(project), true) = (subject.project(), text.contains(MARK)) else { return };
+    let Ok(template) = Template::compile(text, Escape::Plain) else { return };
+    for key in template.secrets().iter().filter(|key| !project.orgconfig.contains_key(*key)) {
+        let Some(at) = text.find(&format!("{MARK}{key}")).map(|at| at + MARK.len()) else { continue };
+        let spot = spot.clone().inside(at..at + key.len());
+        let fault = spot.tell(&RULE, format!("the project has no secret `{key}`"));
+        let keys = || project.orgconfig.keys().map(String::as_str);
+        found.push(match nearest(key, keys()) {
+            Some(near) => fault.help(format!("the nearest one in its `orgconfig` is `{near}`")).suggest(near),
+            None => fault.help(add(key, subject)),
+        });
+    }
+}
+
+fn add(key: &str, subject: &Subject<'_>) -> String {
+    let variable: String =
+        key.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    let entry = format!("{{\"orgconfig\": {{\"{key}\": \"env:{variable}\"}}}}");
+    match subject.in_project("") {
+        Some(spot) => format!("say in {} where it is: {entry}", spot.place().file),
+        None => format!("no `loopctl.json` stands beside the document or above it; make one: {entry}"),
+    }
+}

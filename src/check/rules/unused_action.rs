@@ -1,0 +1,34 @@
+//! An action that the document carries along and no tool names.
+
+use serde_json::Value;
+
+use crate::check::used::action_name;
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::UNUSED_ACTION,
+    name: "unused-action",
+    severity: Severity::Warning,
+    page: include_str!("unused_action.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    // What is misspelt in `tools` is told there, and what could not be read may be a tool.
+    if !subject.is_whole() || subject.property("tools").is_none() || subject.react(&["tools"]).is_none() {
+        return;
+    }
+    let own = subject.document().value.get("actions").and_then(Value::as_array).into_iter().flatten();
+    for (at, action) in own.enumerate() {
+        let Some(name) = action.get("action_name").and_then(Value::as_str) else { continue };
+        let spot = subject.at(&format!("/actions/{at}/action_name"));
+        let declared = subject.declarations().iter().any(|(_, tool)| action_name(tool) == Some(name));
+        if !declared && !subject.is_faulty(spot.path()) {
+            let fault = spot.tell(&RULE, format!("no tool uses the action `{name}`"));
+            let tool = serde_json::json!({ "type": "action", "name": name });
+            found.push(fault.help(format!("declare it in `tools` as {tool}, or take the action out")));
+        }
+    }
+}

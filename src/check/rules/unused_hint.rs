@@ -1,0 +1,28 @@
+//! A hint beside an action that gives none.
+
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::react::StuckAction;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::UNUSED_HINT,
+    name: "unused-hint",
+    severity: Severity::Warning,
+    page: include_str!("unused_hint.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(react) = subject.react(&["on_stuck"]) else { return };
+    let action = match react.on_stuck.action {
+        StuckAction::Fail => "fail",
+        StuckAction::Escalate => "escalate",
+        StuckAction::RetryWithHint => return,
+    };
+    if let Some(hint) = subject.property("on_stuck/hint") {
+        let message = format!("the hint is never given: `action` is `{action}`");
+        let fault = hint.key().tell(&RULE, message);
+        found.push(fault.help("write \"action\": \"retry_with_hint\", or take the hint out"));
+    }
+}

@@ -1,0 +1,68 @@
+//! What a query does, by its first word. It reads no more of SQL than that.
+
+use std::ops::Range;
+
+/// What a query does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Does {
+    /// It only reads.
+    Reads,
+    /// It changes the database.
+    Writes,
+}
+
+const WRITES: [&str; 7] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER"];
+const READS: [&str; 2] = ["SELECT", "VALUES"];
+
+/// What a query does, and where the word stands that says so; nothing when it can't be told.
+pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
+    let mut words = Words { query, at: 0 };
+    let (first, range) = words.next()?;
+    let does = |word: &str| {
+        let is_of = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+        let writes = is_of(&WRITES).then_some(Does::Writes);
+        writes.or_else(|| is_of(&READS).then_some(Does::Reads))
+    };
+    if first.eq_ignore_ascii_case("WITH") {
+        // The statement comes after the tables that it names; those stand in parentheses.
+        return words.find_map(|(word, range)| does(word).map(|does| (does, range)));
+    }
+    let does = does(first)?;
+    // A table for the moment only may be made where nothing else may be written.
+    let temporary = |word: &str| word.eq_ignore_ascii_case("TEMP") || word.eq_ignore_ascii_case("TEMPORARY");
+    let made = first.eq_ignore_ascii_case("CREATE") && words.next().is_some_and(|(word, _)| temporary(word));
+    (!made).then_some((does, range))
+}
+
+/// The words outside of parentheses, texts, quoted names and comments.
+struct Words<'q> {
+    query: &'q str,
+    at: usize,
+}
+
+impl<'q> Iterator for Words<'q> {
+    type Item = (&'q str, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut depth = 0_usize;
+        while let Some(rest) = self.query.get(self.at..).filter(|rest| !rest.is_empty()) {
+            let c = rest.chars().next().unwrap_or(' ');
+            let word = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+            let begin = self.at;
+            self.at += match c {
+                '\'' | '"' | '`' => rest.get(1..).and_then(|inner| inner.find(c)).map_or(rest.len(), |at| at + 2),
+                '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+                '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
+                _ if !word.is_empty() => word.len(),
+                _ => c.len_utf8(),
+            };
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ if depth == 0 && !word.is_empty() => return Some((word, begin..begin + word.len())),
+                _ => {}
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,145 @@
+//! What rules look at: a compiled document, its project, and the places of everything in them.
+
+use std::cell::OnceCell;
+
+use serde_json::{Map, Value, json};
+
+use super::spot::has_fault;
+use super::{Spot, Used};
+use crate::compile::document::{Document, DocumentKind};
+use crate::compile::layout::Layout;
+use crate::compile::{Compiled, Program, Texts, shape};
+use crate::diagnostic::{Place, codes};
+use crate::language::{Project, ReactProperties, ToolDeclaration};
+
+/// What rules look at. Where something is broken already, it gives nothing: a rule whose premise
+/// was told to be wrong is silent.
+pub struct Subject<'a> {
+    /// The texts that were compiled.
+    pub texts: &'a Texts,
+    /// What they mean: the program when they are sound so far, and the document with its places.
+    pub compiled: &'a Compiled,
+    layout: Option<Layout>,
+    properties: OnceCell<Option<ReactProperties>>,
+    declarations: OnceCell<Vec<(String, ToolDeclaration)>>,
+    actions: OnceCell<Vec<Used<'a>>>,
+    lone_project: OnceCell<Option<Project>>,
+}
+
+impl<'a> Subject<'a> {
+    /// A compiled document with the texts that it was compiled from.
+    pub fn new(texts: &'a Texts, compiled: &'a Compiled) -> Self {
+        let document = &compiled.document;
+        let foreach = document.value.pointer("/properties/mode").and_then(Value::as_str) == Some("foreach");
+        let judged = !foreach && document.faults.len() < shape::MAX_FAULTS;
+        Self {
+            texts,
+            compiled,
+            layout: Layout::of(document).filter(|_| judged),
+            properties: OnceCell::new(),
+            declarations: OnceCell::new(),
+            actions: OnceCell::new(),
+            lone_project: OnceCell::new(),
+        }
+    }
+
+    /// The document.
+    pub fn document(&self) -> &'a Document {
+        &self.compiled.document
+    }
+
+    /// The program, when nothing keeps it from running so far.
+    pub fn program(&self) -> Option<&'a Program> {
+        self.compiled.program.as_ref()
+    }
+
+    /// A place in the document, at a JSON pointer.
+    pub fn at(&self, pointer: &str) -> Spot<'a> {
+        Spot::new(&self.document().tree, pointer)
+    }
+
+    /// The place of a property of the loop, like `on_stuck/hint`; nothing when it is not written.
+    pub fn property(&self, name: &str) -> Option<Spot<'a>> {
+        Some(self.at(&self.layout?.pointer(name))).filter(Spot::is_written)
+    }
+
+    /// The loop's properties, when none of those that are named has a fault.
+    pub fn react(&self, sound: &[&str]) -> Option<&ReactProperties> {
+        let layout = self.layout?;
+        if let Some(program) = self.program() {
+            return Some(&program.properties);
+        }
+        if sound.iter().any(|name| self.is_faulty(&layout.pointer(name))) {
+            return None;
+        }
+        self.properties.get_or_init(|| self.readable(layout)).as_ref()
+    }
+
+    /// The properties without those that have faults, for which the defaults stand.
+    fn readable(&self, layout: Layout) -> Option<ReactProperties> {
+        let sound = layout.properties(self.document()).filter(|(name, _)| !self.is_faulty(&layout.pointer(name)));
+        let mut values: Map<String, Value> = sound.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+        // Tools are read one by one: see `declarations`.
+        values.insert("tools".to_owned(), json!([]));
+        values.entry("objective").or_insert_with(|| json!(""));
+        serde_json::from_value(Value::Object(values)).ok()
+    }
+
+    /// Whether an error was told of the document's value at a pointer, or of what is in it.
+    pub fn is_faulty(&self, pointer: &str) -> bool {
+        let main = &self.texts.main.name;
+        let here = |path: &str| path.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let mut errors = self.compiled.diagnostics.iter().filter(|fault| fault.is_error());
+        let told = errors.any(|fault| fault.place.file == *main && here(&fault.path));
+        told || self.document().tree.at(pointer).is_some_and(has_fault)
+    }
+
+    /// Whether the document's text could be read from end to end.
+    pub fn is_whole(&self) -> bool {
+        !self.document().faults.iter().any(|fault| fault.is_error() && fault.code < codes::UNKNOWN_FIELD)
+    }
+
+    /// Whether an error was told already that stands here.
+    pub fn is_told(&self, place: &Place) -> bool {
+        let holds = |told: &Place| told.file == place.file && told.start <= place.start && place.end <= told.end;
+        self.compiled.diagnostics.iter().any(|fault| fault.is_error() && holds(&fault.place))
+    }
+
+    /// What stands in `tools`, each with its JSON pointer.
+    pub fn declarations(&self) -> &[(String, ToolDeclaration)] {
+        self.declarations.get_or_init(|| {
+            let Some(layout) = self.layout else { return Vec::new() };
+            let pointer = layout.pointer("tools");
+            let tools = layout.get(self.document(), "tools").and_then(Value::as_array).into_iter().flatten();
+            let read = |(at, value): (usize, &Value)| {
+                let declaration = serde_json::from_value(value.clone()).ok()?;
+                Some((format!("{pointer}/{at}"), declaration))
+            };
+            tools.enumerate().filter_map(read).collect()
+        })
+    }
+
+    /// The registered actions that the loop uses; in a document of actions all of them.
+    pub fn actions(&self) -> &[Used<'a>] {
+        self.actions.get_or_init(|| Used::of(self.compiled, self.declarations()))
+    }
+
+    /// What the project says: the defaults without a project file, nothing when it has errors.
+    pub fn project(&self) -> Option<&Project> {
+        let document = self.document();
+        if document.kind == Some(DocumentKind::Project) {
+            let read = || serde_json::from_value(document.value.clone()).ok().filter(|_| !document.is_broken());
+            return self.lone_project.get_or_init(read).as_ref();
+        }
+        self.compiled.settings.as_deref()
+    }
+
+    /// A place in the project file, at a JSON pointer; nothing when there is no such file.
+    pub fn in_project(&self, pointer: &str) -> Option<Spot<'a>> {
+        let document = match self.document().kind {
+            Some(DocumentKind::Project) => self.document(),
+            _ => self.compiled.project.as_ref()?,
+        };
+        Some(Spot::new(&document.tree, pointer))
+    }
+}

@@ -1,0 +1,110 @@
+//! The judged rules over their cases in `tests/check`: each fires at its place, alone, and is silent
+//! about the clean twin.
+
+mod beyond;
+mod places;
+mod silence;
+mod words;
+
+use std::fs;
+use std::path::Path;
+
+use super::{RULES, judge};
+use crate::compile::{Texts, compile};
+use crate::diagnostic::{Diagnostic, Source};
+
+/// All that is told of texts.
+fn told(texts: &Texts) -> Vec<Diagnostic> {
+    let mut compiled = compile(texts);
+    let judged = judge(texts, &compiled);
+    let mut all = std::mem::take(&mut compiled.diagnostics);
+    all.extend(judged);
+    all
+}
+
+/// A document, a project file (none when empty) and an actions file (none when empty).
+fn texts(main: &str, project: &str, actions: &str) -> Texts {
+    let mut texts = Texts::new(Source::new("loop.json", main));
+    texts.project = Some(project).filter(|text| !text.is_empty()).map(|text| Source::new("loopctl.json", text));
+    if !actions.is_empty() {
+        texts.actions.push(Source::new("actions/a.json", actions));
+    }
+    texts
+}
+
+/// The case of a code.
+fn case(code: &str, which: &str) -> Texts {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check").join(code).join(which);
+    let main = fs::read_to_string(folder.join("loop.json")).unwrap_or_else(|error| panic!("{code}: {error}"));
+    let project = fs::read_to_string(folder.join("loopctl.json")).unwrap_or_default();
+    texts(&main, &project, "")
+}
+
+/// `CODE file:line:column path: text`
+fn shown(fault: &Diagnostic, texts: &Texts) -> String {
+    let place = &fault.place;
+    let source = std::iter::once(&texts.main)
+        .chain(&texts.project)
+        .chain(&texts.actions)
+        .find(|source| source.name == place.file)
+        .unwrap();
+    let text = &source.text[place.start..place.end];
+    format!("{} {}:{}:{} {}: {text}", fault.code, place.file, place.line, place.column, fault.path)
+}
+
+/// All that is told of texts, each as [`shown`].
+fn all_shown(texts: &Texts) -> Vec<String> {
+    told(texts).iter().map(|fault| shown(fault, texts)).collect()
+}
+
+fn judged() -> impl Iterator<Item = &'static str> {
+    RULES.iter().filter(|rule| rule.look.is_some()).map(|rule| rule.code)
+}
+
+#[test]
+fn each_judged_rule_fires_alone_and_at_its_place() {
+    let found: Vec<String> = judged().flat_map(|code| all_shown(&case(code, "fires"))).collect();
+    assert_eq!(found, places::PLACES, "\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn each_judged_rule_is_silent_about_the_clean_twin() {
+    for code in judged() {
+        let found = told(&case(code, "clean"));
+        assert!(found.is_empty(), "{code}: {found:#?}");
+    }
+}
+
+#[test]
+fn each_fault_is_as_grave_as_its_rule_and_says_how_to_mend_it() {
+    for rule in RULES.iter().filter(|rule| rule.look.is_some()) {
+        for fault in told(&case(rule.code, "fires")) {
+            // A script that the model writes a part of is more than a script.
+            assert!(fault.severity == rule.severity || rule.code == "L111", "{fault:#?}");
+            assert!(fault.help.is_some(), "{}", rule.code);
+            assert!(!fault.message.ends_with('.'), "{}", fault.message);
+        }
+    }
+}
+
+#[test]
+fn a_suggestion_in_the_project_file_mends_its_fault_too() {
+    let mut seen = 0;
+    for code in judged() {
+        let texts = case(code, "fires");
+        for fault in told(&texts) {
+            let Some(suggestion) = &fault.suggestion else { continue };
+            seen += 1;
+            let mut mended = texts.clone();
+            let source = match &mut mended.project {
+                Some(project) if *fault.place.file == *project.name => project,
+                _ => &mut mended.main,
+            };
+            let mut text = source.text.to_string();
+            text.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
+            *source = Source::new(source.name.clone(), text);
+            assert!(told(&mended).is_empty(), "{code}: {:#?}", told(&mended));
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}

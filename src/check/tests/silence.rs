@@ -1,0 +1,111 @@
+//! When rules are silent: what a rule needs is broken, or its fault is told already.
+
+use super::{all_shown, texts, told};
+
+fn codes(main: &str, project: &str) -> Vec<&'static str> {
+    told(&texts(main, project, "")).into_iter().map(|fault| fault.code).collect()
+}
+
+/// A loop with these properties, that uses these actions.
+fn with(properties: &str, action: &str) -> String {
+    format!(
+        r#"{{"type": "loop", "actions": [{{"action_name": "a", "description": "Does it.", {action}}}],
+            "properties": {{"mode": "react", "objective": "x", "tools": [{{"type": "action", "name": "a"}}]{properties}}}}}"#
+    )
+}
+
+const GET: &str = r#""kind": "http", "url": "https://api.example.com/x", "http_method": "GET""#;
+const WRONG_PROJECT: &str = r#"{"store": 3, "allow": {"hosts": []}}"#;
+
+#[test]
+fn a_project_file_with_errors_is_no_ground_to_judge_on() {
+    let secret = with("", &GET.replace("/x\"", "/orgconfig:nope\""));
+    assert_eq!(codes(&secret, ""), ["L041"]);
+    assert_eq!(codes(&secret, WRONG_PROJECT), ["L013"]);
+    for action in [
+        r#""kind": "db", "datasource": "s", "query": "SELECT 1""#,
+        r#""kind": "command", "program": "wc""#,
+        r#""kind": "http", "url": "http://localhost/", "http_method": "GET""#,
+    ] {
+        assert_eq!(codes(&with("", action), WRONG_PROJECT), ["L013"], "{action}");
+    }
+}
+
+#[test]
+fn a_property_with_an_error_silences_its_own_rules_and_no_others() {
+    let properties = r#", "max_iterations": "2", "on_stuck": {"iterations": 5, "hint": "h"}"#;
+    assert_eq!(codes(&with(properties, GET), ""), ["L013", "L091"]);
+    let properties = r#", "max_iterations": 2, "on_stuck": {"iterations": 5, "hint": "h", "action": "faill"}"#;
+    assert_eq!(codes(&with(properties, GET), ""), ["L012"]);
+    let properties = r#", "answer_schema": {"type": "strin", "enum": []}"#;
+    assert_eq!(codes(&with(properties, GET), ""), ["L070"]);
+}
+
+#[test]
+fn a_misspelt_tool_is_not_told_a_second_time_as_an_action_that_nothing_uses() {
+    let main = with("", GET).replace(r#""name": "a""#, r#""name": "b""#);
+    assert_eq!(codes(&main, ""), ["L030"]);
+    let cut = with("", GET).replace(r#"[{"type": "action", "name": "a"}]"#, r#"[{"type": "action", "name": }]"#);
+    assert!(!codes(&cut, "").contains(&"L040"), "{:?}", codes(&cut, ""));
+}
+
+#[test]
+fn a_key_that_was_pasted_is_told_once_and_never_shown() {
+    let key = concat!("sk-", "a1b2c3d4e5f6g7h8i9j0k1l2");
+    for project in [
+        format!(r#"{{"orgconfig": {{"k": "{key}"}}}}"#),
+        format!(r#"{{"models": {{"m": {{"provider": "openai", "api_key": "{key}"}}}}}}"#),
+    ] {
+        assert_eq!(codes(&with("", GET), &project), ["L106"], "{project}");
+    }
+    for project in [
+        r#"{"orgconfig": {"k": "hunter2hunter2"}}"#,
+        r#"{"models": {"m": {"provider": "openai", "api_key": "hunter2hunter2"}}}"#,
+        r#"{"models": {"m": {"provider": "openai", "base_url": "https://u:hunter2hunter2@h/"}}}"#,
+        r#"{"models": {"m": {"provider": "openai", "base_url": "hunter2hunter2:x"}}}"#,
+    ] {
+        let found = told(&texts(&with("", GET), project, ""));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(!format!("{found:?}").contains("hunter2"), "{found:?}");
+    }
+}
+
+#[test]
+fn one_fault_of_a_host_is_told_by_one_rule() {
+    let url = |url: &str| with("", &GET.replace("https://api.example.com/x", url));
+    // A secret that would go where the model says is an error of its own.
+    let wandering = url("https://{{h}}/x?key=orgconfig:k");
+    assert_eq!(codes(&wandering, r#"{"orgconfig": {"k": "env:K"}}"#), ["L102"]);
+    // A host that is private and not in the list: one of the two.
+    assert_eq!(codes(&url("http://127.0.0.1/"), r#"{"allow": {"hosts": ["api.example.com"]}}"#), ["L108"]);
+    assert_eq!(codes(&url("http://127.0.0.1/"), r#"{"allow": {"hosts": ["127.0.0.1"]}}"#), ["L109"]);
+    // An entry that is none; one that is written in other letters.
+    let odd = r#"{"allow": {"hosts": ["https://api.example.com"]}}"#;
+    assert_eq!(codes(&url("https://api.example.com/x"), odd), ["L115"]);
+    let other = r#"{"allow": {"hosts": ["b\u00fccher.example"]}}"#;
+    assert!(codes(&url("https://xn--bcher-kva.example/"), other).is_empty());
+    // What can't be read here as an address is not judged.
+    assert!(codes(&url("http://0x7f.1/"), "").is_empty());
+}
+
+#[test]
+fn an_action_that_can_not_be_read_is_not_judged() {
+    for action in [
+        r#""kind": "command", "program": "{{p}}""#,
+        r#""kind": "command", "program": 3"#,
+        r#""kind": "matcher""#,
+        r#""kind": "http", "url": "ftp://localhost/", "http_method": "GET""#,
+    ] {
+        let found = all_shown(&texts(&with("", action), "", ""));
+        assert_eq!(found.len(), 1, "{action}: {found:?}");
+    }
+}
+
+#[test]
+fn another_mode_and_another_kind_of_document_are_left_alone() {
+    let foreach = r#"{"type": "loop", "properties": {"mode": "foreach", "items_path": "@input.x", "item_variable_name": "i",
+        "actions_to_execute": [], "result_key": "input"}}"#;
+    assert_eq!(codes(foreach, ""), ["L018"]);
+    assert_eq!(codes(r#"{"replies": []}"#, ""), ["L019"]);
+    assert_eq!(codes(r#"{"name": "w", "definition": {"actions": []}}"#, ""), ["L018"]);
+}

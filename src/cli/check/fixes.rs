@@ -1,0 +1,113 @@
+//! `--fix`: takes suggestions until there is none left to take, then writes each changed file once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::survey::{Found, Survey};
+use crate::check::fix;
+use crate::cli::report::Fixed;
+use crate::diagnostic::{Diagnostic, Source};
+use crate::drive::files;
+
+/// How often the files are looked at anew: what is mended may bring to light what it hid.
+const ROUNDS: usize = 10;
+
+/// What was mended.
+#[derive(Debug, Default)]
+pub struct Mended {
+    /// Each suggestion that was taken.
+    pub fixes: Vec<Fixed>,
+    /// How many files were written.
+    pub files: usize,
+    /// Whether a file could not be written.
+    pub failed: bool,
+}
+
+/// A file that changes.
+struct Change {
+    path: PathBuf,
+    before: Source,
+    now: Source,
+    fixes: Vec<Fixed>,
+}
+
+/// Mends the files, and gives what is left to tell of them.
+pub fn mend(survey: &mut Survey) -> (Found, Mended) {
+    let mut changes: BTreeMap<PathBuf, Change> = BTreeMap::new();
+    let mut given_up: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut found = survey.look();
+    for _ in 0..ROUNDS {
+        if !round(survey, &found, &mut changes, &mut given_up) {
+            break;
+        }
+        found = survey.look();
+    }
+    let mut mended = Mended::default();
+    let mut refused = Vec::new();
+    for (real, change) in changes {
+        match files::replace(&change.path, &change.before.text, &change.now.text) {
+            Ok(()) => {
+                mended.fixes.extend(change.fixes);
+                mended.files += 1;
+            }
+            Err(fault) => {
+                refused.push(*fault);
+                survey.put(&real, None);
+            }
+        }
+    }
+    if !refused.is_empty() {
+        mended.failed = true;
+        found = survey.look();
+        found.diagnostics.extend(refused);
+    }
+    (found, mended)
+}
+
+/// Takes what can be taken of what was found; whether that was anything.
+fn round(
+    survey: &mut Survey,
+    found: &Found,
+    changes: &mut BTreeMap<PathBuf, Change>,
+    given_up: &mut BTreeSet<PathBuf>,
+) -> bool {
+    let sources: BTreeMap<&str, &Source> = found.sources.iter().map(|source| (&*source.name, source)).collect();
+    let by_file = found.diagnostics.chunk_by(|one, other| one.place.file == other.place.file);
+    let faults: BTreeMap<&str, &[Diagnostic]> =
+        by_file.filter_map(|faults| Some((&*faults.first()?.place.file, faults))).collect();
+    let mut texts: Vec<(PathBuf, Source)> = Vec::new();
+    for (path, real) in survey.files() {
+        let name = files::name_of(path);
+        // A name that could not be shown as it is may be that of two files.
+        let sure = !name.contains(char::REPLACEMENT_CHARACTER) && !given_up.contains(real);
+        let (Some(before), Some(faults), true) = (sources.get(&*name), faults.get(&*name), sure) else { continue };
+        let taken = fix::taken(faults, before);
+        if taken.is_empty() {
+            continue;
+        }
+        let now = Source::new(before.name.clone(), fix::apply(&before.text, &taken));
+        if fix::is_worse(before, &now) {
+            given_up.insert(real.to_owned());
+            continue;
+        }
+        let fixes = taken.iter().map(|(fault, suggestion)| Fixed {
+            fault: Diagnostic::clone(fault),
+            before: before.text.get(suggestion.start..suggestion.end).unwrap_or_default().to_owned(),
+            after: suggestion.replacement.clone(),
+        });
+        let change = changes.entry(real.to_owned()).or_insert_with(|| Change {
+            path: path.to_owned(),
+            before: Source::clone(before),
+            now: now.clone(),
+            fixes: Vec::new(),
+        });
+        change.fixes.extend(fixes);
+        change.now = now.clone();
+        texts.push((real.to_owned(), now));
+    }
+    let any = !texts.is_empty();
+    for (real, text) in texts {
+        survey.put(&real, Some(text));
+    }
+    any
+}

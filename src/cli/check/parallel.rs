@@ -1,0 +1,58 @@
+//! The same work on many things, on all cores.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// More threads than that help no one: files are short.
+const MOST: usize = 8;
+/// So few things are done sooner than a thread is started.
+const FEW: usize = 8;
+/// What a thread has for its calls, in bytes: documents nest to a bounded depth.
+const STACK: usize = 8 << 20;
+
+/// What `work` gives for each of the things, in their order.
+pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(MOST);
+    if cores == 1 || things.len() < FEW {
+        return things.into_iter().map(work).collect();
+    }
+    let slots: Vec<Mutex<Slot<T, R>>> = things.into_iter().map(|thing| Mutex::new(Slot::Waiting(thing))).collect();
+    let next = AtomicUsize::new(0);
+    let run = || {
+        while let Some(slot) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Slot::Waiting(thing) = swap(slot, Slot::Taken) {
+                swap(slot, Slot::Done(work(thing)));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..cores {
+            // Where no thread can be started, the others do its part. A panic in one ends the scope.
+            let _ = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        }
+        run();
+    });
+    slots.into_iter().filter_map(|slot| swap(&slot, Slot::Taken).done()).collect()
+}
+
+enum Slot<T, R> {
+    Waiting(T),
+    Taken,
+    Done(R),
+}
+
+impl<T, R> Slot<T, R> {
+    fn done(self) -> Option<R> {
+        match self {
+            Self::Done(result) => Some(result),
+            Self::Waiting(_) | Self::Taken => None,
+        }
+    }
+}
+
+fn swap<T, R>(slot: &Mutex<Slot<T, R>>, with: Slot<T, R>) -> Slot<T, R> {
+    // No panic can leave a slot half written: what is in it is moved whole.
+    let mut slot = slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    std::mem::replace(&mut *slot, with)
+}

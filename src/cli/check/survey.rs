@@ -1,0 +1,216 @@
+//! All files that are looked at, judged together: names are looked up across folders as they are when a
+//! loop runs, and each fault is told once, however many loops meet it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::parallel::each;
+use crate::check::sign;
+use crate::cli::report::Tally;
+use crate::compile::document::{self, Document, DocumentKind};
+use crate::compile::{Declared, Texts, alone};
+use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::drive::files::{self, Around, Library, Target, Targets};
+use crate::load;
+
+/// The files that are looked at.
+pub struct Survey {
+    targets: Targets,
+    actions: Vec<PathBuf>,
+    /// Texts in the place of what the files hold, by their paths without links.
+    texts: BTreeMap<PathBuf, Source>,
+    stdin: OnceLock<Result<Source, Box<Diagnostic>>>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// All faults, file by file, each file's in the order of its text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The texts that they stand in.
+    pub sources: Vec<Source>,
+    /// How much was looked at.
+    pub tally: Tally,
+    /// Whether a path could not be read.
+    pub unreadable: bool,
+}
+
+/// What came of reading a file.
+enum Read {
+    /// A document.
+    Document(Box<Document>),
+    /// One that can't be read.
+    Fault(Box<Diagnostic>),
+    /// One that was found in a folder, and is none of ours.
+    Skipped,
+}
+
+impl Survey {
+    /// The files that are named, and those in the folders that are named.
+    ///
+    /// # Errors
+    /// When there are more files than are looked at, or a file of `actions` can't be read.
+    pub fn new(paths: &[PathBuf], actions: &[PathBuf]) -> Result<Self, Box<Diagnostic>> {
+        let targets = files::targets(paths)?;
+        for file in actions {
+            // What is wrong with its text is told with its place, like that of any other file.
+            if let Some(fault) = files::read(file).err().filter(|fault| fault.code == codes::FILE) {
+                return Err(fault);
+            }
+        }
+        Ok(Self { targets, actions: actions.to_vec(), texts: BTreeMap::new(), stdin: OnceLock::new() })
+    }
+
+    /// The files that a text can be put into the place of: all but standard input.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.targets.files.iter().filter_map(|target| Some((target.path.as_path(), target.real.as_deref()?)))
+    }
+
+    /// Judges a text in the place of what a file holds; `None` brings the file's own back.
+    pub fn put(&mut self, real: &Path, text: Option<Source>) {
+        match text {
+            Some(text) => self.texts.insert(real.to_owned(), text),
+            None => self.texts.remove(real),
+        };
+    }
+
+    /// Judges all files.
+    pub fn look(&self) -> Found {
+        let targets = &self.targets.files;
+        let read = each(targets.iter().collect(), |target| self.read(target));
+        let mut library = Library::new(&self.actions);
+        let mut declared = Declared::default();
+        for (target, read) in targets.iter().zip(&read) {
+            let (Some(real), Read::Document(document)) = (&target.real, read) else { continue };
+            library.spell(real, &target.path);
+            if is_looped(document) {
+                declared.add(document);
+            } else {
+                library.keep(real, document.tree.source.clone());
+            }
+        }
+        let mut found = Found::default();
+        found.tell_unreadable(&self.targets.faults);
+        let mut order = Order::default();
+        let mut work: Vec<Work<'_>> = Vec::new();
+        for (target, read) in targets.iter().zip(read) {
+            match read {
+                Read::Skipped => found.tally.skipped += 1,
+                Read::Fault(fault) => {
+                    found.tally.files += 1;
+                    order.add(&fault.place.file);
+                    found.tell_unreadable(&[*fault]);
+                }
+                Read::Document(document) => {
+                    found.tally.files += 1;
+                    order.add(&document.tree.source.name);
+                    let around = is_looped(&document).then(|| library.around(&files::folder_of(&target.path)));
+                    work.push(Work { target, document, around });
+                }
+            }
+        }
+        for (faults, sources) in each(work, |work| judge(work, &declared)) {
+            found.diagnostics.extend(faults);
+            found.sources.extend(sources);
+        }
+        found.settle(order);
+        found
+    }
+
+    fn read(&self, target: &Target) -> Read {
+        let source = match target.real.as_ref().and_then(|real| self.texts.get(real)) {
+            Some(text) => Ok(text.clone()),
+            None if target.path == Path::new("-") => self.stdin.get_or_init(files::read_stdin).clone(),
+            None => files::read(&target.path),
+        };
+        let source = match source {
+            Ok(source) => source,
+            Err(fault) if target.named || fault.code == codes::FILE => return Read::Fault(fault),
+            Err(fault) => {
+                let ours = fault.code == codes::ENCODING
+                    && files::letters(&target.path).is_some_and(|letters| sign::seems_ours(&letters));
+                return if ours { Read::Fault(fault) } else { Read::Skipped };
+            }
+        };
+        let project = target.path.file_name().is_some_and(|name| name == files::PROJECT);
+        if !target.named && !project && !sign::may_be_ours(&source.text) {
+            return Read::Skipped;
+        }
+        let document = document::read_as(&source, project.then_some(DocumentKind::Project));
+        if target.named || project || sign::is_ours(&document) {
+            Read::Document(Box::new(document))
+        } else {
+            Read::Skipped
+        }
+    }
+}
+
+/// Whether a document is judged with what stands around it.
+fn is_looped(document: &Document) -> bool {
+    matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest))
+}
+
+/// A document to judge.
+struct Work<'a> {
+    target: &'a Target,
+    document: Box<Document>,
+    /// What stands around it, when that matters to it.
+    around: Option<Arc<Around>>,
+}
+
+/// The faults of a document and what belongs to it, and the texts that they stand in.
+fn judge(work: Work<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) {
+    let Work { target, document, around } = work;
+    let main = document.tree.source.clone();
+    let texts = match around.map(|around| around.gathered(main.clone(), target.real.as_deref())) {
+        Some(Ok(gathered)) => gathered.texts,
+        Some(Err(faults)) => return (faults, Vec::new()),
+        None => Texts::new(main),
+    };
+    let mut faults = alone(&document, declared);
+    let examined = load::examine(&texts, *document);
+    let looped = is_looped(&examined.document) || examined.document.kind == Some(DocumentKind::Workflow);
+    // That it is no loop is a fault where one is to be run, and none here.
+    faults.extend(examined.diagnostics.into_iter().filter(|fault| looped || fault.code != codes::NO_LOOP));
+    let mentioned: HashSet<&str> = faults.iter().map(|fault| &*fault.place.file).collect();
+    let sources = load::sources(&texts).into_iter().filter(|source| mentioned.contains(&*source.name)).collect();
+    (faults, sources)
+}
+
+impl Found {
+    fn tell_unreadable(&mut self, faults: &[Diagnostic]) {
+        self.unreadable |= faults.iter().any(|fault| fault.code == codes::FILE);
+        self.diagnostics.extend_from_slice(faults);
+    }
+
+    /// Each fault once, file by file in their order, each file's in the order of its text.
+    fn settle(&mut self, mut order: Order) {
+        for fault in &self.diagnostics {
+            order.add(&fault.place.file);
+        }
+        let mut told = HashSet::new();
+        self.diagnostics.retain(|fault| {
+            let place = (Arc::clone(&fault.place.file), fault.place.start, fault.place.end);
+            told.insert((fault.code, place, fault.message.clone()))
+        });
+        self.diagnostics.sort_by_cached_key(|fault| (order.of(&fault.place.file), fault.place.start));
+        let mut kept = BTreeSet::new();
+        self.sources.retain(|source| kept.insert(Arc::clone(&source.name)));
+    }
+}
+
+/// The order of files: as they were found, then as they were first mentioned.
+#[derive(Default)]
+struct Order(BTreeMap<Arc<str>, usize>);
+
+impl Order {
+    fn add(&mut self, file: &Arc<str>) {
+        let next = self.0.len();
+        self.0.entry(Arc::clone(file)).or_insert(next);
+    }
+
+    fn of(&self, file: &str) -> usize {
+        self.0.get(file).copied().unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,74 @@
+//! What is told in one line each: warnings of a loop that runs all the same, and what was fixed.
+
+use std::path::Path;
+
+use crate::cli::next::quoted;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::trace::look::cut;
+use crate::trace::units::plural;
+use crate::trace::{Look, Tone, escape};
+
+#[cfg(test)]
+mod tests;
+
+/// So many are told; the others are counted.
+const MOST: usize = 10;
+/// So many columns of an old or a new text are shown.
+const WIDE: usize = 60;
+
+/// A suggestion that was taken.
+#[derive(Debug, Clone)]
+pub struct Fixed {
+    /// What it was about.
+    pub fault: Diagnostic,
+    /// What stood there.
+    pub before: String,
+    /// What stands there now.
+    pub after: String,
+}
+
+/// The diagnostics, one line each, and how to be told more of them.
+pub fn brief(diagnostics: &[Diagnostic], file: &Path, look: &Look) -> String {
+    let mut lines: Vec<String> = diagnostics.iter().take(MOST).map(|fault| line(fault, look)).collect();
+    if let Some(more) = diagnostics.len().checked_sub(MOST).filter(|more| *more > 0) {
+        lines.push(format!("and {}", plural(more, "more warning")));
+    }
+    let check = match file.to_str() {
+        Some("-") | None => "loopctl check".to_owned(),
+        Some(file) => format!("loopctl check {}", quoted(file)),
+    };
+    if let Some(last) = lines.last_mut() {
+        let more = format!("; `{}` says more", escape::line(&check));
+        last.push_str(&look.paint(Tone::Dim, &more));
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+fn line(fault: &Diagnostic, look: &Look) -> String {
+    let (tone, word) = match fault.severity {
+        Severity::Error => (Tone::Bad, "error"),
+        Severity::Warning => (Tone::Warn, "warning"),
+    };
+    head(fault, &look.paint(tone, &format!("{word}[{}]", fault.code))) + &escape::line(&fault.message)
+}
+
+fn head(fault: &Diagnostic, label: &str) -> String {
+    let place = &fault.place;
+    format!("{label} {}:{}:{}: ", escape::line(&place.file), place.line, place.column)
+}
+
+/// What was fixed, one line each.
+pub fn fixed(fixes: &[Fixed], look: &Look) -> String {
+    let one = |fixed: &Fixed| {
+        let shown = |text: &str| cut(&escape::line(text), WIDE);
+        let (before, after) = (shown(&fixed.before), shown(&fixed.after));
+        let change = match (fixed.before.trim().is_empty(), fixed.after.trim().is_empty()) {
+            (_, true) => format!("took out {before}"),
+            (true, false) => format!("put in {after}"),
+            (false, false) => format!("{before} is {after} now"),
+        };
+        let label = look.paint(Tone::Good, &format!("fixed[{}]", fixed.fault.code));
+        head(&fixed.fault, &label) + &change + "\n"
+    };
+    fixes.iter().map(one).collect()
+}

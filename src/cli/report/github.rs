@@ -1,0 +1,48 @@
+//! Faults as GitHub's workflow commands, which show them at their lines of a pull request. What a
+//! document says in them can't begin a command of its own: a command begins a line, and no line break
+//! is left in a message or a name.
+
+use std::fmt::Write as _;
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::trace::escape;
+
+#[cfg(test)]
+mod tests;
+
+/// One command a line.
+pub fn github(diagnostics: &[Diagnostic]) -> String {
+    let mut shown = String::new();
+    for fault in diagnostics {
+        let level = match fault.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let place = &fault.place;
+        let file = place.file.strip_prefix("./").unwrap_or(&place.file);
+        let _ = write!(shown, "::{level} file={},line={}", property(file), place.line);
+        // Columns have a meaning to GitHub only where a fault stands on one line.
+        let _ = if place.line == place.end_line {
+            write!(shown, ",col={},endLine={},endColumn={}", place.column, place.end_line, place.end_column)
+        } else {
+            write!(shown, ",endLine={}", place.end_line)
+        };
+        let mut message = escape::terminal(&fault.message).into_owned();
+        if let Some(help) = &fault.help {
+            message.push_str("\nhelp: ");
+            message.push_str(&escape::terminal(help));
+        }
+        let _ = writeln!(shown, ",title={}::{}", property(fault.code), data(&message));
+    }
+    shown
+}
+
+/// A text as a command's message has it.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A text as a command's property has it.
+fn property(text: &str) -> String {
+    data(&escape::line(text)).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,45 @@
+//! Secrets that stand in documents are not shown where a fault shows a line: reports go to the logs
+//! of pipelines.
+
+use std::ops::Range;
+
+use crate::diagnostic::{Diagnostic, Source, codes};
+
+/// The texts with a `*` for each byte of a secret that is told to stand in them: places stay places.
+pub fn hide(diagnostics: &[Diagnostic], sources: &[Source]) -> Vec<Source> {
+    let hidden: Vec<&Diagnostic> = diagnostics.iter().filter(|fault| shows_a_secret(fault)).collect();
+    let of = |source: &Source| {
+        let spans: Vec<Range<usize>> = hidden
+            .iter()
+            .filter(|fault| fault.place.file == source.name)
+            .map(|fault| fault.place.start..fault.place.end)
+            .collect();
+        if spans.is_empty() { source.clone() } else { Source::new(source.name.clone(), starred(&source.text, &spans)) }
+    };
+    sources.iter().map(of).collect()
+}
+
+fn shows_a_secret(fault: &Diagnostic) -> bool {
+    match fault.code {
+        codes::SECRET | codes::CREDENTIALS => true,
+        // With a suggestion it is the name of a variable, and no secret.
+        codes::WRITTEN_SECRET | codes::WRITTEN_KEY => fault.suggestion.is_none(),
+        _ => false,
+    }
+}
+
+/// The text with stars in the spans; what holds a text of JSON together stays.
+fn starred(text: &str, spans: &[Range<usize>]) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        if spans.iter().any(|span| span.contains(&at)) && !matches!(c, '"' | '\n' | '\r') {
+            shown.extend(std::iter::repeat_n('*', c.len_utf8()));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Documents that are no loops, judged by themselves: actions that no loop may use yet, project files,
+//! scripts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::catalog::{Registered, registered};
+use super::document::{Document, DocumentKind};
+use super::load::unreadable;
+use super::{declare, layout, names, tool};
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::tool::ActionTool;
+use crate::language::{Project, ReactProperties, Script};
+
+#[cfg(test)]
+mod tests;
+
+/// What the loops around a document declare: what is judged there is not told a second time.
+#[derive(Debug, Clone, Default)]
+pub struct Declared {
+    /// The names of their tools.
+    pub names: BTreeSet<String>,
+    /// Those of them that the declaration describes.
+    pub described: BTreeSet<String>,
+}
+
+impl Declared {
+    /// Adds what a loop declares.
+    pub fn add(&mut self, document: &Document) {
+        let Some(layout) = layout::Layout::of(document) else { return };
+        for tool in layout.get(document, "tools").and_then(Value::as_array).into_iter().flatten() {
+            let Some(name) = tool.as_str().or_else(|| tool.get("name").and_then(Value::as_str)) else { continue };
+            self.names.insert(name.to_owned());
+            let described = tool.get("description").and_then(Value::as_str);
+            if described.is_some_and(|text| !text.trim().is_empty()) {
+                self.described.insert(name.to_owned());
+            }
+        }
+    }
+}
+
+/// What is wrong with a document of actions, a project file or a script beside its text and its shape.
+/// Empty for documents of other kinds: the compiler judges those.
+pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
+    let mut faults = Vec::new();
+    match document.kind {
+        Some(DocumentKind::Actions) => actions(document, declared, &mut faults),
+        Some(DocumentKind::Project) if !document.is_broken() => {
+            faults.extend(Project::deserialize(&document.value).err().map(|error| unreadable(document, &error)));
+        }
+        Some(DocumentKind::Script) if !document.is_broken() => {
+            faults.extend(Script::deserialize(&document.value).err().map(|error| unreadable(document, &error)));
+        }
+        Some(DocumentKind::Scenario) => {
+            let fault =
+                Diagnostic::error(codes::NOT_YET, "scenarios can't be run yet", "", document.tree.source.whole());
+            faults.push(fault.help("a script stands in for the model: `loopctl run FILE --script SCRIPT`"));
+        }
+        _ => {}
+    }
+    faults
+}
+
+fn actions(document: &Document, declared: &Declared, faults: &mut Vec<Diagnostic>) {
+    let all: Vec<Registered<'_>> = match &document.value {
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.filter_map(|(index, value)| registered(document, Some(index), false, value)).collect()
+        }
+        value => registered(document, None, false, value).into_iter().collect(),
+    };
+    let defaults = layout::defaults();
+    let mut first: BTreeMap<&str, Registered<'_>> = BTreeMap::new();
+    for action in all {
+        named(action, &mut first, declared, faults);
+        if let Some(defaults) = &defaults {
+            compiled(action, defaults, declared, faults);
+        }
+    }
+}
+
+/// Names that no loop could declare, and two actions of one name.
+fn named<'a>(
+    action: Registered<'a>,
+    first: &mut BTreeMap<&'a str, Registered<'a>>,
+    declared: &Declared,
+    faults: &mut Vec<Diagnostic>,
+) {
+    let at = format!("{}/action_name", action.pointer());
+    if let Some(other) = first.get(action.name) {
+        // A loop that declares the name was told so, at its declaration.
+        if !declared.names.contains(action.name) {
+            let message = format!("there are two actions of the name `{}`", action.name);
+            let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, action.place());
+            let fault = fault.help("give one of the two another name");
+            faults.push(fault.related(&other.place(), "the other is here"));
+        }
+        return;
+    }
+    first.insert(action.name, action);
+    // An empty name, and one that is too long, were told by their shape.
+    let told = !(1..=64).contains(&action.name.chars().count());
+    if told || declared.names.contains(action.name) {
+        return;
+    }
+    if action.name.starts_with("__") {
+        let message =
+            format!("names that begin with `__` are those of built-in tools: no loop can use `{}`", action.name);
+        let fault = Diagnostic::error(codes::SHADOWED_BUILTIN, message, at, action.place());
+        faults.push(fault.help("give the action another name"));
+    } else if let Some(fault) = names::fault_of(action.name) {
+        faults.push(Diagnostic::error(codes::BAD_NAME, fault, at, action.place()));
+    }
+}
+
+/// What a loop would be told that declares the action.
+fn compiled(action: Registered<'_>, defaults: &ReactProperties, declared: &Declared, faults: &mut Vec<Diagnostic>) {
+    // One that can't be read was told by its shape; one that does not run here harms nobody until a
+    // loop declares it.
+    let Some(meaning) = layout::action(action.value).ok().filter(|meaning| meaning.head().is_some()) else { return };
+    let described = declared.described.contains(action.name);
+    let declaration = ActionTool {
+        name: action.name.to_owned(),
+        description: described.then(|| "described where it is declared".to_owned()),
+        requires_approval: false,
+        max_calls: None,
+        timeout_ms: None,
+        polling: false,
+    };
+    let found = match tool::declared(&declaration, &meaning, defaults) {
+        Ok((_, warnings)) => warnings,
+        Err(found) => found,
+    };
+    let pointer = action.pointer();
+    faults.extend(found.into_iter().map(|fault| declare::place(action, &pointer, fault)));
+}

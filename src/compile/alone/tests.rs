@@ -1,0 +1,64 @@
+//! Documents that are no loops.
+
+use super::*;
+use crate::compile::document::read;
+use crate::diagnostic::Source;
+
+const LOOP: &str = r#"{"type": "loop", "properties": {"mode": "react", "objective": "x", "tools": TOOLS}}"#;
+
+fn told(text: &str, tools: &str) -> Vec<(&'static str, String)> {
+    let mut declared = Declared::default();
+    declared.add(&read(&Source::new("loop.json", LOOP.replace("TOOLS", tools))));
+    let faults = alone(&read(&Source::new("actions.json", text)), &declared);
+    faults.into_iter().map(|fault| (fault.code, fault.path)).collect()
+}
+
+fn action(name: &str, more: &str) -> String {
+    format!(r#"{{"action_name": "{name}", "kind": "http", "url": "https://e.com/x", "http_method": "GET"{more}}}"#)
+}
+
+fn at(code: &'static str, path: &str) -> (&'static str, String) {
+    (code, path.to_owned())
+}
+
+#[test]
+fn an_action_that_no_loop_uses_is_judged_like_one_that_is_used() {
+    let text = format!("[{}, {}]", action("a", ""), action("b", r#", "description": "d", "body": "{{x.}}""#));
+    assert_eq!(told(&text, "[]"), [at("L072", "/0"), at("L050", "/1/body")]);
+    assert_eq!(told(&action("a", ""), "[]"), [at("L072", "")]);
+}
+
+#[test]
+fn a_description_where_it_is_declared_is_one() {
+    let text = action("a", "");
+    assert!(told(&text, r#"[{"type": "action", "name": "a", "description": "d"}]"#).is_empty());
+    assert_eq!(told(&text, r#"[{"type": "action", "name": "a", "description": " "}]"#), [at("L072", "")]);
+    assert_eq!(told(&text, r#"["a"]"#), [at("L072", "")]);
+}
+
+#[test]
+fn names_are_judged_where_no_loop_was_told_of_them() {
+    let described = r#", "description": "d""#;
+    let text = format!(
+        "[{}, {}, {}, {}]",
+        action("a", described),
+        action("a", described),
+        action("__mine__", described),
+        action("b c", described)
+    );
+    assert_eq!(
+        told(&text, "[]"),
+        [at("L031", "/1/action_name"), at("L034", "/2/action_name"), at("L032", "/3/action_name")]
+    );
+    assert!(told(&text, r#"["a", "__mine__", "b c"]"#).is_empty());
+}
+
+#[test]
+fn what_runs_elsewhere_and_documents_of_other_kinds_are_left_in_peace() {
+    assert!(told(r#"{"action_name": "a", "kind": "matcher", "properties": {}}"#, "[]").is_empty());
+    assert!(told(&LOOP.replace("TOOLS", "[]"), "[]").is_empty());
+    assert!(told(r#"{"models": {"a": {"provider": "openai"}}}"#, "[]").is_empty());
+    assert!(told(r#"{"replies": ["x"]}"#, "[]").is_empty());
+    assert_eq!(told(r#"{"scenarios": []}"#, "[]"), [at("L018", "")]);
+    assert!(told("[7, null, {}]", "[]").is_empty());
+}

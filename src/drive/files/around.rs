@@ -1,0 +1,221 @@
+//! What stands around documents: the project file above them, and the files that their actions stand
+//! in. Documents of one folder share it, and every file is read once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Gathered, PROJECT, at, read, within};
+use crate::compile::Texts;
+use crate::diagnostic::{Diagnostic, Source};
+
+/// The most files that names are looked up in.
+pub const MAX_FILES: usize = 2_000;
+/// The most bytes of all files that names are looked up in: 64 MiB.
+pub const MAX_TOTAL: usize = 64 << 20;
+
+/// What stands around the documents of one folder.
+#[derive(Debug)]
+pub struct Around {
+    root: PathBuf,
+    project: Option<Source>,
+    given: Vec<Source>,
+    /// Each with its real path.
+    actions: Vec<(PathBuf, Source)>,
+    unread: Vec<Diagnostic>,
+    faults: Vec<Diagnostic>,
+}
+
+impl Around {
+    /// Why nothing in the folder can be run.
+    pub fn faults(&self) -> &[Diagnostic] {
+        &self.faults
+    }
+
+    /// A document of the folder with all that belongs to it; `real` is its path without links.
+    ///
+    /// # Errors
+    /// One diagnostic for each file that had to be read and could not be.
+    pub fn gathered(&self, main: Source, real: Option<&Path>) -> Result<Gathered, Vec<Diagnostic>> {
+        if !self.faults.is_empty() {
+            return Err(self.faults.clone());
+        }
+        let mut texts = Texts::new(main);
+        texts.project = self.project.clone();
+        texts.extra_actions = self.given.clone();
+        let others = self.actions.iter().filter(|(path, _)| real != Some(path));
+        texts.actions = others.map(|(_, source)| source.clone()).collect();
+        texts.unread = self.unread.clone();
+        Ok(Gathered { texts, root: self.root.clone() })
+    }
+}
+
+/// The files that documents share, each read once and called by one name.
+#[derive(Debug, Default)]
+pub struct Library {
+    given: Vec<PathBuf>,
+    /// How a file is called, by its path without links.
+    spelled: BTreeMap<PathBuf, PathBuf>,
+    texts: BTreeMap<PathBuf, Result<Source, Box<Diagnostic>>>,
+    folders: BTreeMap<PathBuf, Arc<Around>>,
+}
+
+impl Library {
+    /// A library with the files that the user named with `--actions`.
+    pub fn new(given: &[PathBuf]) -> Self {
+        Self { given: given.to_vec(), ..Self::default() }
+    }
+
+    /// Says how a file is called from now on; `real` is its path without links.
+    pub fn spell(&mut self, real: &Path, path: &Path) {
+        self.spelled.entry(real.to_owned()).or_insert_with(|| path.to_owned());
+    }
+
+    /// Takes a text in the place of what stands in the file.
+    pub fn keep(&mut self, real: &Path, source: Source) {
+        self.texts.insert(real.to_owned(), Ok(source));
+    }
+
+    /// What stands around the documents of a folder.
+    pub fn around(&mut self, folder: &Path) -> Arc<Around> {
+        if let Some(around) = self.folders.get(folder) {
+            return Arc::clone(around);
+        }
+        let around = Arc::new(self.look_around(folder));
+        self.folders.insert(folder.to_owned(), Arc::clone(&around));
+        around
+    }
+
+    fn look_around(&mut self, folder: &Path) -> Around {
+        let mut faults = Vec::new();
+        let mut known = BTreeSet::new();
+        let project = find_project(folder);
+        let root = project.as_ref().map_or_else(|| folder.to_owned(), |(_, root)| root.clone());
+        let project = project.and_then(|(file, _)| self.read(&file).map_err(|fault| faults.push(*fault)).ok());
+        let mut given = Vec::new();
+        for file in self.given.clone() {
+            known.extend(file.canonicalize().ok());
+            match self.read(&file) {
+                Ok(source) => given.push(source),
+                Err(fault) => faults.push(*fault),
+            }
+        }
+        let mut search =
+            Search { library: self, root: root.canonicalize().ok(), known, total: 0, actions: vec![], unread: vec![] };
+        if faults.is_empty() {
+            for folder in folders(folder, &root) {
+                if let Err(fault) = search.folder(&within(&folder, "actions")) {
+                    faults.push(*fault);
+                    break;
+                }
+            }
+        }
+        let Search { actions, unread, .. } = search;
+        Around { root, project, given, actions, unread, faults }
+    }
+
+    fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {
+        let Ok(real) = file.canonicalize() else { return read(file) };
+        if let Some(text) = self.texts.get(&real) {
+            return text.clone();
+        }
+        let text = read(self.spelled.get(&real).map_or(file, PathBuf::as_path));
+        self.texts.insert(real, text.clone());
+        text
+    }
+}
+
+/// The document's folder, and those above it up to the project's.
+fn folders(folder: &Path, root: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    let (Ok(mut at), Ok(root)) = (folder.canonicalize(), root.canonicalize()) else { return folders };
+    let mut shown = folder.to_owned();
+    while at != root {
+        let Some(parent) = at.parent() else { break };
+        at = parent.to_owned();
+        shown = above(&shown);
+        folders.push(shown.clone());
+    }
+    folders
+}
+
+/// The folder above one, written the way the user wrote it.
+fn above(folder: &Path) -> PathBuf {
+    match (folder.parent(), folder.file_name()) {
+        (Some(parent), Some(_)) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        (Some(parent), Some(_)) => parent.to_owned(),
+        _ if folder == Path::new(".") => PathBuf::from(".."),
+        _ => folder.join(".."),
+    }
+}
+
+/// The nearest project file above a folder, and the folder that it stands in.
+fn find_project(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut at = folder.canonicalize().ok()?;
+    let mut shown = folder.to_owned();
+    loop {
+        if at.join(PROJECT).symlink_metadata().is_ok() {
+            return Some((within(&shown, PROJECT), shown));
+        }
+        at = at.parent()?.to_owned();
+        shown = above(&shown);
+    }
+}
+
+struct Search<'a> {
+    library: &'a mut Library,
+    root: Option<PathBuf>,
+    /// What was taken already, by its path without links.
+    known: BTreeSet<PathBuf>,
+    total: usize,
+    actions: Vec<(PathBuf, Source)>,
+    unread: Vec<Diagnostic>,
+}
+
+impl Search<'_> {
+    /// Takes the JSON files of a folder, in the order of their names.
+    fn folder(&mut self, folder: &Path) -> Result<(), Box<Diagnostic>> {
+        let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+        let mut files: Vec<PathBuf> = Vec::new();
+        for entry in entries.flatten() {
+            let file = entry.path();
+            if file.extension().is_some_and(|ending| ending == "json") {
+                files.push(file);
+            }
+            if files.len() + self.actions.len() > MAX_FILES {
+                let message = format!("there are more than {MAX_FILES} files that actions may stand in");
+                return Err(Box::new(at(folder, message).help("give those that are needed with `--actions FILE`")));
+            }
+        }
+        files.sort();
+        for file in files {
+            self.file(&file)?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, file: &Path) -> Result<(), Box<Diagnostic>> {
+        let Ok(real) = file.canonicalize() else { return Ok(()) };
+        let inside = self.root.as_ref().is_some_and(|root| real.starts_with(root));
+        if !inside {
+            let message = "the file lies outside of the project's folder: a link leads there";
+            self.unread.push(at(file, message).help("name it with `--actions FILE`"));
+            return Ok(());
+        }
+        if !self.known.insert(real.clone()) {
+            return Ok(());
+        }
+        match self.library.read(file) {
+            Ok(source) => {
+                self.total += source.text.len();
+                self.actions.push((real, source));
+            }
+            Err(fault) => self.unread.push(*fault),
+        }
+        if self.total > MAX_TOTAL {
+            let message = format!("the files that actions may stand in have more than {} MiB", MAX_TOTAL >> 20);
+            return Err(Box::new(at(file, message).help("give those that are needed with `--actions FILE`")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! Writing a file anew: whole or not at all.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{at, read, reason};
+use crate::diagnostic::Diagnostic;
+
+#[cfg(test)]
+mod tests;
+
+/// Puts `after` into the place of `before`: through a new file beside it that takes over its name, so
+/// that a reader sees one of the two and never a part. The permissions stay. A link, a file that is
+/// not to be written, and one that is no longer as it was read are left alone.
+///
+/// # Errors
+/// One diagnostic that says why the file was left as it is.
+pub fn replace(path: &Path, before: &str, after: &str) -> Result<(), Box<Diagnostic>> {
+    let failed = |error: io::Error| at(path, format!("the file can't be written: {}", reason(&error)));
+    let found = fs::symlink_metadata(path).map_err(failed)?;
+    if !found.is_file() {
+        return Err(Box::new(at(path, "this is a link, and is not written through").help("name the file itself")));
+    }
+    let permissions = found.permissions();
+    if permissions.readonly() {
+        return Err(at(path, "the file can't be written: its permissions say so"));
+    }
+    if *read(path)?.text != *before {
+        return Err(at(path, "the file was changed by someone else meanwhile, and is left as it is"));
+    }
+    let (beside, file) = beside(path).map_err(failed)?;
+    let done = write(file, after, permissions).and_then(|()| fs::rename(&beside, path));
+    if done.is_err() {
+        // What can't be taken away again hurts nobody: its name is hidden and of no document.
+        let _ = fs::remove_file(&beside);
+    }
+    done.map_err(failed)
+}
+
+/// A new file in the same folder, and so on the same disk.
+fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut number = 0_u32;
+    loop {
+        let candidate = path.with_file_name(format!(".{name}.{}-{number}.new", std::process::id()));
+        match create(&candidate) {
+            Ok(file) => return Ok((candidate, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 100 => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Nobody else reads it before it has the permissions of the file that it replaces.
+#[cfg(unix)]
+fn create(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+fn write(mut file: File, text: &str, permissions: Permissions) -> io::Result<()> {
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(permissions)?;
+    file.sync_all()
+}

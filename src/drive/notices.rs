@@ -1,0 +1,64 @@
+//! Notices as a stream: for embedders who would rather read than be called.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+use tokio::sync::mpsc;
+
+use crate::engine::notice::{Listener, Notice};
+
+/// A listener and the stream of what it is told. The run never waits for who reads: what is not read
+/// yet is kept in memory, and what comes after the stream was dropped is let go. The stream ends when
+/// the listener is dropped.
+pub fn notices() -> (Teller, Notices) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (Teller { sender, deltas: false }, Notices { receiver })
+}
+
+/// Puts what a run tells into a [`Notices`] stream.
+#[derive(Debug, Clone)]
+pub struct Teller {
+    sender: mpsc::UnboundedSender<Notice>,
+    deltas: bool,
+}
+
+impl Teller {
+    /// The same, with the model's replies in pieces as they come.
+    #[must_use]
+    pub fn with_deltas(self) -> Self {
+        Self { deltas: true, ..self }
+    }
+}
+
+impl Listener for Teller {
+    fn on(&self, notice: Notice) {
+        // Whoever no longer reads wants no more of it.
+        drop(self.sender.send(notice));
+    }
+
+    fn wants_deltas(&self) -> bool {
+        self.deltas
+    }
+}
+
+/// What a run tells, in its order.
+#[derive(Debug)]
+pub struct Notices {
+    receiver: mpsc::UnboundedReceiver<Notice>,
+}
+
+impl Notices {
+    /// The next notice; none when every [`Teller`] is gone.
+    pub async fn next(&mut self) -> Option<Notice> {
+        self.receiver.recv().await
+    }
+}
+
+impl Stream for Notices {
+    type Item = Notice;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Notice>> {
+        self.receiver.poll_recv(context)
+    }
+}

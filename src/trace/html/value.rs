@@ -1,0 +1,105 @@
+//! Values on the page: texts as prose or in a box, JSON laid out and in quiet colours, long ones folded.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::trace::escape::html as escaped;
+use crate::trace::json::{Kind, gist, pieces};
+use crate::trace::units::plural;
+
+/// The columns that JSON is laid out in.
+const WIDTH: usize = 84;
+/// A box of more lines than that is folded.
+const LINES: usize = 14;
+/// A box of more characters than that is folded.
+const CHARACTERS: usize = 1_600;
+/// The columns of a folded box that are seen.
+const SEEN: usize = 320;
+
+/// A value in a box of a class; a long one can be opened, and its gist is seen.
+pub fn boxed(class: &str, value: &Value) -> String {
+    let shown = marked(value);
+    if shown.lines <= LINES && shown.characters <= CHARACTERS {
+        return format!("<pre class=\"{class}\">{}</pre>\n", shown.text);
+    }
+    let begin = match value {
+        Value::String(text) => {
+            let begin: String = text.trim_start().chars().take(SEEN).collect();
+            format!("{}…", begin.replace('\n', " ").trim_end())
+        }
+        other => gist(other, SEEN),
+    };
+    format!(
+        "<details class=\"{class}\"><summary><code>{}</code> <em>{}, {}</em></summary><pre>{}</pre></details>\n",
+        escaped(&begin),
+        plural(shown.lines, "line"),
+        plural(shown.characters, "character"),
+        shown.text
+    )
+}
+
+/// An answer: a text as prose, anything else in a box.
+pub fn prose(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("<p class=\"prose\">{}</p>\n", escaped(text.trim())),
+        other => format!("<pre>{}</pre>\n", marked(other).text),
+    }
+}
+
+struct Marked {
+    /// Escaped.
+    text: String,
+    lines: usize,
+    characters: usize,
+}
+
+fn marked(value: &Value) -> Marked {
+    if let Value::String(text) = value {
+        let text = text.trim_end_matches('\n');
+        let lines = text.lines().count().max(1);
+        return Marked { text: escaped(text), lines, characters: text.chars().count() };
+    }
+    let mut text = String::new();
+    let (mut lines, mut characters) = (1, 0);
+    pieces(value, WIDTH, &mut |kind, piece| {
+        lines += piece.matches('\n').count();
+        characters += piece.chars().count();
+        let _ = match class(kind) {
+            Some(class) => write!(text, "<span class=\"{class}\">{}</span>", escaped(piece)),
+            None => write!(text, "{}", escaped(piece)),
+        };
+    });
+    Marked { text, lines, characters }
+}
+
+fn class(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Key => Some("k"),
+        Kind::Number | Kind::Word => Some("n"),
+        Kind::Text | Kind::Mark => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::json::on_one_line;
+    use serde_json::json;
+
+    #[test]
+    fn a_long_value_is_folded_and_its_gist_is_seen() {
+        let text = boxed("out", &json!("x\n".repeat(100)));
+        assert!(text.starts_with("<details class=\"out\"><summary><code>x x"), "{text}");
+        assert!(boxed("out", &json!("x")).starts_with("<pre class=\"out\">x</pre>"));
+        let rows = boxed("out", &json!({"rows": vec![json!({"id": 1, "name": "n".repeat(60)}); 30]}));
+        assert!(rows.contains(" more]}</code>") && rows.contains("<span class=\"k\">"), "{rows}");
+    }
+
+    #[test]
+    fn what_is_marked_reads_as_it_would_without_marks() {
+        let value = json!({"a": [1, true, "t"]});
+        let plain = marked(&value).text.replace("</span>", "").replace("<span class=\"k\">", "");
+        assert_eq!(plain.replace("<span class=\"n\">", "").replace("&quot;", "\""), on_one_line(&value));
+    }
+}

@@ -1,0 +1,198 @@
+//! JSON as people read it: on one line, laid out within a width, or the gist of it within a budget.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
+
+#[cfg(test)]
+mod tests;
+
+/// What a piece of JSON is, for a reader's eye.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Brackets, commas, colons and blanks.
+    Mark,
+    /// A key of an object, with its quotes.
+    Key,
+    /// A text, with its quotes.
+    Text,
+    /// A number, as it was written.
+    Number,
+    /// `true`, `false`, `null`.
+    Word,
+}
+
+/// JSON on one line, with blanks where a reader's eye and a line may break.
+pub fn on_one_line(value: &Value) -> String {
+    laid_out(value, usize::MAX)
+}
+
+/// JSON where each list and object that fits into `width` columns is on one line.
+pub fn laid_out(value: &Value, width: usize) -> String {
+    let mut text = String::new();
+    pieces(value, width, &mut |_, piece| text.push_str(piece));
+    text
+}
+
+/// As [`laid_out`], piece by piece.
+pub fn pieces(value: &Value, width: usize, to: &mut dyn FnMut(Kind, &str)) {
+    Layout { width, to }.value(value, 0, 0);
+}
+
+/// The gist of a value on one line of about `columns`: what is whole when it fits, else long texts are
+/// cut, and long lists and objects end with the count of what is left out. The shape stays readable.
+pub fn gist(value: &Value, columns: usize) -> String {
+    let whole = on_one_line(value);
+    if whole.width() <= columns {
+        return whole;
+    }
+    let mut text = whole;
+    for (letters, items, keys) in GISTS {
+        text.clear();
+        Gist { letters, items, keys }.value(value, &mut text);
+        if text.width() <= columns {
+            break;
+        }
+    }
+    text
+}
+
+/// From much to little: letters of a text, items of a list, keys of an object. Later items are like the
+/// first ones, so they go first; the first item's keys and texts say the most.
+const GISTS: [(usize, usize, usize); 9] =
+    [(160, 12, 24), (80, 6, 20), (60, 3, 16), (40, 2, 16), (40, 1, 16), (24, 1, 12), (16, 1, 8), (12, 1, 5), (8, 1, 2)];
+/// A key is cut less than a text.
+const KEY: usize = 32;
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Whether a value has one member that can't be broken: lines of their own would not make it narrower.
+fn is_alone(value: &Value) -> bool {
+    let only = match value {
+        Value::Array(items) if items.len() == 1 => items.first(),
+        Value::Object(map) if map.len() == 1 => map.values().next(),
+        _ => None,
+    };
+    only.is_some_and(|only| !only.is_array() && !only.is_object())
+}
+
+struct Layout<'a> {
+    width: usize,
+    to: &'a mut dyn FnMut(Kind, &str),
+}
+
+impl Layout<'_> {
+    /// `indent`: of the line that it stands on; `before`: columns of that line that are taken.
+    fn value(&mut self, value: &Value, indent: usize, before: usize) {
+        match value {
+            Value::Array(items) if !items.is_empty() => {
+                let members = items.iter().map(|item| (None, item));
+                self.members(["[", "]"], members, indent, self.broken(value, before));
+            }
+            Value::Object(map) if !map.is_empty() => {
+                let members = map.iter().map(|(key, item)| (Some(key.as_str()), item));
+                self.members(["{", "}"], members, indent, self.broken(value, before));
+            }
+            Value::Array(_) => (self.to)(Kind::Mark, "[]"),
+            Value::Object(_) => (self.to)(Kind::Mark, "{}"),
+            Value::String(text) => (self.to)(Kind::Text, &quoted(text)),
+            Value::Number(number) => (self.to)(Kind::Number, &number.to_string()),
+            Value::Bool(_) | Value::Null => (self.to)(Kind::Word, &value.to_string()),
+        }
+    }
+
+    fn broken(&self, value: &Value, before: usize) -> bool {
+        // Without a bound nothing breaks, and nothing has to be measured.
+        self.width != usize::MAX && !is_alone(value) && before + on_one_line(value).width() > self.width
+    }
+
+    fn members<'v>(
+        &mut self,
+        [open, close]: [&str; 2],
+        members: impl Iterator<Item = (Option<&'v str>, &'v Value)>,
+        indent: usize,
+        broken: bool,
+    ) {
+        (self.to)(Kind::Mark, open);
+        let inside = indent + 2;
+        for (at, (key, item)) in members.enumerate() {
+            if at > 0 {
+                (self.to)(Kind::Mark, if broken { "," } else { ", " });
+            }
+            if broken {
+                self.line(inside);
+            }
+            let mut before = inside;
+            if let Some(key) = key {
+                let key = quoted(key);
+                before += key.width() + 2;
+                (self.to)(Kind::Key, &key);
+                (self.to)(Kind::Mark, ": ");
+            }
+            if broken {
+                self.value(item, inside, before);
+            } else {
+                Layout { width: usize::MAX, to: self.to }.value(item, inside, before);
+            }
+        }
+        if broken {
+            self.line(indent);
+        }
+        (self.to)(Kind::Mark, close);
+    }
+
+    fn line(&mut self, indent: usize) {
+        (self.to)(Kind::Mark, &format!("\n{:indent$}", ""));
+    }
+}
+
+/// How much of a value is told.
+struct Gist {
+    letters: usize,
+    items: usize,
+    keys: usize,
+}
+
+impl Gist {
+    fn value(&self, value: &Value, to: &mut String) {
+        match value {
+            Value::String(text) => to.push_str(&quoted(&cut(text, self.letters))),
+            Value::Array(items) => {
+                to.push('[');
+                for (at, item) in items.iter().take(self.items).enumerate() {
+                    to.push_str(if at > 0 { ", " } else { "" });
+                    self.value(item, to);
+                }
+                left_out(items.len(), self.items, to);
+                to.push(']');
+            }
+            Value::Object(map) => {
+                to.push('{');
+                for (at, (key, item)) in map.iter().take(self.keys).enumerate() {
+                    to.push_str(if at > 0 { ", " } else { "" });
+                    let _ = write!(to, "{}: ", quoted(&cut(key, self.letters.max(KEY))));
+                    self.value(item, to);
+                }
+                left_out(map.len(), self.keys, to);
+                to.push('}');
+            }
+            other => to.push_str(&other.to_string()),
+        }
+    }
+}
+
+fn left_out(count: usize, told: usize, to: &mut String) {
+    if count > told {
+        let _ = write!(to, ", … {} more", count - told);
+    }
+}
+
+fn cut(text: &str, letters: usize) -> String {
+    match text.char_indices().nth(letters) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default().trim_end()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,165 @@
+//! Every code that a check tells is shown by cases that stand as files in `tests/check/CODE`: in
+//! `fires` (and `fires-2`, ...) documents that it is told of, with what is told, for people and for
+//! machines; in `clean` documents like them that are sound. And every code has its page, whose
+//! examples do what they say.
+//!
+//! `UPDATE_GOLDEN=1 cargo test --test check` writes what is told anew: read the difference.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::string_slice, reason = "a test says why")]
+
+#[path = "check/case.rs"]
+mod case;
+#[path = "check/page.rs"]
+mod page;
+
+use std::collections::BTreeMap;
+
+use case::{Case, cases};
+use loopctl::check::RULES;
+use loopctl::diagnostic::codes::TABLE;
+
+/// Codes that no file can show, and why.
+const UNSEEN: &[(&str, &str)] = &[
+    ("L017", "only a schema that disagrees with its own type brings it: that would be a fault of ours"),
+    ("L073", "what it tells is told as L018 before; it stays for those who compile an action alone"),
+];
+
+/// Codes whose page shows no document, and why.
+const UNWRITTEN: &[(&str, &str)] = &[
+    ("L000", "it is about a file that is not there"),
+    ("L002", "a page is UTF-8 itself"),
+    ("L003", "an empty block shows nothing"),
+    ("L009", "what is too large has no room on a page"),
+    ("L017", "no document brings it"),
+    ("L053", "what is too large has no room on a page"),
+    ("L073", "no document brings it"),
+];
+
+/// Cases where two errors stand at one place, and why both are right.
+const SHARED: &[(&str, &str)] = &[];
+
+fn listed(list: &[(&str, &str)], name: &str) -> bool {
+    list.iter().any(|(listed, _)| *listed == name)
+}
+
+fn must_be_empty(faults: &[String]) {
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[test]
+fn what_is_told_is_what_was_told() {
+    let faults: Vec<String> = cases().iter().filter(|case| case.fires()).flat_map(Case::differences).collect();
+    assert!(
+        faults.is_empty(),
+        "\n{}\nread it; if it is right: UPDATE_GOLDEN=1 cargo test --test check\n",
+        faults.join("\n")
+    );
+}
+
+#[test]
+fn a_case_that_fires_has_its_code_and_a_clean_one_has_no_error() {
+    let mut faults = Vec::new();
+    for case in cases() {
+        let told = case.told();
+        let has = told.diagnostics.iter().any(|fault| fault.code == case.code);
+        if case.fires() && !has {
+            faults.push(format!("{}: {} is not told", case.name(), case.code));
+        }
+        if !case.fires() && (has || told.diagnostics.iter().any(|fault| fault.is_error())) {
+            faults.push(format!("{}: is not clean:\n{}", case.name(), told.human()));
+        }
+    }
+    must_be_empty(&faults);
+}
+
+#[test]
+fn every_code_has_one_rule_a_page_and_cases_for_and_against_it() {
+    let cases = cases();
+    let mut faults = Vec::new();
+    for (code, title) in TABLE {
+        let rules: Vec<_> = RULES.iter().filter(|rule| rule.code == *code).collect();
+        let [rule] = rules.as_slice() else {
+            faults.push(format!("{code}: {} rules, one is wanted", rules.len()));
+            continue;
+        };
+        if !rule.page.starts_with(&format!("# {code}: {title}\n")) {
+            faults.push(format!("{code}: its page does not begin with `# {code}: {title}`"));
+        }
+        let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !rule.name.chars().all(named) {
+            faults.push(format!("{code}: the name `{}` is not in lower case with `-`", rule.name));
+        }
+        for fires in [true, false] {
+            let shown = cases.iter().any(|case| case.code == *code && case.fires() == fires);
+            if shown == listed(UNSEEN, code) {
+                let which = if fires { "fires" } else { "clean" };
+                faults.push(format!(
+                    "{code}: {} in tests/check/{code}/{which}",
+                    if shown { "a case" } else { "no case" }
+                ));
+            }
+        }
+    }
+    must_be_empty(&faults);
+}
+
+#[test]
+fn rules_stand_in_the_order_of_their_codes_and_each_has_a_name_of_its_own() {
+    assert!(RULES.is_sorted_by_key(|rule| rule.code));
+    let mut names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair.first() != pair.last()), "{names:?}");
+}
+
+#[test]
+fn every_case_is_of_a_code_that_there_is() {
+    let known = |code: &str| TABLE.iter().any(|(known, _)| *known == code);
+    let strange: Vec<String> = cases().iter().filter(|case| !known(&case.code)).map(Case::name).collect();
+    must_be_empty(&strange);
+}
+
+#[test]
+fn no_fault_is_told_twice() {
+    let mut faults = Vec::new();
+    for case in cases() {
+        let mut places: BTreeMap<_, Vec<(&str, bool)>> = BTreeMap::new();
+        for fault in case.told().diagnostics {
+            let place = (fault.place.file.to_string(), fault.place.start, fault.place.end);
+            places.entry(place).or_default().push((fault.code, fault.is_error()));
+        }
+        for (place, mut here) in places {
+            let errors = here.iter().filter(|(_, error)| *error).count();
+            let all = here.len();
+            here.sort_unstable();
+            here.dedup_by_key(|(code, _)| *code);
+            if here.len() < all || (errors > 1 && !listed(SHARED, &case.name())) {
+                faults.push(format!("{}: {here:?} at {place:?}", case.name()));
+            }
+        }
+    }
+    must_be_empty(&faults);
+}
+
+#[test]
+fn a_suggestion_mends_its_fault_and_brings_no_other_error() {
+    let faults: Vec<String> = cases().iter().filter(|case| case.fires()).flat_map(Case::useless_suggestions).collect();
+    must_be_empty(&faults);
+}
+
+#[test]
+fn every_page_says_what_why_and_what_instead_and_its_examples_do_what_they_say() {
+    let mut faults = Vec::new();
+    for rule in RULES {
+        faults.extend(page::faults(rule, listed(UNWRITTEN, rule.code)));
+    }
+    must_be_empty(&faults);
+}
+
+#[test]
+fn the_lists_of_exceptions_are_not_stale() {
+    for (name, _) in SHARED {
+        assert!(cases().iter().any(|case| case.name() == *name), "there is no case {name}");
+    }
+    for (code, _) in UNSEEN.iter().chain(UNWRITTEN) {
+        assert!(TABLE.iter().any(|(known, _)| known == code), "there is no code {code}");
+    }
+}

@@ -1,0 +1,158 @@
+//! A case: a folder with a document, and what is told of it.
+
+#![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use loopctl::cli::report;
+use loopctl::compile::{Texts, bind};
+use loopctl::diagnostic::{Diagnostic, Source};
+use loopctl::drive::files;
+use loopctl::load_texts;
+use loopctl::trace::Look;
+use serde_json::Value;
+
+/// The width of the reports that are kept.
+const WIDTH: usize = 100;
+
+/// A folder of documents: `loop.json`, and where it needs them `loopctl.json`, `actions/*.json`,
+/// `given/*.json` (as named with `--actions`), and `input.json` (the input of a run).
+pub struct Case {
+    /// The code that it is about.
+    pub code: String,
+    folder: PathBuf,
+}
+
+/// What is told of texts.
+pub struct Told {
+    pub diagnostics: Vec<Diagnostic>,
+    pub sources: Vec<Source>,
+}
+
+/// All cases, in the order of their names.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    // Relative, so that what is told names no folder of this machine.
+    for of_code in entries(Path::new("tests/check")).into_iter().filter(|path| path.is_dir()) {
+        for folder in entries(&of_code) {
+            cases.push(Case { code: name(&of_code), folder });
+        }
+    }
+    assert!(!cases.is_empty(), "there are cases in tests/check");
+    cases
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+impl Case {
+    /// `L010/fires-2`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.code, name(&self.folder))
+    }
+
+    /// Whether its code is told; else it is a clean one.
+    pub fn fires(&self) -> bool {
+        let name = name(&self.folder);
+        let fires = name.starts_with("fires");
+        assert!(fires || name.starts_with("clean"), "{}: a case is called `fires` or `clean`", self.folder.display());
+        fires
+    }
+
+    /// What is told of its document.
+    pub fn told(&self) -> Told {
+        match self.texts() {
+            Ok(texts) => Told::of(&texts, self.input()),
+            Err(told) => told,
+        }
+    }
+
+    fn texts(&self) -> Result<Texts, Told> {
+        files::gather(&self.folder.join("loop.json"), &entries(&self.folder.join("given")))
+            .map(|gathered| gathered.texts)
+            .map_err(|diagnostics| Told { diagnostics, sources: Vec::new() })
+    }
+
+    fn input(&self) -> Option<Value> {
+        let text = fs::read_to_string(self.folder.join("input.json")).ok()?;
+        Some(serde_json::from_str(&text).unwrap())
+    }
+
+    /// How what is told differs from what is kept; nothing when it is the same.
+    pub fn differences(&self) -> Vec<String> {
+        let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+        let told = self.told();
+        let mut different = Vec::new();
+        for (file, text) in [("human.txt", told.human()), ("out.json", told.json())] {
+            let path = self.folder.join(file);
+            if update {
+                fs::write(&path, &text).unwrap();
+            }
+            let kept = fs::read_to_string(&path).unwrap_or_default();
+            if kept != text {
+                different.push(format!("{}: kept:\n{kept}\ntold now:\n{text}", path.display()));
+            }
+        }
+        different
+    }
+
+    /// The suggestions after which the fault is still told, or another error is.
+    pub fn useless_suggestions(&self) -> Vec<String> {
+        let Ok(texts) = self.texts() else { return Vec::new() };
+        let told = Told::of(&texts, None);
+        let errors = told.diagnostics.iter().filter(|fault| fault.is_error()).count();
+        let mut useless = Vec::new();
+        for fault in &told.diagnostics {
+            let Some(suggestion) = fault.suggestion.as_ref().filter(|_| fault.place.file == texts.main.name) else {
+                continue;
+            };
+            let mut text = texts.main.text.to_string();
+            text.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
+            let mended = Texts { main: Source::new(texts.main.name.clone(), text), ..texts.clone() };
+            let left = Told::of(&mended, None).diagnostics;
+            let again = left.iter().any(|other| other.code == fault.code && other.place.start == fault.place.start);
+            let more = left.iter().filter(|fault| fault.is_error()).count() > errors;
+            if again || more {
+                useless.push(format!("{}: {}: {}: {left:#?}", self.name(), fault.code, fault.message));
+            }
+        }
+        useless
+    }
+}
+
+impl Told {
+    /// What is told of texts, and of a run's input when they are sound.
+    pub fn of(texts: &Texts, input: Option<Value>) -> Self {
+        match load_texts(texts, PathBuf::new()) {
+            Ok(loaded) => {
+                let mut diagnostics = loaded.warnings;
+                if let Some(input) = input {
+                    let bound = bind(&loaded.program, &input, "2026-01-01T00:00:00Z", "run_1");
+                    diagnostics.extend(bound.err().into_iter().flatten());
+                }
+                Self { diagnostics, sources: loaded.sources }
+            }
+            Err(unsound) => Self { diagnostics: unsound.diagnostics, sources: unsound.sources },
+        }
+    }
+
+    /// As people read it.
+    pub fn human(&self) -> String {
+        report::human(&self.diagnostics, &self.sources, &Look::plain(WIDTH))
+    }
+
+    /// As machines read it, in several lines.
+    fn json(&self) -> String {
+        let told: Value = serde_json::from_str(&report::json(&self.diagnostics)).unwrap();
+        format!("{told:#}\n")
+    }
+}

@@ -1,0 +1,88 @@
+//! A rule's page: its parts, and the documents in it.
+
+use loopctl::check::Rule;
+use loopctl::compile::Texts;
+use loopctl::diagnostic::Source;
+
+use super::case::Told;
+
+/// What is wrong with a page. Under `## Example` stands a document that brings the rule's code, under
+/// `## Instead` one that does not. A block ```` ```json NAME ```` is another file beside the one before:
+/// `loopctl.json`, `actions/NAME`, or `input.json`, the input of a run.
+pub fn faults(rule: &Rule, without_documents: bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut tell = |fault: String| faults.push(format!("{}: {fault}", rule.code));
+    let Some((about, rest)) = rule.page.split_once("\n## Why\n") else {
+        return vec![format!("{}: its page has no `## Why`", rule.code)];
+    };
+    if about.lines().skip(1).all(str::is_empty) {
+        tell("its page does not say what it tells".to_owned());
+    }
+    let Some((why, rest)) = rest.split_once("\n## Example\n") else {
+        return vec![format!("{}: its page has no `## Example`", rule.code)];
+    };
+    if why.trim().is_empty() {
+        tell("its page does not say why".to_owned());
+    }
+    let Some((example, instead)) = rest.split_once("\n## Instead\n") else {
+        return vec![format!("{}: its page has no `## Instead`", rule.code)];
+    };
+    if !rule.page.ends_with('\n') || rule.page.lines().any(|line| line.ends_with(' ')) {
+        tell("its page ends without a newline, or a line of it with a space".to_owned());
+    }
+    let (fires, clean) = (documents(example), documents(instead));
+    if without_documents {
+        if !fires.is_empty() || !clean.is_empty() {
+            tell("its page has documents: take it out of the list".to_owned());
+        }
+        return faults;
+    }
+    if fires.is_empty() || clean.is_empty() {
+        tell("its page has no document under `## Example`, or none under `## Instead`".to_owned());
+    }
+    for told in fires.iter().map(Document::told) {
+        if !told.diagnostics.iter().any(|fault| fault.code == rule.code) {
+            tell(format!("the example does not bring it:\n{}", told.human()));
+        }
+    }
+    for told in clean.iter().map(Document::told) {
+        let wrong = |fault: &loopctl::Diagnostic| fault.code == rule.code || fault.is_error();
+        if told.diagnostics.iter().any(wrong) {
+            tell(format!("what to write instead is not sound:\n{}", told.human()));
+        }
+    }
+    faults
+}
+
+/// A document of a page, with the files beside it.
+struct Document {
+    texts: Texts,
+    input: Option<serde_json::Value>,
+}
+
+impl Document {
+    fn told(&self) -> Told {
+        Told::of(&self.texts, self.input.clone())
+    }
+}
+
+fn documents(part: &str) -> Vec<Document> {
+    let mut documents: Vec<Document> = Vec::new();
+    for block in part.split("```json").skip(1) {
+        let (name, text) = block.split_once('\n').expect("a block has lines");
+        let (text, _) = text.split_once("```").expect("a block is closed");
+        let name = name.trim();
+        if name.is_empty() {
+            documents.push(Document { texts: Texts::new(Source::new("loop.json", text)), input: None });
+            continue;
+        }
+        let document = documents.last_mut().expect("the document stands before the files beside it");
+        match name {
+            "loopctl.json" => document.texts.project = Some(Source::new(name, text)),
+            "input.json" => document.input = Some(serde_json::from_str(text).expect("the input is JSON")),
+            _ if name.starts_with("actions/") => document.texts.actions.push(Source::new(name, text)),
+            _ => panic!("a file `{name}` is not looked for"),
+        }
+    }
+    documents
+}

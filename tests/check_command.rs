@@ -1,0 +1,369 @@
+//! `loopctl check` and `loopctl explain` as a user or a pipeline meets them: what is looked at, what is
+//! told where, and how it ends.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
+#![allow(clippy::needless_pass_by_value)]
+
+mod common;
+
+use common::{Place, Ran};
+use serde_json::{Value, json};
+
+const SOUND: &str = r#"{"type": "loop", "properties": {"mode": "react", "objective": "Do it.", "tools": [{"type": "action", "name": "look"}]}}"#;
+const ACTION: &str = r#"{"action_name": "look", "kind": "http", "description": "Looks.", "url": "https://example.com/x", "http_method": "GET"}"#;
+
+fn sound() -> Place {
+    let place = Place::new();
+    place.file("loops/a.json", SOUND);
+    place.file("loops/actions/look.json", ACTION);
+    place
+}
+
+fn check(place: &Place, args: &[&str], code: i32) -> Ran {
+    let args: Vec<&str> = ["check"].iter().chain(args).copied().collect();
+    let ran = place.call(&args);
+    assert_eq!(ran.code, code, "{args:?}: {ran:#?}");
+    assert!(!ran.stderr.contains("panicked") && !ran.stderr.contains("fault of its own"), "{ran:#?}");
+    ran
+}
+
+fn told(place: &Place, args: &[&str], code: i32) -> Vec<Value> {
+    let args: Vec<&str> = ["--format", "json"].iter().chain(args).copied().collect();
+    let ran = check(place, &args, code);
+    assert_eq!(ran.stdout.lines().count(), 1, "one line: {ran:#?}");
+    ran.json().as_array().expect("an array").clone()
+}
+
+fn codes(told: &[Value]) -> Vec<(&str, &str)> {
+    told.iter().map(|fault| (fault["code"].as_str().unwrap(), fault["file"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn a_sound_folder_is_sound_in_every_format() {
+    let place = sound();
+    let human = check(&place, &[], 0);
+    assert_eq!((human.stdout.as_str(), human.stderr.as_str()), ("", "2 files are sound\n"));
+    assert_eq!(check(&place, &["loops/a.json"], 0).stderr, "1 file is sound\n");
+    assert_eq!(check(&place, &["--format", "json"], 0).stdout, "[]\n");
+    assert_eq!(check(&place, &["--format", "github"], 0).stdout, "");
+    let log: Value = check(&place, &["--format", "sarif"], 0).json();
+    assert_eq!((&log["version"], &log["runs"][0]["results"]), (&json!("2.1.0"), &json!([])));
+}
+
+#[test]
+fn a_fault_has_every_field_that_is_promised_and_no_other() {
+    let place = sound();
+    place.file("loops/a.json", SOUND.replace("\"mode\"", "\"mod\\u0065\": \"react\", \"mode\""));
+    let told = told(&place, &["loops/a.json"], 1);
+    let fields: Vec<&str> = told[0].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        fields,
+        [
+            "code",
+            "severity",
+            "message",
+            "path",
+            "file",
+            "line",
+            "column",
+            "end_line",
+            "end_column",
+            "help",
+            "suggestion",
+            "related"
+        ]
+    );
+    assert_eq!((&told[0]["code"], &told[0]["severity"]), (&json!("L008"), &json!("error")));
+    assert_eq!(told[0]["related"][0]["line"], 1);
+}
+
+#[test]
+fn files_of_other_tools_are_passed_by_in_a_folder_and_judged_when_they_are_named() {
+    let place = sound();
+    place.file("package.json", r#"{"name": "x", "scripts": {"loop": "objective"}}"#);
+    place.file("tsconfig.json", "{ // replies\n \"compilerOptions\": {},}");
+    place.file("data/rows.json", "[1, 2, 3]");
+    place.file("data/broken.json", "{\"a\": ");
+    place.file("wide.json", b"\xff\xfe{\0}\0");
+    place.file("schemas/loop.json", place.call(&["schema", "loop"]).stdout);
+    place.file("node_modules/x/loop.json", "{\"type\": \"loop\"}");
+    place.file(".hidden/loop.json", "{\"type\": \"loop\"}");
+    let ran = check(&place, &["."], 0);
+    assert_eq!(ran.stderr, "2 files are sound (6 other JSON files passed by)\n");
+    assert_eq!(codes(&told(&place, &["package.json"], 1)), [("L016", "package.json")]);
+    assert_eq!(codes(&told(&place, &["wide.json"], 1)), [("L002", "wide.json")]);
+    assert_eq!(codes(&told(&place, &[".hidden"], 1))[0].1, ".hidden/loop.json");
+}
+
+#[test]
+fn a_document_of_ours_is_not_passed_by_for_a_fault_in_it() {
+    let wide: Vec<u8> = [0xff, 0xfe].into_iter().chain(SOUND.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    for (text, code) in [
+        (SOUND.replacen('{', "", 1).into_bytes(), "L001"),
+        (SOUND.replace("\"loop\"", "\"lop\"").into_bytes(), "L012"),
+        (SOUND.replace("}]}}", "").into_bytes(), "L001"),
+        (SOUND.replace("\"properties\"", "\"propertys\"").into_bytes(), "L010"),
+        (wide, "L002"),
+    ] {
+        let place = sound();
+        place.file("loops/a.json", text);
+        let told = told(&place, &[], 1);
+        assert!(told.iter().any(|fault| fault["code"] == code), "{code}: {told:?}");
+    }
+}
+
+#[test]
+fn a_fault_of_a_file_that_ten_loops_use_is_told_once_and_names_are_found_across_folders() {
+    let place = Place::new();
+    place.file("loopctl.json", "{}");
+    place.file("actions/look.json", ACTION.replace("example.com/x", "example.com/{{x.}}"));
+    for number in 0..10 {
+        place.file(&format!("teams/{number}/loop.json"), SOUND);
+    }
+    assert_eq!(codes(&told(&place, &[], 1)), [("L050", "actions/look.json")]);
+    // The same, by whatever name it is reached.
+    let one = told(&place, &["teams/1/loop.json"], 1);
+    let two = told(&place, &["teams/1/loop.json", "teams/2/loop.json"], 1);
+    assert_eq!(one, two);
+    assert!(check(&place, &[], 1).stderr.ends_with("\n1 error in 12 files\n"));
+}
+
+#[test]
+fn every_kind_of_document_is_judged_as_what_it_is() {
+    let place = sound();
+    place.file("loopctl.json", r#"{"modls": {}}"#);
+    place.file("script.json", r#"{"replies": [{"thought": "x", "action": "y"}], "tool": {}}"#);
+    place.file(
+        "loops/actions/unused.json",
+        r#"[{"action_name": "unused", "kind": "http", "url": "https://example.com/{{", "http_method": "GET"}]"#,
+    );
+    place.file("request.json", r#"{"objective": "x", "tools": [{"type": "action", "name": "nothing"}]}"#);
+    let told = told(&place, &[], 1);
+    let mut all = codes(&told);
+    all.sort_unstable();
+    assert_eq!(
+        all,
+        [
+            ("L010", "loopctl.json"),
+            ("L010", "script.json"),
+            ("L030", "request.json"),
+            ("L050", "loops/actions/unused.json"),
+            ("L072", "loops/actions/unused.json")
+        ]
+    );
+}
+
+#[test]
+fn what_is_told_is_the_same_every_time_and_in_the_order_of_the_files() {
+    let place = Place::new();
+    for name in ["b/z.json", "b/a.json", "a.json", "c/d/e.json", "c/d.json"] {
+        place.file(name, SOUND.replace("objective", "objectiv"));
+    }
+    let first = check(&place, &["--format", "json"], 1).stdout;
+    for _ in 0..5 {
+        assert_eq!(check(&place, &["--format", "json"], 1).stdout, first);
+    }
+    let told = told(&place, &[], 1);
+    let mut files: Vec<&str> = codes(&told).into_iter().map(|(_, file)| file).collect();
+    files.dedup();
+    assert_eq!(files, ["a.json", "b/a.json", "b/z.json", "c/d/e.json", "c/d.json"]);
+}
+
+#[test]
+fn warnings_are_no_fault_unless_they_are_denied() {
+    let place = sound();
+    place.file("loops/actions/look.json", ACTION.replace(r#""description": "Looks.", "#, ""));
+    assert!(check(&place, &[], 0).stderr.ends_with("\n1 warning in 2 files\n"));
+    check(&place, &["--deny-warnings"], 1);
+    check(&place, &["--deny-warnings", "--format", "sarif"], 1);
+    // A run tells them in a line each.
+    let ran = place.call(&["run", "loops/a.json", "--script", "no.json"]);
+    let line = "warning[L072] loops/actions/look.json:1:1: the action `look` has no description; `loopctl check loops/a.json` says more";
+    assert_eq!(ran.stderr.lines().next(), Some(line));
+}
+
+#[test]
+fn stdin_is_a_document() {
+    let place = Place::new();
+    place.file("actions/look.json", ACTION);
+    let ran = place.call_reading(&["check", "-"], SOUND.as_bytes());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, "1 file is sound\n"));
+    let ran = place.call_reading(&["check", "-", "--format", "github"], b"{\"type\": \"loop\"");
+    assert_eq!(ran.code, 1);
+    assert!(ran.stdout.starts_with("::error file=-,line=1,"), "{ran:#?}");
+    assert_eq!(place.call_reading(&["check", "-", "--fix"], SOUND.as_bytes()).code, 2);
+    assert_eq!(place.call_reading(&["check", "-"], b"\xff").code, 1);
+}
+
+#[test]
+fn actions_that_are_named_are_found_and_their_faults_told() {
+    let place = Place::new();
+    place.file("a.json", SOUND);
+    place.file("more.json", ACTION);
+    check(&place, &["a.json"], 1);
+    check(&place, &["a.json", "--actions", "more.json"], 0);
+    place.file("more.json", ACTION.replace("\"GET\"", "\"GETT\""));
+    assert_eq!(codes(&told(&place, &["a.json", "--actions", "more.json"], 1))[0], ("L012", "more.json"));
+    assert!(check(&place, &["a.json", "--actions", "gone.json"], 2).stderr.contains("gone.json"));
+}
+
+#[test]
+fn wrong_arguments_and_paths_that_can_t_be_read_end_with_2() {
+    let place = sound();
+    check(&place, &["--format", "xml"], 2);
+    check(&place, &["--no-such"], 2);
+    assert!(check(&place, &["gone.json"], 2).stderr.contains("there is no such file"));
+    // What can be read is judged all the same.
+    place.file("bad.json", "{\"type\": \"loop\"}");
+    let told = told(&place, &["gone", "bad.json"], 2);
+    assert_eq!(codes(&told)[0], ("L000", "gone"));
+    assert!(told.len() > 1, "{told:?}");
+    let empty = Place::new();
+    assert!(check(&empty, &[], 2).stderr.contains("nothing to check in .: no JSON file is there"));
+    empty.file("package.json", "{}");
+    assert!(
+        check(&empty, &["--format", "json"], 2).stderr.contains("the one JSON file there is no document of loopctl")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_links_are_not_followed_out_of_the_folder() {
+    let place = sound();
+    place.file("outside/bad.json", "{\"type\": \"loop\"}");
+    std::os::unix::fs::symlink(place.path().join("outside"), place.path().join("loops/out")).unwrap();
+    std::os::unix::fs::symlink(place.path().join("outside/bad.json"), place.path().join("loops/bad.json")).unwrap();
+    let pipe = place.path().join("loops/pipe.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(check(&place, &["loops"], 0).stderr, "2 files are sound\n");
+    assert!(check(&place, &["loops/pipe.json"], 2).stderr.contains("no regular file"));
+}
+
+const WRONG: &str = r#"{
+  "type": "loop",
+  "properties": {
+    "mode": "react",
+    "objective": "Do it.",
+    "max_iteration": "10", // ten
+    "tools": ["__complete__", {"type": "action", "name": "loook_at"},],
+    "on_stuck": {"action": "escalte"},
+    "timeout": 30
+  }
+}
+"#;
+
+#[test]
+fn fix_mends_what_has_one_reading_says_so_and_finds_nothing_the_second_time() {
+    let place = Place::new();
+    let file = place.file("a.json", WRONG);
+    place.file("actions/look.json", ACTION.replace("\"look\"", "\"look_at\""));
+    let first = check(&place, &["--fix"], 1);
+    assert!(
+        first.stderr.starts_with("fixed[L010] a.json:6:5: \"max_iteration\" is \"max_iterations\" now\n"),
+        "{first:#?}"
+    );
+    assert!(first.stderr.contains("fixed[L007] a.json:6:28: took out // ten\n"), "{first:#?}");
+    assert!(first.stderr.ends_with("1 error in 2 files; 7 faults fixed in 1 file\n"), "{first:#?}");
+    let mended = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(
+        mended,
+        r#"{
+  "type": "loop",
+  "properties": {
+    "mode": "react",
+    "objective": "Do it.",
+    "max_iterations": 10,
+    "tools": [{"type": "action", "name": "look_at"}],
+    "on_stuck": {"action": "escalate"},
+    "timeout": 30
+  }
+}
+"#
+    );
+    let second = check(&place, &["--fix"], 1);
+    assert!(!second.stderr.contains("fixed"), "{second:#?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), mended);
+    assert_eq!(codes(&told(&place, &["--fix"], 1)), [("L010", "a.json")]);
+}
+
+#[test]
+fn fix_touches_no_file_that_is_not_named() {
+    let place = Place::new();
+    let named = place.file("a.json", WRONG);
+    let other = place.file("b.json", WRONG);
+    let wrong = ACTION.replace("\"look\"", "\"look_at\"").replace("GET", "GETT");
+    let shared = place.file("actions/look.json", &wrong);
+    check(&place, &["--fix", "a.json"], 1);
+    assert_ne!(std::fs::read_to_string(named).unwrap(), WRONG);
+    assert_eq!(std::fs::read_to_string(other).unwrap(), WRONG);
+    assert_eq!(std::fs::read_to_string(shared).unwrap(), wrong);
+}
+
+#[cfg(unix)]
+#[test]
+fn fix_keeps_permissions_and_leaves_links_and_protected_files_as_they_are() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let file = place.file("real/a.json", WRONG);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o444)).unwrap();
+    assert!(check(&place, &["--fix", "real"], 2).stderr.contains("permissions"));
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("real/a.json", place.path().join("link.json")).unwrap();
+    assert!(check(&place, &["--fix", "link.json"], 2).stderr.contains("link"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), WRONG);
+    check(&place, &["--fix", "real/a.json"], 1);
+    assert_ne!(std::fs::read_to_string(&file).unwrap(), WRONG);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(place.path().join("real")).unwrap().count(), 1);
+}
+
+#[test]
+fn hostile_names_and_texts_forge_nothing() {
+    let place = Place::new();
+    let name = "a\n::error::forged\u{1b}[2J.json";
+    place.file(name, SOUND.replace("mode", "m\\u000a::error::forged\\u001b[2J"));
+    for format in ["github", "json", "sarif", "human"] {
+        let ran = check(&place, &["--format", format], 1);
+        let all = ran.stdout + &ran.stderr;
+        assert!(!all.contains('\u{1b}') && !all.lines().any(|line| line.starts_with("::error::")), "{format}: {all}");
+    }
+}
+
+#[test]
+fn any_bytes_are_told_and_no_panic() {
+    let place = sound();
+    for bytes in [
+        &b""[..],
+        b"\0",
+        b"{",
+        b"[",
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b"{\"type\":\"loop\",\"properties\":",
+        b"[[[[{\"a\":1}",
+        b"\"",
+        b"nul",
+    ] {
+        place.file("case.json", bytes);
+        for format in ["human", "json", "sarif", "github"] {
+            check(&place, &["case.json", "--format", format], 1);
+        }
+        check(&place, &["case.json", "--fix"], 1);
+    }
+}
+
+#[test]
+fn explain_prints_pages_and_the_list_and_knows_what_is_near() {
+    let place = Place::new();
+    let page = place.call(&["explain", "l012"]);
+    assert_eq!(page.code, 0);
+    assert!(page.stdout.starts_with("# L012: "), "{page:#?}");
+    let list = place.call(&["explain"]);
+    assert_eq!(list.code, 0);
+    assert!(list.stdout.lines().any(|line| line == "L012  A word that is none of those that are known"), "{list:#?}");
+    let unknown = place.call(&["explain", "L0I2"]);
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (2, ""));
+    assert!(unknown.stderr.contains("L012"), "{unknown:#?}");
+    for (code, _) in loopctl::diagnostic::codes::TABLE {
+        assert_eq!(place.call(&["explain", code]).code, 0, "{code}");
+    }
+}
