@@ -24,16 +24,16 @@ fn at(code: &'static str, path: &str) -> (&'static str, String) {
 #[test]
 fn an_action_that_no_loop_uses_is_judged_like_one_that_is_used() {
     let text = format!("[{}, {}]", action("a", ""), action("b", r#", "description": "d", "body": "{{x.}}""#));
-    assert_eq!(told(&text, "[]"), [at("L072", "/0"), at("L050", "/1/body")]);
-    assert_eq!(told(&action("a", ""), "[]"), [at("L072", "")]);
+    assert_eq!(told(&text, "[]"), [at("L072", "/0/action_name"), at("L050", "/1/body")]);
+    assert_eq!(told(&action("a", ""), "[]"), [at("L072", "/action_name")]);
 }
 
 #[test]
 fn a_description_where_it_is_declared_is_one() {
     let text = action("a", "");
     assert!(told(&text, r#"[{"type": "action", "name": "a", "description": "d"}]"#).is_empty());
-    assert_eq!(told(&text, r#"[{"type": "action", "name": "a", "description": " "}]"#), [at("L072", "")]);
-    assert_eq!(told(&text, r#"["a"]"#), [at("L072", "")]);
+    assert_eq!(told(&text, r#"[{"type": "action", "name": "a", "description": " "}]"#), [at("L072", "/action_name")]);
+    assert_eq!(told(&text, r#"["a"]"#), [at("L072", "/action_name")]);
 }
 
 #[test]
