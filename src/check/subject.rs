@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::spot::has_fault;
 use super::{Spot, Used};
@@ -77,8 +77,8 @@ impl<'a> Subject<'a> {
 
     /// The properties without those that have faults, for which the defaults stand.
     fn readable(&self, layout: Layout) -> Option<ReactProperties> {
-        let Value::Object(mut values) = layout.properties(self.document()) else { return None };
-        values.retain(|name, _| !self.is_faulty(&layout.pointer(name)));
+        let sound = layout.properties(self.document()).filter(|(name, _)| !self.is_faulty(&layout.pointer(name)));
+        let mut values: Map<String, Value> = sound.map(|(name, value)| (name.to_owned(), value.clone())).collect();
         // Tools are read one by one: see `declarations`.
         values.insert("tools".to_owned(), json!([]));
         values.entry("objective").or_insert_with(|| json!(""));

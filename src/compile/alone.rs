@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalog::{Registered, registered};
 use super::document::{Document, DocumentKind};
-use super::load::read_typed;
+use super::load::unreadable;
 use super::{declare, layout, names, tool};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::tool::ActionTool;
@@ -47,10 +48,10 @@ pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
     match document.kind {
         Some(DocumentKind::Actions) => actions(document, declared, &mut faults),
         Some(DocumentKind::Project) if !document.is_broken() => {
-            let _: Option<Project> = read_typed(document, document.value.clone(), &mut faults);
+            faults.extend(Project::deserialize(&document.value).err().map(|error| unreadable(document, &error)));
         }
         Some(DocumentKind::Script) if !document.is_broken() => {
-            let _: Option<Script> = read_typed(document, document.value.clone(), &mut faults);
+            faults.extend(Script::deserialize(&document.value).err().map(|error| unreadable(document, &error)));
         }
         Some(DocumentKind::Scenario) => {
             let fault =
@@ -70,7 +71,7 @@ fn actions(document: &Document, declared: &Declared, faults: &mut Vec<Diagnostic
         }
         value => registered(document, None, false, value).into_iter().collect(),
     };
-    let defaults = layout::readable(&Value::Null);
+    let defaults = layout::defaults();
     let mut first: BTreeMap<&str, Registered<'_>> = BTreeMap::new();
     for action in all {
         named(action, &mut first, declared, faults);

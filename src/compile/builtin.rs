@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::program::{Builtin, Tool, ToolKind};
@@ -63,11 +65,20 @@ impl Tool {
     }
 }
 
+/// The schemas of what they take, made once.
+static SCHEMAS: LazyLock<Vec<(Builtin, Schema)>> = LazyLock::new(|| {
+    let schema = |builtin| Schema::compile(parameters(builtin)).unwrap_or_else(|_| Schema::any());
+    ALL.into_iter().map(|builtin| (builtin, schema(builtin))).collect()
+});
+
 fn tool(builtin: Builtin) -> Tool {
     Tool {
         name: name(builtin).to_owned(),
         description: description(builtin).to_owned(),
-        parameters: Schema::compile(parameters(builtin)).unwrap_or_else(|_| Schema::any()),
+        parameters: SCHEMAS
+            .iter()
+            .find(|(of, _)| *of == builtin)
+            .map_or_else(Schema::any, |(_, schema)| schema.clone()),
         kind: ToolKind::Builtin(builtin),
         requires_approval: false,
         max_calls: None,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
@@ -78,7 +79,7 @@ impl<'a> Declare<'a> {
         }
         for (index, value) in declarations.into_iter().flatten().take(MAX_TOOLS).enumerate() {
             // One that can't be read was told by its shape already.
-            if let Ok(declaration) = serde_json::from_value::<ToolDeclaration>(value.clone()) {
+            if let Ok(declaration) = ToolDeclaration::deserialize(value) {
                 self.one(declaration, &format!("{pointer}/{index}"));
             }
         }
@@ -131,10 +132,11 @@ impl<'a> Declare<'a> {
     /// An action as a tool; `pointer` is the declaration, `at` the name in it.
     fn action(&mut self, declaration: &ActionTool, pointer: &str, at: &str) {
         let name = declaration.name.as_str();
-        let place = self.main.tree.place(at);
+        let main = self.main;
+        let place = || main.tree.place(at);
         if is_builtin(name) {
             let message = format!("`{name}` is built in and always there");
-            let fault = Diagnostic::warning(codes::DECLARED_BUILTIN, message, at, place);
+            let fault = Diagnostic::warning(codes::DECLARED_BUILTIN, message, at, place());
             let fault = fault.help("take it out of `tools`");
             self.faults.push(match self.main.tree.removal(pointer) {
                 Some(span) => fault.suggest_at("", span.start, span.end),
@@ -151,7 +153,7 @@ impl<'a> Declare<'a> {
         }
         if let Some(first) = self.declared.get(name) {
             let first = self.main.tree.place(first);
-            let fault = Diagnostic::error(codes::DUPLICATE_TOOL, format!("`{name}` is declared twice"), at, place);
+            let fault = Diagnostic::error(codes::DUPLICATE_TOOL, format!("`{name}` is declared twice"), at, place());
             self.faults.push(fault.help("keep one of the two").related(&first, "it is declared here already"));
             return;
         }
@@ -165,7 +167,7 @@ impl<'a> Declare<'a> {
             [action] => self.registered(declaration, *action, at),
             [first, second, ..] => {
                 let message = format!("there are two actions of the name `{name}`");
-                let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place);
+                let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place());
                 let fault = fault.help("give one of the two another name");
                 self.faults
                     .push(fault.related(&first.place(), "one is here").related(&second.place(), "the other is here"));
@@ -174,17 +176,17 @@ impl<'a> Declare<'a> {
     }
 
     fn name_fault(&self, name: &str, at: &str) -> Option<Diagnostic> {
-        let place = self.main.tree.place(at);
+        let place = || self.main.tree.place(at);
         if name.starts_with("__") {
             let message = format!("names that begin with `__` are those of built-in tools; there is no `{}`", name);
-            let fault = Diagnostic::error(codes::SHADOWED_BUILTIN, message, at, place);
+            let fault = Diagnostic::error(codes::SHADOWED_BUILTIN, message, at, place());
             return Some(match nearest(name, builtin::NAMES) {
                 Some(near) => fault.help(format!("`{near}` is always there: take the declaration out")),
                 None => fault.help("give the action another name"),
             });
         }
         let fault = names::fault_of(name)?;
-        Some(names::told(name, fault, at, place))
+        Some(names::told(name, fault, at, place()))
     }
 
     fn case_twin(&mut self, name: &str, at: &str) {

@@ -1,9 +1,12 @@
 //! Where the parts of a loop stand in its document: a loop document and an agent request differ in
 //! nothing else.
 
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde::de::value::MapDeserializer;
+use serde_json::Value;
 
 use super::document::{Document, DocumentKind};
+use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
 use crate::language::{Action, ReactProperties};
 
 /// Where the parts of a loop stand.
@@ -36,26 +39,28 @@ impl Layout {
         document.value.pointer(&self.pointer(property))
     }
 
-    /// All properties in one object, as [`ReactProperties`] reads them.
-    pub(crate) fn properties(self, document: &Document) -> Value {
-        let mut properties: Map<String, Value> =
-            document.value.pointer(self.rest).and_then(Value::as_object).cloned().unwrap_or_default();
-        properties.shift_remove("mode");
-        for property in ["objective", "tools"] {
-            if let Some(value) = self.get(document, property) {
-                properties.insert(property.to_owned(), value.clone());
-            }
-        }
-        Value::Object(properties)
+    /// All properties, by name, wherever they stand.
+    pub(crate) fn properties<'a>(self, document: &'a Document) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        const HEAD: [&str; 2] = ["objective", "tools"];
+        let rest = document.value.pointer(self.rest).and_then(Value::as_object).into_iter().flatten();
+        let rest = rest.map(|(name, value)| (name.as_str(), value));
+        let rest = rest.filter(|(name, _)| *name != "mode" && !HEAD.contains(name));
+        rest.chain(HEAD.into_iter().filter_map(move |name| Some((name, self.get(document, name)?))))
+    }
+
+    /// All properties as their type.
+    ///
+    /// # Errors
+    /// When they do not have their shape.
+    pub(super) fn read(self, document: &Document) -> Result<ReactProperties, serde_json::Error> {
+        ReactProperties::deserialize(MapDeserializer::new(self.properties(document)))
     }
 }
 
-/// Properties as far as they can be read: where one is wrong, the defaults, so that the tools can
-/// be judged all the same.
-pub(crate) fn readable(properties: &Value) -> Option<ReactProperties> {
-    serde_json::from_value(properties.clone())
-        .or_else(|_| serde_json::from_value(json!({ "objective": "", "tools": [] })))
-        .ok()
+/// Properties without anything in them but the defaults: where some can't be read, the tools are
+/// judged by these all the same.
+pub(crate) fn defaults() -> Option<ReactProperties> {
+    serde_json::from_str(r#"{"objective":"","tools":[]}"#).ok()
 }
 
 /// A registered action. Its kind is looked at here and not by serde, which would spell the numbers
@@ -64,15 +69,14 @@ pub(crate) fn readable(properties: &Value) -> Option<ReactProperties> {
 /// # Errors
 /// When it does not have the shape of its kind.
 pub(crate) fn action(value: &Value) -> Result<Action, serde_json::Error> {
-    let mut fields = value.as_object().cloned().unwrap_or_default();
-    let kind = fields.shift_remove("kind");
-    let fields = Value::Object(fields);
-    match kind.as_ref().and_then(Value::as_str) {
-        Some("http") => serde_json::from_value(fields).map(Action::Http),
-        Some("llm") => serde_json::from_value(fields).map(Action::Llm),
-        Some("db") => serde_json::from_value(fields).map(Action::Db),
-        Some("command") => serde_json::from_value(fields).map(Action::Command),
+    let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != "kind");
+    let fields = MapDeserializer::new(members.map(|(name, value)| (name.as_str(), value)));
+    match value.get("kind").and_then(Value::as_str) {
+        Some("http") => HttpAction::deserialize(fields).map(Action::Http),
+        Some("llm") => LlmAction::deserialize(fields).map(Action::Llm),
+        Some("db") => DbAction::deserialize(fields).map(Action::Db),
+        Some("command") => CommandAction::deserialize(fields).map(Action::Command),
         // What is recognised only, and what is not known: no numbers to keep.
-        _ => serde_json::from_value(value.clone()),
+        _ => Action::deserialize(value),
     }
 }

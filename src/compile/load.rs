@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::catalog::Shelf;
@@ -11,7 +12,7 @@ use super::layout::{self, Layout};
 use super::prompt::Prompts;
 use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
-use crate::language::{Project, ReactProperties};
+use crate::language::Project;
 
 /// Compiles a loop document or an agent request. All faults are gathered; the program is there only
 /// when none of them is an error.
@@ -90,18 +91,22 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
     let document = document::read_as(source, Some(DocumentKind::Project));
     faults.extend(document.faults.iter().cloned());
     faults.extend(pasted::secrets(&document));
-    let settings =
-        if document.is_broken() { None } else { read_typed(&document, document.value.clone(), faults).map(Arc::new) };
-    (Some(document), settings)
+    if document.is_broken() {
+        return (Some(document), None);
+    }
+    let settings = Project::deserialize(&document.value);
+    let settings = settings.map_err(|error| faults.push(unreadable(&document, &error))).ok();
+    (Some(document), settings.map(Arc::new))
 }
 
 fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<Diagnostic>) -> Option<Program> {
     let Around { texts, shelf, .. } = *around;
     let sound = !main.is_broken();
     faults.extend(shelf.faults_of_given());
-    let values = layout.properties(main);
-    let readable = layout::readable(&values)?;
-    let mut declare = Declare::new(texts, main, layout, shelf, &readable);
+    let mut reading = Vec::new();
+    let typed = layout.read(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
+    let defaults = if typed.is_some() { None } else { layout::defaults() };
+    let mut declare = Declare::new(texts, main, layout, shelf, typed.as_ref().or(defaults.as_ref())?);
     declare.all();
     faults.append(&mut declare.faults);
     for document in shelf.beside.iter().chain(&shelf.given) {
@@ -114,10 +119,14 @@ fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<
     faults.extend(not_yet::faults(main, layout));
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
     let head = head(main, faults);
-    let properties: Option<ReactProperties> = if sound { read_typed(main, values, faults) } else { None };
     let mut sources = vec![main.tree.source.clone()];
     sources.append(&mut declare.used);
     let tools = std::mem::take(&mut declare.tools);
+    // Why they can't be read is told by the shape, unless that found nothing.
+    if sound {
+        faults.append(&mut reading);
+    }
+    let properties = typed.filter(|_| sound);
     Some(Program {
         name: head.name,
         description: head.description,
@@ -175,19 +184,9 @@ fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Optio
     }
 }
 
-/// A value as the type that its schema was made from: only a schema that disagrees with its type
-/// can make it fail, and then that is told and nothing is run.
-pub(super) fn read_typed<T: serde::de::DeserializeOwned>(
-    document: &Document,
-    value: Value,
-    faults: &mut Vec<Diagnostic>,
-) -> Option<T> {
-    match serde_json::from_value(value) {
-        Ok(read) => Some(read),
-        Err(error) => {
-            let message = format!("the document can't be read: {error}");
-            faults.push(Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole()));
-            None
-        }
-    }
+/// Only a schema that disagrees with its type can make reading fail where the shape is right; then
+/// that is told, and nothing is run.
+pub(super) fn unreadable(document: &Document, error: &serde_json::Error) -> Diagnostic {
+    let message = format!("the document can't be read: {error}");
+    Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole())
 }

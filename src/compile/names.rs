@@ -55,6 +55,9 @@ pub fn fault_of(name: &str) -> Option<String> {
     if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Some("a name is no path: no part between its `/` is empty, `.` or `..`".to_owned());
     }
+    if name.is_ascii() {
+        return None;
+    }
     if !name.nfkc().eq(name.chars()) {
         let plain: String = name.nfkc().collect();
         return Some(format!("this name has characters that stand for others; it is written `{plain}`"));

@@ -23,7 +23,7 @@ pub struct LoopDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON Schema of the input that the loop takes. Without it any JSON object is taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::react::read_schema", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::react::json_schema")]
     pub input: Option<Value>,
     /// Registered actions that the document carries along; they are looked up before all others.

@@ -1,7 +1,8 @@
 //! The properties of a loop of mode `react`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::ToolDeclaration;
@@ -9,6 +10,12 @@ use super::ToolDeclaration;
 /// The schema of a field that holds a JSON Schema.
 pub(crate) fn json_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "description": "A JSON Schema." })
+}
+
+/// Reads a field that holds a JSON Schema: an object and nothing else, as [`json_schema`] says.
+pub(crate) fn read_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let schema = Value::deserialize(deserializer)?;
+    if schema.is_object() { Ok(Some(schema)) } else { Err(D::Error::custom("a JSON Schema is an object here")) }
 }
 
 /// What a loop of mode `react` does: how it is asked, with what it may work, and when it ends.
@@ -56,7 +63,7 @@ pub struct ReactProperties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The JSON Schema that the answer must match.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "read_schema", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "json_schema")]
     pub answer_schema: Option<Value>,
     /// What happens when iterations, time, context or budget run out.

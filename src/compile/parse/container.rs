@@ -59,6 +59,7 @@ impl Reader<'_> {
                     self.tell(fault.help("an object in an array has its own brackets: `[{\"key\": \"value\"}]`"));
                 }
                 self.advance();
+                self.brackets_wrong = true;
                 between.broken = true;
                 continue;
             }
@@ -196,6 +197,7 @@ impl Reader<'_> {
         }
         let missing: String = self.open.iter().rev().map(|open| open.closer).collect();
         let end = self.text.trim_end().len();
+        self.drop_cut(end);
         let fault =
             self.fault(codes::SYNTAX, Span::new(end, end), format!("the text ends where `{missing}` is missing"));
         let fault = match self.open.last() {
@@ -223,6 +225,10 @@ impl Reader<'_> {
 
     fn comma_before(&mut self, between: &Between, at: usize, broken: bool) {
         if let (Some(end), None, false, false) = (between.end, between.comma, between.broken, broken) {
+            // Two that touch, one of them wrong, are one thing that is wrong: `b"text"`, `"text"s`.
+            if end == at && self.last_fault_touches(at) {
+                return;
+            }
             // Where the last item ends, and not where the next one begins: there the comma belongs.
             let fault = self.fault(codes::COMMA, Span::new(end, end), "a comma is missing here");
             let next = self.source.place(at, at);
@@ -232,14 +238,18 @@ impl Reader<'_> {
 
     /// The member that begins here; nothing when there is no key.
     fn member(&mut self) -> Option<Member> {
-        let (key, key_span) = self.key()?;
+        let Some((key, key_span)) = self.key() else {
+            self.skip_value();
+            return None;
+        };
+        let quoted = self.raw(key_span).starts_with('"');
         let end = self.at;
         self.trivia();
         match self.peek() {
             Some(':') => {
                 self.advance();
             }
-            Some('=') => {
+            Some('=' | '\u{ff1a}') => {
                 let start = self.at;
                 self.advance();
                 if self.peek() == Some('>') {
@@ -249,8 +259,10 @@ impl Reader<'_> {
                 self.tell(fault.suggest(":"));
             }
             Some(',' | '}' | ']') => {
-                let fault = self.fault(codes::SYNTAX, key_span, format!("the key `{key}` has no value"));
-                self.tell(fault);
+                if quoted {
+                    let fault = self.fault(codes::SYNTAX, key_span, format!("the key `{key}` has no value"));
+                    self.tell(fault);
+                }
                 return Some(Member { key, key_span, value: self.nothing() });
             }
             None => return Some(Member { key, key_span, value: self.nothing() }),
@@ -280,6 +292,43 @@ impl Reader<'_> {
         Some(Member { key, key_span, value })
     }
 
+    /// What stands after something that is no key.
+    fn skip_value(&mut self) {
+        self.trivia();
+        if self.peek() == Some(':') {
+            self.advance();
+            self.trivia();
+            if !matches!(self.peek(), None | Some(',' | '}' | ']')) {
+                self.value();
+            }
+        }
+    }
+
+    /// Digits where a key is expected: the rest of a number that a comma or a blank cuts in two.
+    fn cut_number(&mut self) -> Option<()> {
+        let before = self.text.get(..self.at)?.trim_end();
+        let comma = before.strip_suffix(',');
+        let begun = comma.unwrap_or(before).ends_with(|c: char| c.is_ascii_digit());
+        let digits = self.rest().len() - self.rest().trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let after = self.rest().get(digits..)?.trim_start();
+        if !begun || digits == 0 || !after.starts_with([',', '}']) {
+            return None;
+        }
+        let fault = match comma {
+            Some(comma) => {
+                let message = "a fraction is written with a point, as in `0.5`; a comma ends the number";
+                self.fault(codes::NUMBER, Span::new(comma.len(), before.len()), message).suggest(".")
+            }
+            None => {
+                let span = Span::new(before.len(), self.at);
+                self.fault(codes::NUMBER, span, "a number is written without blanks").suggest("")
+            }
+        };
+        self.tell(fault);
+        self.at += digits;
+        Some(())
+    }
+
     fn key(&mut self) -> Option<(Box<str>, Span)> {
         match self.peek() {
             Some(quote @ ('"' | '\'')) => {
@@ -296,6 +345,7 @@ impl Reader<'_> {
                 self.value();
                 None
             }
+            Some('0'..='9') if self.cut_number().is_some() => None,
             Some(c) if c.is_alphanumeric() || matches!(c, '_' | '$' | '-') => {
                 let span = self.word_span();
                 let word = self.raw(span);

@@ -47,14 +47,23 @@ impl<'a> Reader<'a> {
             self.tell(Diagnostic::error(codes::TOO_MUCH, message, "", self.source.whole()));
             return self.nothing();
         }
-        if self.text.starts_with('\u{feff}') {
-            let fault = self.fault(codes::ENCODING, Span::new(0, 3), "the file begins with a byte-order mark");
+        if is_wide(self.text.as_bytes()) {
+            let message = "every other byte of the file is zero, as in UTF-16";
+            let fault = Diagnostic::error(codes::ENCODING, message, "", self.source.whole());
+            self.tell(fault.help("save it as UTF-8"));
+            return self.nothing();
+        }
+        let marks = self.text.len() - self.text.trim_start_matches('\u{feff}').len();
+        if marks > 0 {
+            let fault = self.fault(codes::ENCODING, Span::new(0, marks), "the file begins with a byte-order mark");
             self.tell(fault.help("save it as UTF-8 without a byte-order mark").suggest(""));
-            self.at = 3;
+            self.at = marks;
         }
         self.trivia();
         if self.peek().is_none() {
             if self.faults.iter().all(|fault| fault.code != codes::SYNTAX) {
+                // That there is nothing says all: not that nothing begins with a mark or a comment.
+                self.faults.clear();
                 let place = self.source.whole();
                 let fault = Diagnostic::error(codes::EMPTY, "the file has no JSON in it", "", place);
                 self.tell(
@@ -124,7 +133,10 @@ impl<'a> Reader<'a> {
         }
         match self.peek() {
             Some('{' | '[') if self.open.len() >= MAX_DEPTH => self.too_deep(),
-            Some('{') => self.object(),
+            Some('{') => match self.bare_template() {
+                Some(template) => template,
+                None => self.object(),
+            },
             Some('[') => self.array(),
             Some(quote @ ('"' | '\'')) => self.string(quote),
             Some('0'..='9' | '-' | '+' | '.') => self.number(),
@@ -157,6 +169,22 @@ impl<'a> Reader<'a> {
         }
         self.stop();
         self.nothing()
+    }
+
+    /// `{{name}}` without quotes around it.
+    fn bare_template(&mut self) -> Option<Node> {
+        let inner = self.rest().strip_prefix("{{")?;
+        let (name, _) = inner.split_once("}}")?;
+        let names = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ' ' | '@' | '-' | '[' | ']');
+        if name.trim().is_empty() || !name.chars().all(names) {
+            return None;
+        }
+        let span = Span::new(self.at, self.at + name.len() + 4);
+        let written = self.raw(span);
+        let fault = self.fault(codes::SYNTAX, span, format!("the template `{written}` has no quotes"));
+        self.tell(fault.help("a template is a text, and stands in double quotes").suggest(text::quoted(written)));
+        self.at = span.end;
+        Some(Node { span, kind: Kind::String(written.into()) })
     }
 
     /// A word without quotes.
@@ -252,10 +280,12 @@ impl<'a> Reader<'a> {
     /// Goes over what may stand between values: white space, and what some take for it.
     pub(super) fn trivia(&mut self) {
         loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
-            self.at += blank;
+            let rest = self.rest().as_bytes();
+            let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+            self.at += rest.iter().position(|byte| !blank(byte)).unwrap_or(rest.len());
             match self.peek() {
+                // What follows nearly always.
+                Some('"' | ',' | ':' | '{' | '}' | '[' | ']' | '0'..='9' | '-' | 'a'..='z') | None => return,
                 Some('#') => self.comment(None),
                 Some('/') if self.rest().starts_with("//") => self.comment(None),
                 Some('/') if self.rest().starts_with("/*") => self.comment(Some("*/")),
@@ -337,11 +367,31 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether the fault that was told last begins or ends here.
+    pub(super) fn last_fault_touches(&self, at: usize) -> bool {
+        self.faults.last().is_some_and(|fault| fault.place.start == at || fault.place.end == at)
+    }
+
+    /// Takes back what was told of a word or number that the text's end cuts off: that it is cut off
+    /// says all.
+    pub(super) fn drop_cut(&mut self, end: usize) {
+        let cut = |fault: &Diagnostic| fault.place.end == end && fault.code != codes::COMMENT;
+        if self.faults.last().is_some_and(cut) {
+            self.faults.pop();
+        }
+    }
+
     /// Reads no further, and tells nothing more.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
         self.at = self.text.len();
     }
+}
+
+/// Whether a text begins as UTF-16 does when its characters are those of JSON.
+fn is_wide(bytes: &[u8]) -> bool {
+    let zeros: Vec<bool> = bytes.iter().take(4).map(|byte| *byte == 0).collect();
+    matches!(zeros.as_slice(), [true, false, true, false] | [false, true, false, true])
 }
 
 fn is_word(c: char) -> bool {

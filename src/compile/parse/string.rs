@@ -18,13 +18,17 @@ impl Reader<'_> {
     /// The string that begins here with `quote`.
     pub(super) fn string(&mut self, quote: char) -> Node {
         let start = self.at;
+        if let Some(text) = self.three_quotes() {
+            return text;
+        }
         self.advance();
         let mut found = Found::default();
         let mut closed = false;
         loop {
             let rest = self.rest();
-            let plain = rest.find(|c: char| c == quote || c == '\\' || c < ' ').unwrap_or(rest.len());
-            self.at += plain;
+            // Byte by byte: what is looked for is ASCII, and no part of another character.
+            let special = |byte: u8| char::from(byte) == quote || matches!(byte, b'\\' | 0..=0x1f);
+            self.at += rest.bytes().position(special).unwrap_or(rest.len());
             match self.peek() {
                 None => break,
                 Some('\\') => self.escape(quote),
@@ -53,6 +57,17 @@ impl Reader<'_> {
         let span = Span::new(start, self.at);
         self.string_faults(span, quote, &found);
         Node { span, kind: Kind::String(text::decode(self.raw(span)).into()) }
+    }
+
+    /// A text in three pairs of quotes, as other languages have.
+    fn three_quotes(&mut self) -> Option<Node> {
+        let inner = self.rest().strip_prefix("\"\"\"")?;
+        let (inner, _) = inner.split_once("\"\"\"")?;
+        let span = Span::new(self.at, self.at + inner.len() + 6);
+        let fault = self.fault(codes::STRING, span, "a JSON string stands in one pair of double quotes");
+        self.tell(fault.suggest(text::quoted(inner)));
+        self.at = span.end;
+        Some(Node { span, kind: Kind::String(inner.into()) })
     }
 
     fn string_faults(&mut self, span: Span, quote: char, found: &Found) {
@@ -143,9 +158,15 @@ impl Reader<'_> {
                 self.advance();
             }
             None => {}
+            // A line that ends here may be the end of a string without a closing quote: that is told then.
+            Some('\n' | '\r') if !self.closes_later(quote) => {}
             Some(c) if c < ' ' => {
                 let fault = self.fault(codes::STRING, Span::new(start, self.at), "a backslash must begin an escape");
                 self.tell(fault.help("a backslash itself is written `\\\\`, a line break `\\n`"));
+                self.advance();
+                if c == '\r' && self.peek() == Some('\n') {
+                    self.advance();
+                }
             }
             Some(c) => {
                 self.advance();
@@ -162,6 +183,10 @@ impl Reader<'_> {
 
     fn unicode_escape(&mut self, start: usize) {
         let Some(first) = self.four_digits() else {
+            // Cut off by the end: that the string does not end is told.
+            if self.rest().bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return;
+            }
             let fault = self.fault(codes::STRING, Span::new(start, self.at), "`\\u` needs four hexadecimal digits");
             return self.tell(fault);
         };

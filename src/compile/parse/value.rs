@@ -1,8 +1,10 @@
 //! The tree as a `serde_json` value, and keys that stand twice.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Number, Value};
 
-use super::{Kind, MAX_FAULTS, Node, Tree, token};
+use super::{Kind, MAX_FAULTS, Member, Node, Tree, token};
 use crate::diagnostic::{Diagnostic, codes};
 
 impl Tree {
@@ -35,8 +37,35 @@ impl Node {
 /// for itself; at most [`MAX_FAULTS`].
 pub fn repeated_keys(tree: &Tree) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
-    visit(tree, &tree.root, &mut String::new(), &mut faults);
+    // Most documents have none: the places are looked for only where there is something to tell.
+    if is_odd_anywhere(&tree.root) {
+        visit(tree, &tree.root, &mut String::new(), &mut faults);
+    }
     faults
+}
+
+/// Keys that our JSON library keeps for itself begin so.
+const KEPT: &str = "$serde_json::private::";
+/// In an object of so few members, comparing all keys is quicker than hashing them.
+const FEW: usize = 16;
+
+/// Whether an object has a key twice, or one that is kept.
+fn is_odd_anywhere(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Array(items) => items.iter().any(is_odd_anywhere),
+        Kind::Object(members) => {
+            let twice = if members.len() <= FEW {
+                let twin =
+                    |(at, member): (usize, &Member)| members.iter().take(at).any(|before| before.key == member.key);
+                members.iter().enumerate().any(twin)
+            } else {
+                let mut seen = HashSet::with_capacity(members.len());
+                members.iter().any(|member| !seen.insert(&*member.key))
+            };
+            twice || members.iter().any(|member| member.key.starts_with(KEPT) || is_odd_anywhere(&member.value))
+        }
+        _ => false,
+    }
 }
 
 fn visit(tree: &Tree, node: &Node, pointer: &mut String, faults: &mut Vec<Diagnostic>) {
@@ -65,7 +94,7 @@ fn visit(tree: &Tree, node: &Node, pointer: &mut String, faults: &mut Vec<Diagno
                         .help("keep one of the two: readers of JSON do not agree on which one counts")
                         .related(&first, "it stands here already");
                     faults.push(fault);
-                } else if member.key.starts_with("$serde_json::private::") {
+                } else if member.key.starts_with(KEPT) {
                     let message = format!("the key `{}` can't be used", member.key);
                     faults.push(Diagnostic::error(codes::SYNTAX, message, pointer.as_str(), place()));
                 }

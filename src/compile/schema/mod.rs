@@ -1,8 +1,13 @@
 //! JSON Schemas: compiled once, with every reference to elsewhere refused.
 
 mod message;
+mod plain;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_plain;
+
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ReferencingError, ValidationError};
@@ -21,11 +26,17 @@ const MAX_BACKTRACKS: usize = 50_000;
 /// The most digits of an exponent.
 const MAX_EXPONENT_DIGITS: usize = 6;
 
-/// A compiled JSON Schema.
-#[derive(Debug)]
+/// A JSON Schema that is known to be valid. Cheap to clone; what compares values with it is made when
+/// the first value comes, and shared by all clones.
+#[derive(Debug, Clone)]
 pub struct Schema {
+    parts: Arc<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
     source: Value,
-    validator: jsonschema::Validator,
+    validator: OnceLock<Result<jsonschema::Validator, SchemaFault>>,
 }
 
 /// What does not match a schema, or what is wrong with the schema itself.
@@ -45,31 +56,21 @@ impl Schema {
     /// # Errors
     /// When it is no valid JSON Schema, or refers to elsewhere; `path` leads into the schema then.
     pub fn compile(source: Value) -> Result<Self, SchemaFault> {
-        check_patterns(&source, "")?;
-        let patterns = PatternOptions::fancy_regex()
-            .backtrack_limit(MAX_BACKTRACKS)
-            .size_limit(MAX_PATTERN_PROGRAM)
-            .dfa_size_limit(MAX_PATTERN_PROGRAM);
-        let validator = jsonschema::options()
-            .offline()
-            .with_draft(draft(&source))
-            .with_pattern_options(patterns)
-            .build(&source)
-            .map_err(|error| unfit(&source, &error))?;
-        Ok(Self { source, validator })
+        let validator = OnceLock::new();
+        if !plain::is_plain(&source) {
+            drop(validator.set(Ok(build(&source)?)));
+        }
+        Ok(Self { parts: Arc::new(Parts { source, validator }) })
     }
 
     /// The schema that every object matches.
     pub fn any() -> Self {
-        let source = json!({"type": "object"});
-        #[expect(clippy::expect_used, reason = "a constant schema, compiled in a test")]
-        let validator = jsonschema::validator_for(&source).expect("a valid schema");
-        Self { source, validator }
+        Self { parts: Arc::new(Parts { source: json!({"type": "object"}), validator: OnceLock::new() }) }
     }
 
     /// The schema as written.
     pub fn source(&self) -> &Value {
-        &self.source
+        &self.parts.source
     }
 
     /// Everything about `instance` that does not match, at most 20 faults; empty when it matches.
@@ -80,21 +81,25 @@ impl Schema {
         if !immense.is_empty() {
             return immense;
         }
-        self.validator
-            .iter_errors(instance)
-            .take(MAX_FAULTS)
-            .map(|error| SchemaFault {
-                path: error.instance_path().to_string(),
-                message: message::of(&error, &self.source, instance),
-            })
-            .collect()
+        match self.parts.validator.get_or_init(|| build(self.source())) {
+            Ok(validator) => validator
+                .iter_errors(instance)
+                .take(MAX_FAULTS)
+                .map(|error| SchemaFault {
+                    path: error.instance_path().to_string(),
+                    message: message::of(&error, self.source(), instance),
+                })
+                .collect(),
+            // What is plain compiles; were it ever not so, nothing would match, and this says why.
+            Err(fault) => vec![SchemaFault { path: String::new(), message: fault.message.clone() }],
+        }
     }
 
     /// The names of the properties that it describes for an object, in their order: its own, those
     /// of what it refers to, and those of `allOf`, `anyOf` and `oneOf`.
     pub fn properties(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        self.each_part(&self.source, 8, &mut |part| {
+        self.each_part(self.source(), 8, &mut |part| {
             for name in part.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
                 if !names.contains(&name.as_str()) {
                     names.push(name.as_str());
@@ -107,7 +112,7 @@ impl Schema {
     /// The names that it requires of every object.
     pub fn required(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        for part in std::iter::once(&self.source).chain(self.referred(&self.source)) {
+        for part in std::iter::once(self.source()).chain(self.referred(self.source())) {
             names
                 .extend(part.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str));
         }
@@ -116,8 +121,8 @@ impl Schema {
 
     /// Whether it says itself that an object may have other properties than those it describes.
     pub fn is_open(&self) -> bool {
-        let mut open = self.source == Value::Bool(true);
-        self.each_part(&self.source, 8, &mut |part| {
+        let mut open = *self.source() == Value::Bool(true);
+        self.each_part(self.source(), 8, &mut |part| {
             let additional = part.get("additionalProperties").or_else(|| part.get("unevaluatedProperties"));
             open |= part.get("patternProperties").is_some() || additional.is_some_and(|value| *value != false);
         });
@@ -126,9 +131,9 @@ impl Schema {
 
     /// Whether it says itself that an object may have no other properties.
     pub fn is_closed(&self) -> bool {
-        let shut = |key: &str| self.source.get(key) == Some(&Value::Bool(false));
+        let shut = |key: &str| self.source().get(key) == Some(&Value::Bool(false));
         (shut("additionalProperties") || shut("unevaluatedProperties"))
-            && self.source.get("patternProperties").is_none()
+            && self.source().get("patternProperties").is_none()
     }
 
     /// Visits the parts that describe the same object.
@@ -150,8 +155,23 @@ impl Schema {
     /// The own part that `part` refers to.
     fn referred<'s>(&'s self, part: &Value) -> Option<&'s Value> {
         let pointer = part.get("$ref")?.as_str()?.strip_prefix('#')?;
-        self.source.pointer(pointer)
+        self.source().pointer(pointer)
     }
+}
+
+/// What compares values with a schema.
+fn build(source: &Value) -> Result<jsonschema::Validator, SchemaFault> {
+    check_patterns(source, "")?;
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(MAX_BACKTRACKS)
+        .size_limit(MAX_PATTERN_PROGRAM)
+        .dfa_size_limit(MAX_PATTERN_PROGRAM);
+    jsonschema::options()
+        .offline()
+        .with_draft(draft(source))
+        .with_pattern_options(patterns)
+        .build(source)
+        .map_err(|error| unfit(source, &error))
 }
 
 /// The draft that a schema names; 2020-12 when it names none, or one that is not known.

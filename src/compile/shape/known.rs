@@ -1,41 +1,48 @@
 //! The schemas, made once, and what is asked of them.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::compile::parse::{Kind, Node};
+use super::form::Form;
 use crate::language::schema::{KINDS, schema};
 
 /// The schema of a kind of document.
 #[derive(Debug)]
 pub(crate) struct Known {
     /// The schema itself.
-    pub schema: Value,
+    pub schema: &'static Value,
+    /// The same, made ready for looking at values.
+    pub(super) form: Form,
     /// Where each field may stand, the shortest way first: `properties.on_stuck`.
-    homes: BTreeMap<String, Vec<String>>,
+    homes: OnceLock<BTreeMap<String, Vec<String>>>,
 }
 
-/// The schema of a kind of document, by its name in [`KINDS`].
+/// The schema of a kind of document, by its name in [`KINDS`]; made when it is first asked for.
 pub(crate) fn known(kind: &str) -> Option<&'static Known> {
-    static ALL: LazyLock<BTreeMap<&'static str, Known>> = LazyLock::new(|| {
-        KINDS.into_iter().filter_map(|kind| schema(kind).map(|schema| (kind, Known::new(schema)))).collect()
-    });
-    ALL.get(kind)
+    static ALL: [OnceLock<Option<Known>>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
+    let (_, known) = KINDS.iter().zip(&ALL).find(|(name, _)| **name == kind)?;
+    known.get_or_init(|| schema(kind).map(Known::new)).as_ref()
 }
 
 impl Known {
     fn new(schema: Value) -> Self {
-        let mut known = Self { schema, homes: BTreeMap::new() };
-        let mut homes = BTreeMap::new();
-        known.gather(&known.schema, "", &mut homes);
-        for paths in homes.values_mut() {
-            paths.sort_by_key(|path: &String| (path.matches('.').count(), path.len()));
-            paths.dedup();
-        }
-        known.homes = homes;
-        known
+        // There is one a kind, and it stays as long as the process.
+        let schema: &'static Value = Box::leak(Box::new(schema));
+        Self { schema, form: Form::new(schema, schema), homes: OnceLock::new() }
+    }
+
+    fn homes(&self) -> &BTreeMap<String, Vec<String>> {
+        self.homes.get_or_init(|| {
+            let mut homes = BTreeMap::new();
+            self.gather(self.schema, "", &mut homes);
+            for paths in homes.values_mut() {
+                paths.sort_by_key(|path: &String| (path.matches('.').count(), path.len()));
+                paths.dedup();
+            }
+            homes
+        })
     }
 
     fn gather(&self, schema: &Value, path: &str, homes: &mut BTreeMap<String, Vec<String>>) {
@@ -43,7 +50,7 @@ impl Known {
         if path.matches('.').count() > 6 {
             return;
         }
-        let schema = self.resolve(schema);
+        let schema = resolve(self.schema, schema);
         for branches in ["anyOf", "oneOf"] {
             for branch in schema.get(branches).and_then(Value::as_array).into_iter().flatten() {
                 self.gather(branch, path, homes);
@@ -62,7 +69,7 @@ impl Known {
     /// Where a field of this name may stand, other than at `here` (a JSON pointer), in words.
     pub(super) fn home(&self, name: &str, here: &str) -> Option<String> {
         let here: Vec<&str> = here.split('/').skip(1).collect();
-        let path = self.homes.get(name)?.iter().find(|path| !same(path, &here))?;
+        let path = self.homes().get(name)?.iter().find(|path| !same(path, &here))?;
         Some(match path.strip_suffix("[]") {
             _ if path.is_empty() => "at the top of the document".to_owned(),
             Some("") => "in an entry of the document".to_owned(),
@@ -70,50 +77,43 @@ impl Known {
             None => format!("in `{path}`"),
         })
     }
+}
 
-    /// The schema that a reference leads to.
-    pub(super) fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
-        let mut at = schema;
-        // A chain of references is short; the bound is for one that bites its tail.
-        for _ in 0..16 {
-            let Some(pointer) = at.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#')) else {
-                return at;
-            };
-            match self.schema.pointer(pointer) {
-                Some(next) => at = next,
-                None => return at,
-            }
+/// The part of a schema that a reference leads to.
+pub(super) fn resolve<'a>(root: &'a Value, part: &'a Value) -> &'a Value {
+    let mut at = part;
+    // A chain of references is short; the bound is for one that bites its tail.
+    for _ in 0..16 {
+        let Some(pointer) = at.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#')) else {
+            return at;
+        };
+        match root.pointer(pointer) {
+            Some(next) => at = next,
+            None => return at,
         }
-        at
     }
+    at
+}
 
-    /// Whether a value has a type that the schema takes; what is inside is not looked at.
-    pub(super) fn takes(&self, schema: &Value, node: &Node) -> bool {
-        let types = self.types(schema);
-        types.is_empty() || types.iter().any(|expected| is_of(node, expected))
+/// The names of the JSON types that a part of a schema takes; empty when it takes all.
+pub(super) fn types<'a>(root: &'a Value, part: &'a Value) -> Vec<&'a str> {
+    let part = resolve(root, part);
+    match part.get("type") {
+        Some(Value::Array(types)) => return types.iter().filter_map(Value::as_str).collect(),
+        Some(one) => return one.as_str().into_iter().collect(),
+        None => {}
     }
-
-    /// The names of the JSON types that a schema takes; empty when it takes all.
-    pub(super) fn types(&self, schema: &Value) -> Vec<String> {
-        let schema = self.resolve(schema);
-        let named = |value: &Value| value.as_str().map(str::to_owned);
-        match schema.get("type") {
-            Some(Value::Array(types)) => return types.iter().filter_map(named).collect(),
-            Some(one) => return named(one).into_iter().collect(),
-            None => {}
-        }
-        let mut types: Vec<String> = Vec::new();
-        for branches in ["anyOf", "oneOf"] {
-            for branch in schema.get(branches).and_then(Value::as_array).into_iter().flatten() {
-                for name in self.types(branch) {
-                    if !types.contains(&name) {
-                        types.push(name);
-                    }
+    let mut all: Vec<&str> = Vec::new();
+    for branches in ["anyOf", "oneOf"] {
+        for branch in part.get(branches).and_then(Value::as_array).into_iter().flatten() {
+            for name in types(root, branch) {
+                if !all.contains(&name) {
+                    all.push(name);
                 }
             }
         }
-        types
     }
+    all
 }
 
 /// `properties.tools[]` and `["properties", "tools", "3"]` are the same.
@@ -129,20 +129,6 @@ fn same(path: &str, pointer: &[&str]) -> bool {
         }
     }
     tokens.next().is_none()
-}
-
-/// Whether a value is of a JSON Schema type. A number without a fraction is an integer, however it
-/// is spelled.
-pub(super) fn is_of(node: &Node, expected: &str) -> bool {
-    match &node.kind {
-        Kind::Null => expected == "null",
-        Kind::Bool(_) => expected == "boolean",
-        Kind::String(_) => expected == "string",
-        Kind::Array(_) => expected == "array",
-        Kind::Object(_) => expected == "object",
-        Kind::Number(digits) => expected == "number" || (expected == "integer" && super::scalar::is_whole(digits)),
-        Kind::Fault => true,
-    }
 }
 
 /// The words of a schema that takes nothing but some words.

@@ -2,6 +2,8 @@
 //! what is accepted here and what serde reads are the same. Each fault is told once, by the part of
 //! the schema that understands it best.
 
+mod decimal;
+mod form;
 mod known;
 mod object;
 mod scalar;
@@ -15,6 +17,7 @@ use serde_json::{Map, Value};
 use super::parse::{Kind, Node, Span, Tree, token};
 use crate::diagnostic::{Diagnostic, Place};
 
+use form::Form;
 pub(crate) use known::{Known, known};
 
 /// The most faults of shape that are told of one document.
@@ -35,7 +38,7 @@ pub struct Shaped {
 pub(crate) fn shape(tree: &Tree, known: &Known, whole: bool) -> Shaped {
     let mut walker =
         Walker { tree, known, whole, pointer: String::new(), faults: Vec::new(), misplaced: Vec::new(), told: None };
-    let value = walker.walk(&known.schema, &tree.root, None);
+    let value = walker.walk(&known.form, &tree.root, None);
     let mut faults = walker.faults;
     faults.sort_by_key(|fault| fault.place.start);
     Shaped { value, faults }
@@ -56,24 +59,23 @@ struct Walker<'a> {
 
 impl<'a> Walker<'a> {
     /// Judges a value and gives it. `key` is where its key stands.
-    fn walk(&mut self, schema: &'a Value, node: &Node, key: Option<Span>) -> Value {
-        let schema = self.known.resolve(schema);
-        if let Some(branches) = schema.get("anyOf").and_then(Value::as_array) {
-            return self.any_of(branches, node, key);
+    fn walk(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        if !form.any_of.is_empty() {
+            return self.any_of(form, node, key);
         }
-        if let Some(branches) = schema.get("oneOf").and_then(Value::as_array) {
-            return self.one_of(branches, node, key);
+        if let Some(words) = &form.words {
+            return self.word(words, node);
         }
-        if let Some(words) = known::words(schema) {
-            return self.word(&words, node);
+        if !form.one_of.is_empty() {
+            return self.one_of(form, node, key);
         }
-        if !node.is_fault() && !self.known.takes(schema, node) {
-            self.wrong_type(schema, node);
+        if !form.takes(node) {
+            self.wrong_types(&form.types, node);
             return node.value();
         }
         match &node.kind {
-            Kind::Object(members) => self.object(schema, node, members, key),
-            Kind::Array(items) => match schema.get("items") {
+            Kind::Object(members) => self.object(form, node, members, key),
+            Kind::Array(items) => match &form.items {
                 Some(of) => {
                     let walked = items
                         .iter()
@@ -84,10 +86,10 @@ impl<'a> Walker<'a> {
                 None => node.value(),
             },
             Kind::String(text) => {
-                self.length(schema, node, text);
+                self.length(form, node, text);
                 node.value()
             }
-            Kind::Number(digits) => self.number(schema, node, digits),
+            Kind::Number(digits) => self.number(form, node, digits),
             Kind::Null | Kind::Bool(_) | Kind::Fault => node.value(),
         }
     }
@@ -95,7 +97,10 @@ impl<'a> Walker<'a> {
     fn inside<T>(&mut self, key: &str, walk: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
         self.pointer.push('/');
-        self.pointer.push_str(&token(key));
+        match key.contains(['~', '/']) {
+            true => self.pointer.push_str(&token(key)),
+            false => self.pointer.push_str(key),
+        }
         let given = walk(self);
         self.pointer.truncate(length);
         given

@@ -4,34 +4,36 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::known::words;
+use super::form::{Form, Others};
+use super::known::{resolve, words};
 use super::{Walker, insert};
 use crate::compile::parse::{Member, Node, Span, quoted};
 use crate::diagnostic::{Diagnostic, Related, codes, is_lone, nearest_field, shown};
 
 impl<'a> Walker<'a> {
-    pub(super) fn object(&mut self, schema: &'a Value, node: &Node, members: &[Member], key: Option<Span>) -> Value {
-        let fields = schema.get("properties").and_then(Value::as_object);
-        let others = schema.get("additionalProperties");
-        let field = |name: &str| fields.and_then(|fields| fields.get(name));
+    pub(super) fn object(&mut self, form: &'a Form, node: &Node, members: &[Member], key: Option<Span>) -> Value {
         let mut explained: Vec<String> = self.told.take().into_iter().collect();
-        if others == Some(&Value::Bool(false)) {
+        if matches!(form.others, Others::None) {
             let mut homes = BTreeMap::new();
-            for member in members.iter().filter(|member| field(&member.key).is_none()) {
+            for member in members.iter().filter(|member| !form.fields.contains_key(&*member.key)) {
                 if !self.full() {
-                    explained.extend(self.unknown(schema, node, member, &mut homes));
+                    explained.extend(self.unknown(form, node, member, &mut homes));
                 }
             }
         }
+        let others = match &form.others {
+            Others::Of(of) => Some(&**of),
+            Others::Any | Others::None => None,
+        };
         let mut map = Map::with_capacity(members.len());
         for member in members {
-            let value = match field(&member.key).or(others.filter(|others| others.is_object())) {
+            let value = match form.fields.get(&*member.key).or(others) {
                 Some(of) => self.inside(&member.key, |walker| walker.walk(of, &member.value, Some(member.key_span))),
                 None => member.value.value(),
             };
             insert(&mut map, &member.key, value);
         }
-        self.missing(schema, node, key, &explained);
+        self.missing(form, node, key, &explained);
         Value::Object(map)
     }
 
@@ -39,14 +41,14 @@ impl<'a> Walker<'a> {
     /// Several that belong to one other place are one fault: `homes` says where it was told.
     fn unknown(
         &mut self,
-        schema: &Value,
+        form: &Form,
         node: &Node,
         member: &Member,
         homes: &mut BTreeMap<String, usize>,
     ) -> Option<String> {
         let place = self.place(member.key_span);
         let name = &*member.key;
-        let (fields, required) = (field_names(schema), required(schema));
+        let (fields, required) = (field_names(form.schema), &form.required);
         let absent = fields.iter().copied().filter(|field| node.get(field).is_none());
         let near = nearest_field(name, absent.clone()).map(str::to_owned);
         let lone = is_lone(name, absent);
@@ -89,13 +91,17 @@ impl<'a> Walker<'a> {
         explains
     }
 
-    fn missing(&mut self, schema: &Value, node: &Node, key: Option<Span>, explained: &[String]) {
+    fn missing(&mut self, form: &Form, node: &Node, key: Option<Span>, explained: &[String]) {
         if !self.whole {
             return;
         }
-        for name in required(schema) {
+        let schema = form.schema;
+        for name in form.required.iter().copied() {
+            if node.get(name).is_some() {
+                continue;
+            }
             let told = explained.iter().chain(&self.misplaced).any(|known| known == name);
-            if node.get(name).is_some() || told || self.holds_misplaced(schema, name) {
+            if told || self.holds_misplaced(schema, name) {
                 continue;
             }
             let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
@@ -103,7 +109,7 @@ impl<'a> Walker<'a> {
             let field = schema.get("properties").and_then(|fields| fields.get(name));
             let about = field.and_then(|field| field.get("description")?.as_str());
             let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
-            let words = field.and_then(|field| words(self.known.resolve(field))).unwrap_or_default();
+            let words = field.and_then(|field| words(resolve(self.known.schema, field))).unwrap_or_default();
             self.tell(match (words.as_slice(), about) {
                 ([word], _) => fault.help(format!("add `\"{name}\": \"{word}\"`")),
                 (_, Some(about)) => fault.help(format!("`{name}`: {}", about.trim_end_matches('.'))),
@@ -115,7 +121,7 @@ impl<'a> Walker<'a> {
     /// Whether the missing object is missing because what belongs into it stands around it.
     fn holds_misplaced(&self, schema: &Value, name: &str) -> bool {
         let Some(field) = schema.get("properties").and_then(|fields| fields.get(name)) else { return false };
-        let field = self.known.resolve(field);
+        let field = resolve(self.known.schema, field);
         let branches = field.get("oneOf").and_then(Value::as_array).into_iter().flatten();
         branches
             .chain(std::iter::once(field))
@@ -127,9 +133,4 @@ impl<'a> Walker<'a> {
 fn field_names(schema: &Value) -> Vec<&str> {
     let fields = schema.get("properties").and_then(Value::as_object);
     fields.map(|fields| fields.keys().map(String::as_str).collect()).unwrap_or_default()
-}
-
-fn required(schema: &Value) -> Vec<&str> {
-    let names = schema.get("required").and_then(Value::as_array);
-    names.map(|names| names.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
 }

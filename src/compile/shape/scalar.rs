@@ -2,6 +2,8 @@
 
 use serde_json::{Number, Value};
 
+use super::decimal::Decimal;
+use super::form::Form;
 use super::{Walker, listed};
 use crate::compile::parse::{Kind, Node, quoted};
 use crate::diagnostic::{Diagnostic, codes, is_lone, nearest};
@@ -10,17 +12,12 @@ use crate::diagnostic::{Diagnostic, codes, is_lone, nearest};
 const SHOWN: usize = 200;
 
 impl Walker<'_> {
-    pub(super) fn wrong_type(&mut self, schema: &Value, node: &Node) {
-        let types = self.known.types(schema);
-        self.wrong_types(&types, node);
-    }
-
-    pub(super) fn wrong_types(&mut self, types: &[String], node: &Node) {
+    pub(super) fn wrong_types(&mut self, types: &[&str], node: &Node) {
         if self.full() {
             return;
         }
         let mut expected: Vec<String> = Vec::new();
-        for name in types.iter().filter(|name| *name != "null").map(|name| called(name).to_owned()) {
+        for name in types.iter().filter(|name| **name != "null").map(|name| called(name).to_owned()) {
             if !expected.contains(&name) {
                 expected.push(name);
             }
@@ -31,7 +28,7 @@ impl Walker<'_> {
         let message = format!("{} must be {}; {} was given", self.label(), listed(&expected), self.given(node));
         let fault = Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span));
         let raw = self.tree.raw(node.span);
-        let takes = |name: &str| types.iter().any(|expected| expected == name);
+        let takes = |name: &str| types.contains(&name);
         let fault = match &node.kind {
             Kind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
@@ -48,8 +45,8 @@ impl Walker<'_> {
         self.tell(fault);
     }
 
-    fn meant_without_quotes(&self, types: &[String], text: &str) -> bool {
-        let takes = |name: &str| types.iter().any(|expected| expected == name);
+    fn meant_without_quotes(&self, types: &[&str], text: &str) -> bool {
+        let takes = |name: &str| types.contains(&name);
         let number = text.parse::<Number>().is_ok() && text.trim() == text;
         (takes("boolean") && matches!(text, "true" | "false"))
             || (takes("number") && number)
@@ -88,9 +85,8 @@ impl Walker<'_> {
         node.value()
     }
 
-    pub(super) fn length(&mut self, schema: &Value, node: &Node, text: &str) {
-        let bound = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
-        let (least, most) = (bound("minLength"), bound("maxLength"));
+    pub(super) fn length(&mut self, form: &Form, node: &Node, text: &str) {
+        let (least, most) = form.length;
         if least.is_none() && most.is_none() {
             return;
         }
@@ -110,22 +106,22 @@ impl Walker<'_> {
     }
 
     /// A number. Where one is meant, the value gets a spelling that serde reads.
-    pub(super) fn number(&mut self, schema: &Value, node: &Node, digits: &str) -> Value {
-        let types = self.known.types(schema);
+    pub(super) fn number(&mut self, form: &Form, node: &Node, digits: &str) -> Value {
+        let types = &form.types;
         if types.is_empty() {
             return node.value();
         }
         let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
-        let low = schema.get("minimum").filter(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
-        let high = schema.get("maximum").filter(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
-        if low.is_some() || high.is_some() || number.is_none() {
+        let (low, high) = &form.bounds;
+        let under = low.as_ref().is_some_and(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
+        let over = high.as_ref().is_some_and(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
+        if under || over || number.is_none() {
             // A bound that only says what a field can hold is of interest to none but those beyond it.
-            let immense = |high: &&Value| low.is_some() && plain(high).len() > 9;
-            let bounds = match (schema.get("minimum"), schema.get("maximum").filter(|high| !immense(high))) {
-                (Some(_), Some(high)) if plain(high).len() > 9 => format!("at most {}", plain(high)),
-                (Some(low), Some(high)) => format!("from {} to {}", plain(low), plain(high)),
-                (Some(low), None) => format!("at least {}", plain(low)),
-                (None, Some(high)) => format!("at most {}", plain(high)),
+            let bounds = match (low, high.as_ref().filter(|high| !under || high.len() <= 9)) {
+                (Some(_), Some(high)) if high.len() > 9 => format!("at most {high}"),
+                (Some(low), Some(high)) => format!("from {low} to {high}"),
+                (Some(low), None) => format!("at least {low}"),
+                (None, Some(high)) => format!("at most {high}"),
                 (None, None) => "a number that a computer can hold".to_owned(),
             };
             let message = format!("{} must be {bounds}; {} was given", self.label(), self.given(node));
@@ -134,7 +130,7 @@ impl Walker<'_> {
             return node.value();
         }
         match number {
-            Some(number) if types.iter().any(|name| name == "integer") => whole(digits, number),
+            Some(_) if types.contains(&"integer") => whole(digits).unwrap_or_else(|| node.value()),
             Some(number) if digits.parse::<i64>().is_err() => {
                 Number::from_f64(number).map_or(node.value(), Value::Number)
             }
@@ -173,36 +169,23 @@ fn called(name: &str) -> &str {
     }
 }
 
-/// A bound without a fraction of zero.
-fn plain(bound: &Value) -> String {
-    let text = bound.to_string();
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
-}
-
-/// How a number compares with a bound; exact where both are whole and written so.
-fn compare(digits: &str, bound: &Value) -> Option<std::cmp::Ordering> {
-    let bound = plain(bound);
-    match (digits.parse::<i128>(), bound.parse::<i128>()) {
+/// How a number compares with a bound, by all of its digits.
+fn compare(digits: &str, bound: &str) -> Option<std::cmp::Ordering> {
+    match (digits.parse::<i64>(), bound.parse::<i64>()) {
         (Ok(number), Ok(bound)) => Some(number.cmp(&bound)),
-        _ => digits.parse::<f64>().ok()?.partial_cmp(&bound.parse::<f64>().ok()?),
+        _ => Some(Decimal::read(digits)?.compare(&Decimal::read(bound)?)),
     }
 }
 
 /// Whether a number has no fraction: `10`, `10.0` and `1e1` have none.
 pub(super) fn is_whole(digits: &str) -> bool {
-    let written_so = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    // Beyond 2^53 a spelling with a point or an exponent is no exact number any more.
-    written_so
-        || digits.parse::<f64>().is_ok_and(|number| number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0)
+    digits.bytes().all(|byte| byte.is_ascii_digit()) || Decimal::read(digits).is_some_and(|number| number.is_whole())
 }
 
 /// A whole number in digits alone.
-fn whole(digits: &str, number: f64) -> Value {
-    let text = if digits.parse::<i128>().is_ok() && digits != "-0" {
-        digits.to_owned()
-    } else {
-        format!("{:.0}", number.abs() * number.signum())
-    };
-    let text = if text == "-0" { "0".to_owned() } else { text };
-    text.parse::<Number>().map_or(Value::Null, Value::Number)
+fn whole(digits: &str) -> Option<Value> {
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return digits.parse().ok().map(Value::Number);
+    }
+    Decimal::read(digits)?.whole()?.parse().ok().map(Value::Number)
 }

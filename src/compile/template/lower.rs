@@ -88,6 +88,23 @@ impl<'t> Lower<'t> {
         Ok(nodes)
     }
 
+    /// Settles a template that has nothing but names in its tags: see [`super::plain`].
+    pub fn values(&mut self, tags: &[Tag]) -> Result<Vec<Node>, TemplateFault> {
+        let mut nodes = Vec::with_capacity(tags.len() * 2 + 1);
+        let mut from = 0;
+        for tag in tags {
+            let before = self.text.get(from..tag.range.start).unwrap_or_default();
+            let open_key = secret::split(before, &mut nodes, &mut self.secrets);
+            self.next_tag();
+            self.no_open_key(open_key)?;
+            let name = tag.words.first().and_then(|word| self.text.get(word.clone())).unwrap_or_default();
+            nodes.push(Node::Print(self.route(name)?));
+            from = tag.range.end;
+        }
+        secret::split(self.text.get(from..).unwrap_or_default(), &mut nodes, &mut self.secrets);
+        Ok(nodes)
+    }
+
     fn no_open_key(&self, open_key: bool) -> Result<(), TemplateFault> {
         if !open_key {
             return Ok(());

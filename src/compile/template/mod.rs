@@ -6,6 +6,7 @@
 
 mod lower;
 mod node;
+mod plain;
 mod print;
 mod render;
 mod secret;
@@ -98,9 +99,11 @@ impl Template {
                 .help("give what is long as a value of the input, and name it: {{input.text}}"));
         }
         let tags = tag::scan(text)?;
-        let parsed = handlebars::Template::compile(text).map_err(|error| unread(text, &tags, &error))?;
         let mut lower = lower::Lower::new(text, &tags);
-        template.nodes = lower.nodes(&parsed.elements)?;
+        template.nodes = match plain::is_plain(text, &tags) {
+            true => lower.values(&tags)?,
+            false => parsed(text, &tags, &mut lower)?,
+        };
         template.variables = lower.variables;
         template.secrets = lower.secrets;
         Ok(template)
@@ -141,6 +144,12 @@ impl Template {
 /// Whether a text is more than itself: it has tags, or names a secret.
 pub(super) fn is_template(text: &str) -> bool {
     text.contains("{{") || secret::is_named(text)
+}
+
+/// What the parser makes of a text.
+fn parsed(text: &str, tags: &[tag::Tag], lower: &mut lower::Lower<'_>) -> Result<Vec<Node>, TemplateFault> {
+    let parsed = handlebars::Template::compile(text).map_err(|error| unread(text, tags, &error))?;
+    lower.nodes(&parsed.elements)
 }
 
 /// The fault of a tag that prints a path with words behind it: most often a name with a space in it.

@@ -98,7 +98,11 @@ macro_rules! action {
             #[serde(rename = "outputKey", default, skip_serializing_if = "Option::is_none")]
             pub output_key: Option<String>,
             /// The JSON Schema of its input. Without it: the template variables, all required.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[serde(
+                default,
+                deserialize_with = "crate::language::react::read_schema",
+                skip_serializing_if = "Option::is_none"
+            )]
             #[schemars(schema_with = "crate::language::react::json_schema")]
             pub parameters: Option<serde_json::Value>,
             /// Whether a call may be made again without harm. Default: http GET, HEAD, PUT and

@@ -64,6 +64,70 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The quick way for templates of names alone gives what the parser gives, faults too.
+    #[test]
+    fn what_is_read_without_the_parser_means_what_the_parser_reads(parts in proptest::collection::vec(simple(), 0..10)) {
+        let text = parts.concat();
+        let Ok(tags) = tag::scan(&text) else { return Ok(()) };
+        if plain::is_plain(&text, &tags) {
+            let (mut one, mut other) = (lower::Lower::new(&text, &tags), lower::Lower::new(&text, &tags));
+            let (quick, slow) = (one.values(&tags), parsed(&text, &tags, &mut other));
+            prop_assert_eq!(format!("{quick:?}"), format!("{slow:?}"), "{}", text);
+            prop_assert_eq!(&one.variables, &other.variables);
+            prop_assert_eq!(&one.secrets, &other.secrets);
+        }
+    }
+}
+
+/// What templates of names alone are made of, and what is next to it.
+fn simple() -> impl Strategy<Value = String> {
+    let parts = [
+        "{{a}}",
+        "{{ a }}",
+        "{{input.ticket_id}}",
+        "{{  _x.y9 }}",
+        "{{a.b.c}}",
+        "{{now}}",
+        "{{log}}",
+        "{{this.a}}",
+        "{{elsewhere}}",
+        "{{truely}}",
+        "{{a.0}}",
+        "{{a-b}}",
+        "{{~a}}",
+        "{",
+        "}",
+        "{ ",
+        " }",
+        "\n",
+        " ",
+        "text",
+        "\"",
+        "orgconfig:k ",
+        "orgconfig:",
+        "orgconfig:k",
+        "é",
+        "\t",
+        "\r\n",
+        "&",
+        "<a>",
+        "{{a.length}}",
+        "{{as}}",
+        "{{each}}",
+        "{{nullable}}",
+        "{{undefined_x}}",
+        "{{a.else}}",
+        "{{a.if}}",
+        "{{if_so}}",
+        "{{rawly}}",
+        "{{ns.as}}",
+    ];
+    prop_oneof![12 => proptest::sample::select(parts.to_vec()).prop_map(str::to_owned), 1 => "[ -~\n]{0,12}"]
+}
+
 fn fragment() -> impl Strategy<Value = String> {
     let tags = [
         "{{a}}",

@@ -1,0 +1,122 @@
+//! A part of a schema, made ready for looking at values: references followed, types as bits, fields
+//! by name. Made once a process; what is told of a fault is taken from the schema itself.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::known::{resolve, types, words};
+use crate::compile::parse::{Kind, Node};
+
+/// A part of a schema.
+#[derive(Debug)]
+pub(super) struct Form {
+    /// The part, its reference followed.
+    pub schema: &'static Value,
+    /// Branches of which the value's type picks one.
+    pub any_of: Vec<Form>,
+    /// The words that it takes, when it takes nothing else.
+    pub words: Option<Vec<&'static str>>,
+    /// Branches of which a word in the value picks one, with that word.
+    pub one_of: Vec<(Option<&'static str>, Form)>,
+    /// The field of that word.
+    pub tag: Option<&'static str>,
+    /// The names of the JSON types that it takes; empty when it takes all.
+    pub types: Vec<&'static str>,
+    /// The same as bits.
+    bits: u8,
+    /// What an array holds.
+    pub items: Option<Box<Form>>,
+    /// The fields of an object.
+    pub fields: BTreeMap<&'static str, Form>,
+    /// The other fields of an object.
+    pub others: Others,
+    /// The fields that must be there.
+    pub required: Vec<&'static str>,
+    /// The least and the greatest number, as digits.
+    pub bounds: (Option<String>, Option<String>),
+    /// The fewest and the most characters.
+    pub length: (Option<usize>, Option<usize>),
+}
+
+/// What may stand in an object beside the fields that are known.
+#[derive(Debug)]
+pub(super) enum Others {
+    /// Anything.
+    Any,
+    /// Nothing.
+    None,
+    /// Values of a form.
+    Of(Box<Form>),
+}
+
+const BITS: [(&str, u8); 7] =
+    [("null", 1), ("boolean", 2), ("string", 4), ("array", 8), ("object", 16), ("number", 32), ("integer", 64)];
+
+impl Form {
+    /// The form of a part of `root`. Our types do not contain themselves: this ends.
+    pub(super) fn new(root: &'static Value, part: &'static Value) -> Self {
+        let schema = resolve(root, part);
+        let list = |key: &str| schema.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let forms = |key: &str| list(key).iter().map(|branch| Self::new(root, branch));
+        let tag = tag_of(list("oneOf"));
+        let tags = list("oneOf").iter().map(|branch| tag.and_then(|tag| tag_word(branch, tag)));
+        let types = types(root, schema);
+        let bits = types.iter().filter_map(|name| BITS.iter().find(|(known, _)| known == name)).map(|(_, bit)| bit);
+        let bound = |key: &str| schema.get(key).map(plain);
+        let length = |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
+        let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        Self {
+            schema,
+            any_of: forms("anyOf").collect(),
+            words: words(schema),
+            one_of: tags.zip(forms("oneOf")).collect(),
+            tag,
+            bits: bits.fold(0, |all, bit| all | bit),
+            types,
+            items: schema.get("items").map(|items| Box::new(Self::new(root, items))),
+            fields: fields.map(|(name, field)| (name.as_str(), Self::new(root, field))).collect(),
+            others: match schema.get("additionalProperties") {
+                Some(Value::Bool(false)) => Others::None,
+                Some(others @ Value::Object(_)) => Others::Of(Box::new(Self::new(root, others))),
+                _ => Others::Any,
+            },
+            required: list("required").iter().filter_map(Value::as_str).collect(),
+            bounds: (bound("minimum"), bound("maximum")),
+            length: (length("minLength"), length("maxLength")),
+        }
+    }
+
+    /// Whether a value has a type that it takes; what is inside is not looked at. A number without a
+    /// fraction is an integer, however it is spelled.
+    pub(super) fn takes(&self, node: &Node) -> bool {
+        let bit = match &node.kind {
+            _ if self.bits == 0 => return true,
+            Kind::Fault => return true,
+            Kind::Null => 1,
+            Kind::Bool(_) => 2,
+            Kind::String(_) => 4,
+            Kind::Array(_) => 8,
+            Kind::Object(_) => 16,
+            Kind::Number(digits) if self.bits & 64 != 0 && super::scalar::is_whole(digits) => 32 | 64,
+            Kind::Number(_) => 32,
+        };
+        self.bits & bit != 0
+    }
+}
+
+/// The field that tells the branches apart: a property with one word in each of them.
+fn tag_of(branches: &'static [Value]) -> Option<&'static str> {
+    let properties = branches.first()?.get("properties")?.as_object()?;
+    properties.keys().map(String::as_str).find(|name| branches.iter().all(|branch| tag_word(branch, name).is_some()))
+}
+
+fn tag_word(branch: &'static Value, tag: &str) -> Option<&'static str> {
+    branch.get("properties")?.get(tag)?.get("const")?.as_str()
+}
+
+/// A bound without a fraction of zero.
+fn plain(bound: &Value) -> String {
+    let text = bound.to_string();
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}

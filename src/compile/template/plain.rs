@@ -1,0 +1,36 @@
+//! Templates that have nothing but names in their tags, as most have: those need no parser, for
+//! their tags are found already and what is between them stands as written.
+
+use super::tag::{Kind, Tag};
+
+/// Words that Handlebars reads as something else than a name, alone or at a name's beginning.
+const ODD: [&str; 6] = ["else", "true", "false", "null", "undefined", "this"];
+/// Names that Handlebars keeps for its helpers.
+const HELPERS: [&str; 9] = ["if", "unless", "each", "with", "lookup", "log", "raw", "as", "inline"];
+
+/// Whether every tag is `{{name}}` or `{{a.b.c}}`, of ASCII letters, digits and `_`.
+pub(super) fn is_plain(text: &str, tags: &[Tag]) -> bool {
+    // A backslash may take the meaning from the braces after it.
+    !text.contains('\\') && tags.iter().all(|tag| is_plain_tag(text, tag))
+}
+
+fn is_plain_tag(text: &str, tag: &Tag) -> bool {
+    let ([word], Kind::Print) = (tag.words.as_slice(), tag.kind) else { return false };
+    let blank = |text: &str| text.bytes().all(|byte| byte == b' ');
+    text.get(tag.range.start..word.start).and_then(|text| text.strip_prefix("{{")).is_some_and(blank)
+        && text.get(word.end..tag.range.end).and_then(|text| text.strip_suffix("}}")).is_some_and(blank)
+        // A brace beside the tag's own ones belongs to it, or does not: that is the parser's matter.
+        && !text.get(..tag.range.start).is_some_and(|before| before.ends_with('{'))
+        && !text.get(tag.range.end..).is_some_and(|after| after.starts_with('}'))
+        && text.get(word.clone()).is_some_and(is_plain_path)
+}
+
+fn is_plain_path(path: &str) -> bool {
+    let plain = |segment: &str| {
+        segment.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !ODD.iter().any(|odd| segment.starts_with(odd))
+            && !HELPERS.contains(&segment)
+    };
+    path.split('.').all(plain)
+}

@@ -1,0 +1,232 @@
+//! The three that say what a loop may look like never disagree: the published schema, the types
+//! that serde reads, and the compiler. And the two that say what may run never disagree: what
+//! loading calls sound starts, and what it refuses has no program to start.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that fails says why"
+)]
+
+#[path = "agreement/choices.rs"]
+mod choices;
+#[path = "agreement/loops.rs"]
+mod loops;
+#[path = "agreement/shapes.rs"]
+mod shapes;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use loopctl::compile::document::{DocumentKind, read_as};
+use loopctl::compile::{Texts, compile};
+use loopctl::diagnostic::Source;
+use loopctl::engine::state::Phase;
+use loopctl::language::{Action, AgentRequest, LoopDocument, Project, Script, WorkflowDocument};
+use loopctl::{Engine, Start, Watch, load_texts};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use choices::{Choices, tapes};
+
+/// What is told of a shape; the last one says that schema and types disagree.
+const SHAPE: [&str; 8] = ["L010", "L011", "L012", "L013", "L014", "L015", "L016", "L017"];
+
+/// The schema of a kind as it is published, and what compares with it.
+struct Published {
+    schema: Value,
+    validator: jsonschema::Validator,
+}
+
+impl Published {
+    fn read(kind: &str) -> Self {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{kind}.json"));
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        Self { schema, validator }
+    }
+}
+
+static LOOP: LazyLock<Published> = LazyLock::new(|| Published::read("loop"));
+static REQUEST: LazyLock<Published> = LazyLock::new(|| Published::read("agent-request"));
+static WORKFLOW: LazyLock<Published> = LazyLock::new(|| Published::read("workflow"));
+static ACTIONS: LazyLock<Published> = LazyLock::new(|| Published::read("actions"));
+static PROJECT: LazyLock<Published> = LazyLock::new(|| Published::read("project"));
+static SCRIPT: LazyLock<Published> = LazyLock::new(|| Published::read("script"));
+
+fn config(cases: u32, seed: u64) -> ProptestConfig {
+    ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// What is told of a document's shape by the reader that the compiler uses, and the value that it
+/// hands to the types: its numbers are spelled so that serde reads them.
+fn told(kind: DocumentKind, document: &Value) -> (Vec<String>, Value) {
+    let source = Source::new("document.json", format!("{document:#}"));
+    let read = read_as(&source, Some(kind));
+    let told = read.faults.iter().map(|fault| format!("{} {} {}", fault.code, fault.path, fault.message));
+    (told.collect(), read.value)
+}
+
+/// Whether the types read it.
+fn typed<T: DeserializeOwned>(document: &Value) -> Result<(), String> {
+    serde_json::from_value::<T>(document.clone()).map(drop).map_err(|error| error.to_string())
+}
+
+/// An actions document by its entries, as the compiler reads it.
+fn typed_actions(document: &Value) -> Result<(), String> {
+    match document {
+        Value::Array(actions) => actions.iter().try_for_each(typed::<Action>),
+        action => typed::<Action>(action),
+    }
+}
+
+/// An agent request with its `config`, which is a map for serde and has a schema of its own.
+fn typed_request(document: &Value) -> Result<(), String> {
+    typed::<AgentRequest>(document)?;
+    let mut properties = document.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
+    if properties.contains_key("objective") || properties.contains_key("tools") {
+        return Err("`config` has what stands at the top".to_owned());
+    }
+    if properties.shift_remove("mode").is_some_and(|mode| mode != "react") {
+        return Err("the mode is not `react`".to_owned());
+    }
+    properties.insert("objective".to_owned(), document["objective"].clone());
+    properties.insert("tools".to_owned(), document["tools"].clone());
+    typed::<loopctl::language::ReactProperties>(&Value::Object(properties))
+}
+
+/// All three say the same of a document; gives what they say.
+fn agree(
+    kind: DocumentKind,
+    published: &Published,
+    typed: fn(&Value) -> Result<(), String>,
+    document: &Value,
+) -> Result<bool, TestCaseError> {
+    let by_schema = published.validator.is_valid(document);
+    let (faults, value) = told(kind, document);
+    prop_assert_eq!(by_schema, faults.is_empty(), "the schema and the compiler, {:?}: {:#}", faults, document);
+    // The types take what the schema takes. Its bounds they do not know.
+    if by_schema {
+        prop_assert_eq!(typed(&value), Ok(()), "the schema and the types: {:#}", document);
+    } else {
+        // Nor do they know an array from an object: serde reads a struct from its fields in a row too.
+        let row = |fault: &str| fault.contains("an object") && fault.ends_with("an array was given");
+        let untold = faults.iter().all(|fault| fault.starts_with("L014") || fault.starts_with("L015") || row(fault));
+        prop_assert!(untold || typed(document).is_err(), "the types take it, {:?}: {:#}", faults, document);
+    }
+    prop_assert!(faults.iter().all(|fault| SHAPE[..6].contains(&&fault[..4])), "{:?}", faults);
+    Ok(by_schema)
+}
+
+proptest! {
+    #![proptest_config(config(500, 1))]
+
+    #[test]
+    fn what_the_schema_of_loops_is_made_of_is_taken_by_all_three(tape in tapes(160)) {
+        let document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
+        prop_assert!(agree(DocumentKind::Loop, &LOOP, typed::<LoopDocument>, &document)?, "{:#}", document);
+        let compiled = compile(&Texts::new(Source::new("loop.json", document.to_string())));
+        let shape: Vec<_> = compiled.diagnostics.iter().filter(|fault| SHAPE.contains(&fault.code)).collect();
+        prop_assert!(shape.is_empty(), "{:?}", shape);
+    }
+
+    #[test]
+    fn a_slip_in_a_loop_is_told_by_all_three_or_by_none(tape in tapes(160), slips in tapes(12)) {
+        let mut document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
+        let mut choices = Choices::new(slips);
+        for _ in 0..=choices.below(2) {
+            shapes::slip(&mut document, &mut choices);
+        }
+        agree(DocumentKind::Loop, &LOOP, typed::<LoopDocument>, &document)?;
+    }
+
+    #[test]
+    fn numbers_are_taken_or_told_by_all_three_however_they_are_spelled(tape in tapes(160), slips in tapes(40)) {
+        let mut document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
+        shapes::respell(&mut document, &mut Choices::new(slips));
+        agree(DocumentKind::Loop, &LOOP, typed::<LoopDocument>, &document)?;
+    }
+
+    #[test]
+    fn requests_are_taken_or_told_by_all_three(tape in tapes(160), slips in tapes(8)) {
+        let mut document = shapes::accepted(&REQUEST.schema, &mut Choices::new(tape));
+        prop_assert!(agree(DocumentKind::AgentRequest, &REQUEST, typed_request, &document)?, "{:#}", document);
+        shapes::slip(&mut document, &mut Choices::new(slips));
+        agree(DocumentKind::AgentRequest, &REQUEST, typed_request, &document)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(300, 2))]
+
+    #[test]
+    fn the_other_documents_are_taken_or_told_by_all_three(which in 0..4_usize, tape in tapes(120), slips in tapes(8)) {
+        let (kind, published): (_, &Published) = match which {
+            0 => (DocumentKind::Workflow, &WORKFLOW),
+            1 => (DocumentKind::Actions, &ACTIONS),
+            2 => (DocumentKind::Project, &PROJECT),
+            _ => (DocumentKind::Script, &SCRIPT),
+        };
+        let read: fn(&Value) -> Result<(), String> = match which {
+            0 => typed::<WorkflowDocument>,
+            1 => typed_actions,
+            2 => typed::<Project>,
+            _ => typed::<Script>,
+        };
+        let mut document = shapes::accepted(&published.schema, &mut Choices::new(tape));
+        prop_assert!(agree(kind, published, read, &document)?, "{:#}", document);
+        shapes::slip(&mut document, &mut Choices::new(slips));
+        agree(kind, published, read, &document)?;
+    }
+}
+
+/// Plays what is sound; tells whether it was.
+fn played(played: &loops::Played) -> Result<bool, TestCaseError> {
+    let compiled = compile(&played.texts);
+    match load_texts(&played.texts, PathBuf::from(".")) {
+        Ok(loaded) => {
+            prop_assert!(compiled.program.is_some() && !compiled.has_errors());
+            let script: Script = serde_json::from_value(played.script.clone()).unwrap();
+            let project = loaded.program.project.clone();
+            let engine = Engine::builder(project, &loaded.root).script(script).build();
+            let start = Start { input: played.input.clone(), ..Start::default() };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let finished = runtime.block_on(engine.run(&loaded.program, start, Watch::default()));
+            let text = &played.texts.main.text;
+            match finished {
+                Ok(finished) => {
+                    let over = matches!(finished.state.phase, Phase::Ended(_) | Phase::Paused { .. });
+                    prop_assert!(over, "{text}");
+                }
+                Err(fault) => prop_assert!(false, "sound, and yet: {fault}\n{text}"),
+            }
+            Ok(true)
+        }
+        Err(unsound) => {
+            prop_assert!(unsound.diagnostics.iter().any(loopctl::Diagnostic::is_error));
+            prop_assert_eq!(compiled.has_errors(), compiled.program.is_none());
+            Ok(false)
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(300, 3))]
+
+    #[test]
+    fn what_loading_calls_sound_runs_without_a_fault(tape in tapes(120), request in any::<bool>()) {
+        let play = loops::play(&mut Choices::new(tape), request, false);
+        let sound = played(&play)?;
+        let why = compile(&play.texts).diagnostics;
+        prop_assert!(sound, "{:?}\n{}", why, play.texts.main.text);
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_before_it_runs(tape in tapes(120), request in any::<bool>()) {
+        let play = loops::play(&mut Choices::new(tape), request, true);
+        prop_assert!(!played(&play)?, "{}", play.texts.main.text);
+    }
+}
