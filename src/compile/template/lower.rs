@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use handlebars::template::{BlockParam, HelperTemplate, Parameter, TemplateElement};
-use serde_json::Value;
 
 use super::node::{Base, Expr, Node, Route};
 use super::tag::{Kind, Tag};
@@ -396,21 +395,4 @@ fn split(path: &str) -> Vec<String> {
         rest = after.strip_prefix(['.', '/']).unwrap_or(after);
     }
     names
-}
-
-/// Whether a value counts as true: not `false`, `null`, 0, an empty text, list or object.
-pub(super) fn is_truthy(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(value) => *value,
-        // Any digit but 0 before the exponent, however big or small the number is.
-        Value::Number(number) => number
-            .as_str()
-            .bytes()
-            .take_while(|byte| !matches!(byte, b'e' | b'E'))
-            .any(|byte| matches!(byte, b'1'..=b'9')),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(members) => !members.is_empty(),
-    }
 }

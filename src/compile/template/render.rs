@@ -6,7 +6,6 @@ use std::ops::Range;
 use serde_json::{Number, Value};
 
 use super::Escape;
-use super::lower::is_truthy;
 use super::node::{Base, Expr, Node, Route};
 use super::print::Text;
 use crate::compile::reference::{Scope, Unresolved, absent, descend};
@@ -227,5 +226,22 @@ pub(super) fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
+    }
+}
+
+/// Whether a value counts as true: not `false`, `null`, 0, an empty text, list or object.
+fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        // Any digit but 0 before the exponent, however big or small the number is.
+        Value::Number(number) => number
+            .as_str()
+            .bytes()
+            .take_while(|byte| !matches!(byte, b'e' | b'E'))
+            .any(|byte| matches!(byte, b'1'..=b'9')),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
     }
 }
