@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::check;
-use crate::compile::document::{self, Document};
+use crate::compile::document::{self, Document, DocumentKind};
 use crate::compile::{Compiled, Program, Texts, compile_read};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::files;
@@ -79,6 +79,10 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
 /// by this alone. `document` is what was read from the main text.
 pub fn examine(texts: &Texts, document: Document) -> Compiled {
     let mut compiled = compile_read(texts, document);
+    if compiled.document.kind == Some(DocumentKind::Actions) && texts.project.is_none() {
+        // Which project they will be used in can't be told, nor what it will have.
+        compiled.settings = None;
+    }
     let judged = check::judge(texts, &compiled);
     compiled.diagnostics.extend(judged);
     compiled

@@ -128,6 +128,21 @@ fn a_fault_of_a_file_that_ten_loops_use_is_told_once_and_names_are_found_across_
 }
 
 #[test]
+fn an_action_is_judged_by_the_project_that_it_belongs_to_and_by_none_where_there_is_none() {
+    let place = Place::new();
+    let action = ACTION.replace("\"url\"", "\"headers\": {\"X-Key\": \"orgconfig:desk\"}, \"url\"");
+    place.file("actions/look.json", action);
+    check(&place, &[], 0);
+    place.file("loopctl.json", r#"{"orgconfig": {"dusk": "env:DESK"}}"#);
+    assert_eq!(codes(&told(&place, &[], 1)), [("L041", "actions/look.json")]);
+    // A loop that uses it meets the same fault, and it is told once all the same.
+    place.file("a.json", SOUND);
+    assert_eq!(codes(&told(&place, &[], 1)), [("L041", "actions/look.json")]);
+    place.file("loopctl.json", r#"{"orgconfig": {"desk": "env:DESK"}}"#);
+    check(&place, &[], 0);
+}
+
+#[test]
 fn every_kind_of_document_is_judged_as_what_it_is() {
     let place = sound();
     place.file("loopctl.json", r#"{"modls": {}}"#);

@@ -43,7 +43,10 @@ const SYNTAX: &[&str] =
 /// touch the same bytes. None where a fault of syntax stays that may have thrown the reader off its way.
 pub fn taken<'a>(diagnostics: &'a [Diagnostic], source: &Source) -> Vec<(&'a Diagnostic, &'a Suggestion)> {
     let own = || diagnostics.iter().filter(|fault| fault.place.file == source.name);
-    if own().any(|fault| SYNTAX.contains(&fault.code) && !mends_syntax(fault)) {
+    let mends = |fault: &Diagnostic| {
+        fault.suggestion.as_ref().is_some_and(|suggestion| is_safe(fault.code, &source.text, suggestion))
+    };
+    if own().any(|fault| SYNTAX.contains(&fault.code) && !mends(fault)) {
         return Vec::new();
     }
     let mut taken: Vec<(&Diagnostic, &Suggestion)> = own()
@@ -109,11 +112,15 @@ pub fn is_worse(before: &Source, after: &Source) -> bool {
 /// Whether a suggestion is one that is taken, lies in the text, and says something else than stands there.
 fn is_safe(code: &str, text: &str, suggestion: &Suggestion) -> bool {
     let Some(old) = text.get(suggestion.start..suggestion.end) else { return false };
-    let safe = match safety(code) {
-        Some(Safe::Always) => true,
-        Some(Safe::Slip) => is_slip(old.trim_matches('"'), suggestion.replacement.trim_matches('"')),
-        None => false,
-    };
+    // Where a string ends is a guess when a quote stands in it: what is put together may be two.
+    let escaped = |text: &str| text.matches("\\\"").count();
+    let joins = code == codes::STRING && !old.starts_with('\'') && escaped(&suggestion.replacement) > escaped(old);
+    let safe = !joins
+        && match safety(code) {
+            Some(Safe::Always) => true,
+            Some(Safe::Slip) => is_slip(old.trim_matches('"'), suggestion.replacement.trim_matches('"')),
+            None => false,
+        };
     safe && old != suggestion.replacement
 }
 
@@ -124,10 +131,6 @@ pub fn is_taken(code: &str) -> bool {
 
 fn safety(code: &str) -> Option<Safe> {
     SAFE.iter().find(|(known, _)| *known == code).map(|(_, safe)| *safe)
-}
-
-fn mends_syntax(fault: &Diagnostic) -> bool {
-    fault.suggestion.is_some() && safety(fault.code).is_some()
 }
 
 /// Whether a name is another one with a slip of the finger in it, and not another word: `escalte` is

@@ -40,9 +40,7 @@ impl Source {
     /// A text with its name.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let lines = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| width(at + 1)))
-            .collect();
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| width(at + 1))).collect();
         Self { name: name.into(), text, lines }
     }
 

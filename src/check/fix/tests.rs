@@ -112,6 +112,7 @@ fn a_text_that_is_broken_otherwise_is_left_as_it_is() {
         // A quote is lost: what looks like comments and words is the author's text.
         "{\"type\": \"loop\", \"properties\": {\"objective\": see https://example.com/x, \"tools\": [],}}",
         "{\"type\": \"loop\", \"properties\": {\"max_iteration\": 1,000, \"tools\": [],}}",
+        "{\"type\": \"loop\", \"properties\": {\"objective\": \"Say \"sorry\" to them.\", \"tools\": [],}}",
         "{\"type\": \"loop\", \"properties\": {\"objective\": \"x, \"tools\": [],}}",
         "{\"type\": \"loop\", \"properties\": {\"objective\": \"x\", // why\n",
     ] {

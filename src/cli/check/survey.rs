@@ -105,7 +105,7 @@ impl Survey {
                 Read::Document(document) => {
                     found.tally.files += 1;
                     order.add(&document.tree.source.name);
-                    let around = is_looped(&document).then(|| library.around(&files::folder_of(&target.path)));
+                    let around = is_placed(&document).then(|| library.around(&files::folder_of(&target.path)));
                     work.push(Work { target, document, around });
                 }
             }
@@ -146,9 +146,14 @@ impl Survey {
     }
 }
 
-/// Whether a document is judged with what stands around it.
+/// Whether a document is a loop, or may be run like one.
 fn is_looped(document: &Document) -> bool {
     matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest))
+}
+
+/// Whether a document is judged with what stands around it: actions by the project that they belong to.
+fn is_placed(document: &Document) -> bool {
+    is_looped(document) || document.kind == Some(DocumentKind::Actions)
 }
 
 /// A document to judge.
@@ -165,7 +170,10 @@ fn judge(work: Work<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) 
     let main = document.tree.source.clone();
     let texts = match around.map(|around| around.gathered(main.clone(), target.real.as_deref())) {
         Some(Ok(gathered)) => gathered.texts,
-        Some(Err(faults)) => return (faults, Vec::new()),
+        Some(Err(mut faults)) => {
+            faults.extend(document.faults);
+            return (faults, vec![main]);
+        }
         None => Texts::new(main),
     };
     let mut faults = alone(&document, declared);
