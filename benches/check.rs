@@ -84,8 +84,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn from_memory(documents: &[String]) -> Result<(), Box<dyn Error>> {
+    let project = Source::new("loopctl.json", project().to_string());
     for (seed, text) in documents.iter().enumerate() {
-        let texts = Texts::new(Source::new(format!("{seed}.json"), text.as_str()));
+        let mut texts = Texts::new(Source::new(format!("{seed}.json"), text.as_str()));
+        texts.project = Some(project.clone());
         loopctl::load_texts(&texts, PathBuf::from(".")).map_err(|unsound| told(&unsound))?;
     }
     Ok(())
@@ -174,7 +176,8 @@ fn project() -> Value {
         "model": "big",
         "models": { "big": { "provider": "openai", "model": "gpt-x", "api_key": "env:KEY", "context_tokens": 128000 } },
         "orgconfig": { "crm_token": "env:CRM_TOKEN" },
-        "allow": { "commands": ["wc"] }
+        "datasources": { "support": { "url": "sqlite:support.db" } },
+        "allow": { "commands": ["wc"], "hosts": ["api.example.com"] }
     })
 }
 

@@ -1,7 +1,5 @@
 //! The catalog: which registered actions there are, and where each of them stands.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::Texts;
@@ -70,8 +68,8 @@ impl Registered<'_> {
 pub(crate) struct Catalog<'a> {
     /// The actions.
     pub all: Vec<Registered<'a>>,
-    /// The same by name.
-    by_name: BTreeMap<&'a str, Vec<Registered<'a>>>,
+    /// The same in the order of their names, those of one name as they come.
+    by_name: Vec<Registered<'a>>,
 }
 
 impl<'a> Catalog<'a> {
@@ -84,10 +82,8 @@ impl<'a> Catalog<'a> {
         for document in shelf.beside.iter().chain(&shelf.given) {
             all.extend(Self::of_actions(document));
         }
-        let mut by_name: BTreeMap<&str, Vec<Registered<'_>>> = BTreeMap::new();
-        for action in &all {
-            by_name.entry(action.name).or_default().push(*action);
-        }
+        let mut by_name = all.clone();
+        by_name.sort_by_key(|action| action.name);
         Self { all, by_name }
     }
 
@@ -105,7 +101,10 @@ impl<'a> Catalog<'a> {
 
     /// Every action of this exact name.
     pub(crate) fn find(&self, name: &str) -> &[Registered<'a>] {
-        self.by_name.get(name).map_or(&[], Vec::as_slice)
+        let from = self.by_name.partition_point(|action| action.name < name);
+        let rest = self.by_name.get(from..).unwrap_or_default();
+        let count = rest.iter().take_while(|action| action.name == name).count();
+        rest.get(..count).unwrap_or_default()
     }
 }
 

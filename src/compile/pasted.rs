@@ -80,12 +80,13 @@ const PREFIXES: [(&str, usize, &str); 12] = [
 ];
 
 fn looks_like(text: &str) -> Option<&'static str> {
-    // Every key has digits but a private one, which stands between its lines of dashes.
-    let digits = text.bytes().any(|byte| byte.is_ascii_digit());
-    if text.len() < 16 || !(digits || text.as_bytes().windows(5).any(|dashes| dashes == b"-----")) {
+    // Every key has digits but a private one, which stands between lines of dashes.
+    let digits = || text.bytes().any(|byte| byte.is_ascii_digit());
+    let dashes = || text.contains('-') && text.contains("-----");
+    if text.len() < 16 || !(digits() || dashes()) {
         return None;
     }
-    if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
+    if dashes() && text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
         return Some("a private key");
     }
     let key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');

@@ -319,7 +319,7 @@ fn gather<'v>(parts: impl Iterator<Item = (String, &'v Value)>) -> Result<Vec<(S
 
 /// A name as a JSON pointer writes it.
 pub(super) fn escape_pointer(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
+    super::parse::token(name)
 }
 
 /// The path that a whole string is: `@` and names with dots between them. The first one begins with

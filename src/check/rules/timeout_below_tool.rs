@@ -18,7 +18,8 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["timeout_ms", "tool_timeout_ms", "tools"]) else { return };
     let run = react.timeout_ms;
     let mut judge = |spot: Option<Spot<'_>>, call: Option<u64>| {
-        let (Some(spot), Some(call)) = (spot.filter(Spot::is_written), call.filter(|call| *call > run)) else { return };
+        let Some(call) = call.filter(|call| *call > run) else { return };
+        let Some(spot) = spot.filter(Spot::is_written) else { return };
         let fault = spot.tell(&RULE, format!("one call may take {call} ms, and the whole run has {run} ms"));
         let fault = fault.help("give the loop a larger `timeout_ms`, or the call a smaller one");
         found.push(match subject.property("timeout_ms") {

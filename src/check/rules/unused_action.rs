@@ -23,9 +23,11 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let own = subject.document().value.get("actions").and_then(Value::as_array).into_iter().flatten();
     for (at, action) in own.enumerate() {
         let Some(name) = action.get("action_name").and_then(Value::as_str) else { continue };
+        if subject.declarations().iter().any(|(_, tool)| action_name(tool) == Some(name)) {
+            continue;
+        }
         let spot = subject.at(&format!("/actions/{at}/action_name"));
-        let declared = subject.declarations().iter().any(|(_, tool)| action_name(tool) == Some(name));
-        if !declared && !subject.is_faulty(spot.path()) {
+        if !subject.is_faulty(spot.path()) {
             let fault = spot.tell(&RULE, format!("no tool uses the action `{name}`"));
             let tool = serde_json::json!({ "type": "action", "name": name });
             found.push(fault.help(format!("declare it in `tools` as {tool}, or take the action out")));

@@ -71,7 +71,6 @@ impl Reader<'_> {
             self.take_comma(&mut between);
         }
         self.open.pop();
-        items.shrink_to_fit();
         // What it holds is neither an array nor an object: nothing in it can be judged.
         let kind = if keyed { Kind::Fault } else { Kind::Array(items) };
         Node { span: Span::new(start, self.at), kind }
@@ -92,7 +91,6 @@ impl Reader<'_> {
             self.take_comma(&mut between);
         }
         self.open.pop();
-        members.shrink_to_fit();
         Node { span: Span::new(start, self.at), kind: Kind::Object(members) }
     }
 

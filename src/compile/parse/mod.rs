@@ -15,6 +15,7 @@ mod tests_cases;
 #[cfg(test)]
 mod tests_faults;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::diagnostic::{Diagnostic, Place, Source};
@@ -232,11 +233,17 @@ impl<'a> Found<'a> {
     }
 }
 
-fn tokens(pointer: &str) -> impl Iterator<Item = String> {
-    pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~"))
+fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|token| match token.contains('~') {
+        true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
+        false => Cow::Borrowed(token),
+    })
 }
 
 /// A key as a part of a JSON pointer.
 pub fn token(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
+    match key.contains(['~', '/']) {
+        true => key.replace('~', "~0").replace('/', "~1"),
+        false => key.to_owned(),
+    }
 }

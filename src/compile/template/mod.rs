@@ -89,7 +89,7 @@ impl Template {
     pub fn compile(text: &str, escape: Escape) -> Result<Self, TemplateFault> {
         let mut template =
             Self { source: text.to_owned(), escape, nodes: Vec::new(), variables: Vec::new(), secrets: Vec::new() };
-        if !text.contains("{{") {
+        if !text.contains('{') || !text.contains("{{") {
             secret::split(text, &mut template.nodes, &mut template.secrets);
             return Ok(template);
         }
@@ -143,7 +143,8 @@ impl Template {
 
 /// Whether a text is more than itself: it has tags, or names a secret.
 pub(super) fn is_template(text: &str) -> bool {
-    text.contains("{{") || secret::is_named(text)
+    // A character is found sooner than a text.
+    (text.contains('{') && text.contains("{{")) || secret::is_named(text)
 }
 
 /// What the parser makes of a text.

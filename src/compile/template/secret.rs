@@ -37,6 +37,9 @@ fn push_text(nodes: &mut Vec<Node>, text: &str) {
 /// The next secret at or after `from`: where its mark begins, and its key. A mark inside of a word
 /// is none, nor is one without a key.
 fn next(text: &str, mut from: usize) -> Option<(usize, &str)> {
+    if !text.contains(':') {
+        return None;
+    }
     loop {
         let begin = from + text.get(from..)?.find(MARK)?;
         from = begin + MARK.len();
