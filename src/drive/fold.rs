@@ -1,13 +1,10 @@
 //! The fold: a run's state from its journal, the same path that live events take.
 
-use std::sync::Arc;
-
 use crate::compile::{Program, Texts};
 use crate::diagnostic::Source;
 use crate::engine::event::{Document, Event, What};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
-use crate::language::Project;
 
 use super::fault::Fault;
 
@@ -90,9 +87,4 @@ pub fn same_document(program: &Program, events: &[Event]) -> Result<(), Fault> {
         Some(gone) => Err(Fault::Changed { file: gone.file.clone() }),
         None => Ok(()),
     }
-}
-
-/// The project that a program was compiled with.
-pub fn project(program: &Program) -> Arc<Project> {
-    Arc::clone(&program.project)
 }

@@ -96,7 +96,7 @@ fn fits(program: &Program, state: &State, what: &What) -> Result<(), Refused> {
         (Phase::New, What::Started(_)) => Ok(()),
         (Phase::New, _) => Err(Refused::new("the run has not begun")),
         (_, What::Started(_)) => Err(Refused::new("the run has begun already")),
-        (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", word(ending.status)))),
+        (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", ending.status.word()))),
         (Phase::Thinking { .. }, What::ModelReplied(_) | What::ModelFailed(_) | What::DeadlinePassed) => Ok(()),
         (Phase::Acting { turn }, What::ToolReturned(returned)) => match state.call(returned.call) {
             Some(call) if call.progress == Progress::Asked => Ok(()),
@@ -133,16 +133,6 @@ fn can_be_kept(what: &What) -> Result<(), Refused> {
             storable::fault_of(value).map_or(Ok(()), |why| refused("the value", why))
         }
         _ => Ok(()),
-    }
-}
-
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Running => "running",
-        Status::Paused => "paused",
-        Status::Completed => "completed",
-        Status::Failed => "failed",
-        Status::Cancelled => "cancelled",
     }
 }
 

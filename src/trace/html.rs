@@ -11,7 +11,7 @@ use super::About;
 use super::entries::TraceEntry;
 use super::escape::html as escaped;
 use super::result::{RunResult, Waiting};
-use super::text::{reason, text_of_pretty, took, word};
+use super::text::{reason, text_of_pretty, took};
 use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::Termination;
 
@@ -35,7 +35,7 @@ pub fn html(about: &About<'_>, result: &RunResult) -> String {
          <title>{} · {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body class=\"{}\">\n",
         escaped(about.loop_name),
         escaped(&result.run_id),
-        word(result.status)
+        result.status.word()
     );
     header(&mut page, about, result);
     page.push_str("<main>\n");
@@ -67,7 +67,7 @@ pub fn html(about: &About<'_>, result: &RunResult) -> String {
 }
 
 fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
-    let status = word(result.status);
+    let status = result.status.word();
     let why = match result.termination {
         None | Some(Termination::Complete | Termination::Cancelled) => String::new(),
         Some(termination) => format!(" <span class=\"why\">{}</span>", reason(termination)),

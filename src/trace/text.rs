@@ -135,7 +135,7 @@ impl Pieces {
     /// How the run stands: its status, and what was counted.
     pub fn summary(&self, result: &RunResult, active_ms: u64) -> String {
         let (mark, tone) = mark(result.status);
-        let mut title = format!("{mark} {}", word(result.status));
+        let mut title = format!("{mark} {}", result.status.word());
         if let Some(termination) = result.termination.filter(|why| !told_by_status(*why)) {
             let _ = write!(title, ": {}", reason(termination));
         }
@@ -266,20 +266,9 @@ pub fn text_of_pretty(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// A status in a word.
-pub fn word(status: Status) -> &'static str {
-    match status {
-        Status::Running => "running",
-        Status::Paused => "paused",
-        Status::Completed => "completed",
-        Status::Failed => "failed",
-        Status::Cancelled => "cancelled",
-    }
-}
-
 /// A status padded to `width` columns, in its tone.
 pub fn status(look: &Look, status: Status, width: usize) -> String {
-    look.paint(mark(status).1, &pad(word(status), width))
+    look.paint(mark(status).1, &pad(status.word(), width))
 }
 
 fn mark(status: Status) -> (&'static str, Tone) {
