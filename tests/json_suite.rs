@@ -4,6 +4,7 @@
 //!
 //! A case is a line of a file of `json_suite/`: `y NAME TEXT`. In a text, `⟦0a ff⟧` are bytes, and
 //! `⟦[*100⟧` is a text a hundred times.
+#![allow(clippy::string_slice)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
 
 use std::path::Path;

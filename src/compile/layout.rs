@@ -40,7 +40,7 @@ impl Layout {
     }
 
     /// All properties, by name, wherever they stand.
-    pub(crate) fn properties<'a>(self, document: &'a Document) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    pub(crate) fn properties(self, document: &Document) -> impl Iterator<Item = (&str, &Value)> {
         const HEAD: [&str; 2] = ["objective", "tools"];
         let rest = document.value.pointer(self.rest).and_then(Value::as_object).into_iter().flatten();
         let rest = rest.map(|(name, value)| (name.as_str(), value));
