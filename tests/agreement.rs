@@ -1,6 +1,7 @@
 //! The three that say what a loop may look like never disagree: the published schema, the types
 //! that serde reads, and the compiler. And the two that say what may run never disagree: what
 //! loading calls sound starts, and what it refuses has no program to start.
+#![allow(clippy::string_slice)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
