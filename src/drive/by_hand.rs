@@ -60,6 +60,7 @@ impl Engine {
             fence,
             seq,
             event: text,
+            texts: Vec::new(),
             standing: Some(standing(&state)),
             remember: Vec::new(),
         };

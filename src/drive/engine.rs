@@ -16,6 +16,7 @@ use super::run::{Driver, Seat};
 use super::secret::Vault;
 use super::start::{self, Start};
 use super::stop::Stop;
+use super::texts::Texts;
 use super::tool::{EmbeddedTool, Toolbox};
 use crate::compile::Program;
 use crate::engine::dialect;
@@ -24,6 +25,7 @@ use crate::engine::notice::Listener;
 use crate::engine::outcome::{Answer, Pause, Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
+use crate::engine::text::Text;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{Created, Journal, NewRun, RunSummary, Standing, StoreFault};
 use crate::language::Project;
@@ -40,6 +42,7 @@ pub(super) struct World {
     pub models: Arc<Models>,
     pub toolbox: Toolbox,
     pub vault: Arc<Vault>,
+    pub texts: Texts,
 }
 
 /// Makes an [`Engine`].
@@ -143,7 +146,7 @@ impl EngineBuilder {
             toolbox = toolbox.with_script(script);
         }
         let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
-        Engine { world: Arc::new(World { journal, models, toolbox, vault }) }
+        Engine { world: Arc::new(World { journal, models, toolbox, vault, texts: Texts::default() }) }
     }
 }
 
@@ -168,7 +171,7 @@ impl Engine {
         let models = self.models(program, start.model.as_deref())?;
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
         let run_id = start.id();
-        let mut started = start.event(program, run_id.clone(), facts)?;
+        let mut started = start.event(program, run_id.clone(), facts, &self.world.texts)?;
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
@@ -184,6 +187,7 @@ impl Engine {
             identity,
             at_ms: event.at.wall_ms,
             event: written(&event)?,
+            texts: kept(&event.what),
         };
         // What can't begin leaves nothing in the store.
         let mut state = State::default();
@@ -246,7 +250,9 @@ impl Engine {
     async fn take_up(&self, program: &Program, run_id: &str, resume: &Resume) -> Result<Taken, Fault> {
         let events = self.events(run_id).await?;
         let adopted = match fold::same_document(program, &events) {
-            Err(Fault::Changed { .. }) if resume.new_document => Some(What::NewDocument(start::documents(program))),
+            Err(Fault::Changed { .. }) if resume.new_document => {
+                Some(What::NewDocument(start::documents(program, &self.world.texts)))
+            }
             other => other.map(|()| None)?,
         };
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
@@ -288,7 +294,8 @@ impl Engine {
         if texts.is_empty() {
             return Err(Fault::Store(StoreFault::NoSuchRun(run_id.to_owned())));
         }
-        fold::events(run_id, &texts)
+        let shared = self.world.journal.texts(run_id).await.map_err(Fault::Store)?;
+        fold::events(run_id, &texts, &shared)
     }
 
     /// A run's state: the fold of its journal.
@@ -314,7 +321,7 @@ impl Engine {
     pub fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
         let models = self.models(program, start.model.as_deref())?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
-        let started = start.event(program, start.id(), model.facts.clone())?;
+        let started = start.event(program, start.id(), model.facts.clone(), &self.world.texts)?;
         let mut state = State::default();
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
         step(program, &mut state, Event { at, what: What::Started(Box::new(started)) })?;
@@ -347,6 +354,11 @@ enum Taken {
 /// An event as the journal keeps it.
 pub(super) fn written(event: &Event) -> Result<String, Fault> {
     serde_json::to_string(event).map_err(|error| Fault::Refused(format!("the event can't be written: {error}")))
+}
+
+/// The long texts of what came, which a journal keeps beside the events.
+pub(super) fn kept(what: &What) -> Vec<Text> {
+    what.texts().into_iter().cloned().collect()
 }
 
 /// What lists show of a state.

@@ -17,4 +17,5 @@ pub mod start;
 pub mod stop;
 #[cfg(test)]
 mod tests;
+mod texts;
 pub mod tool;

@@ -1,10 +1,13 @@
 //! The start of a run: everything that it will need from its surroundings, gathered before the first
 //! call, so that what is missing is told before anything happens.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::clock;
 use super::fault::Fault;
+use super::texts::Texts;
 use crate::compile::{Program, bind};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
@@ -33,7 +36,13 @@ impl Start {
     }
 
     /// The first event, without what the session remembers.
-    pub(super) fn event(&self, program: &Program, run_id: String, model: ModelFacts) -> Result<Started, Fault> {
+    pub(super) fn event(
+        &self,
+        program: &Program,
+        run_id: String,
+        model: ModelFacts,
+        texts: &Texts,
+    ) -> Result<Started, Fault> {
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
         let bound = bind(program, &self.input, &now, &run_id).map_err(Fault::Diagnostics)?;
@@ -49,11 +58,11 @@ impl Start {
             loop_name: program.name.clone(),
             session: self.session.clone(),
             objective: bound.objective,
-            system,
+            system: texts.share(system),
             model,
             memory: std::collections::BTreeMap::new(),
             timeout_ms: self.timeout_ms,
-            documents: documents(program),
+            documents: documents(program, texts),
             run_id,
             input: bound.input,
         })
@@ -71,8 +80,9 @@ fn unresolved(program: &Program, why: &str) -> Fault {
 }
 
 /// The texts that give a program its meaning, as a journal keeps them.
-pub(super) fn documents(program: &Program) -> Vec<Document> {
-    let document = |source: &Source| Document { file: source.name.to_string(), text: source.text.to_string() };
+pub(super) fn documents(program: &Program, texts: &Texts) -> Vec<Document> {
+    let document =
+        |source: &Source| Document { file: source.name.to_string(), text: texts.share(Arc::clone(&source.text)) };
     program.sources.iter().map(document).collect()
 }
 
@@ -87,7 +97,7 @@ pub(super) fn identity(started: &Started, start: &Start) -> String {
         }
     };
     for document in &started.documents {
-        take(&document.text);
+        take(&document.text.digest().to_string());
     }
     take(&canonical::spelling(&started.input));
     take(started.session.as_deref().unwrap_or_default());

@@ -274,6 +274,20 @@ impl Listener for AsksForTheEnd {
 }
 
 #[tokio::test]
+async fn events_name_the_documents_and_the_prompt_and_a_run_without_them_is_unreadable() {
+    let program = compiled(&json!({}), &[]);
+    let Place { engine, .. } = place(&program, &[complete()], &json!({}));
+    engine.run(&program, start(), Watch::default()).await.unwrap();
+    let events = engine.journal().read("r").await.unwrap();
+    assert!(!events[0].contains("You are an agent") && !events[0].contains("\"mode\""), "{}", events[0]);
+    let texts = engine.journal().texts("r").await.unwrap();
+    let read = fold::events("r", &events, &texts).unwrap();
+    assert_eq!(fold::documents(&read).unwrap()[0].text.shared(), &program.sources[0].text);
+    let fault = fold::events("r", &events, &texts[..1]).unwrap_err();
+    assert!(fault.to_string().contains("event 0: its text") && fault.code() == "journal_unreadable", "{fault}");
+}
+
+#[tokio::test]
 async fn an_end_that_is_asked_for_while_the_driver_leaves_is_not_lost() {
     let program = compiled(&json!({}), &[]);
     let replies = [think("__pause_for_human__", json!({ "question": "q" })), complete()];

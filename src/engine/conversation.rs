@@ -1,5 +1,9 @@
 //! The conversation: it grows at its end only. Trimming makes a new generation.
 
+use std::sync::Arc;
+
+use super::state::push_tight;
+
 /// What the model reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conversation {
@@ -16,8 +20,8 @@ pub struct Conversation {
 pub struct Message {
     /// Who says it.
     pub role: Role,
-    /// What.
-    pub text: String,
+    /// What. Shared: many runs begin with the same system prompt.
+    pub text: Arc<str>,
 }
 
 /// Who says a message.
@@ -33,11 +37,10 @@ pub enum Role {
 
 impl Conversation {
     /// Adds a message at the end.
-    pub fn push(&mut self, role: Role, text: impl Into<String>) {
-        let mut text: String = text.into();
-        text.shrink_to_fit();
+    pub fn push(&mut self, role: Role, text: impl Into<Arc<str>>) {
+        let text: Arc<str> = text.into();
         self.bytes = self.bytes.saturating_add(text.len());
-        self.messages.push(Message { role, text });
+        push_tight(&mut self.messages, Message { role, text });
     }
 }
 

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::digest::Digest;
+use super::text::Text;
 use crate::language::project::Price;
 
 /// Something that came from outside, with its moment.
@@ -68,7 +70,7 @@ pub struct Started {
     /// The objective, rendered.
     pub objective: String,
     /// The system prompt, rendered: the conversation's first message.
-    pub system: String,
+    pub system: Text,
     /// The model and what is known of it.
     pub model: ModelFacts,
     /// What the session remembered when the run began.
@@ -88,7 +90,37 @@ pub struct Document {
     /// The file's name as it was opened.
     pub file: String,
     /// Its text.
-    pub text: String,
+    pub text: Text,
+}
+
+impl What {
+    /// The long texts in it, which are kept beside the events.
+    pub fn texts(&self) -> Vec<&Text> {
+        match self {
+            Self::Started(started) => {
+                let documents = started.documents.iter().map(|document| &document.text);
+                std::iter::once(&started.system).chain(documents).collect()
+            }
+            Self::NewDocument(documents) => documents.iter().map(|document| &document.text).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Gives the long texts in it back what they say.
+    ///
+    /// # Errors
+    /// The digest of the first one that is not among `texts`.
+    pub fn put_back(&mut self, texts: &[Text]) -> Result<(), Digest> {
+        let documents = match self {
+            Self::Started(started) => {
+                started.system.put_back(texts)?;
+                &mut started.documents
+            }
+            Self::NewDocument(documents) => documents,
+            _ => return Ok(()),
+        };
+        documents.iter_mut().try_for_each(|document| document.text.put_back(texts))
+    }
 }
 
 /// What is known of the model of a run.

@@ -6,6 +6,7 @@ mod builtin;
 pub mod canonical;
 pub mod conversation;
 pub mod dialect;
+pub mod digest;
 pub mod effect;
 pub mod event;
 mod human;
@@ -19,6 +20,7 @@ pub mod state;
 pub mod step;
 pub mod storable;
 pub mod stuck;
+pub mod text;
 mod turn;
 mod validate;
 

@@ -40,7 +40,7 @@ pub(super) fn started() -> What {
         loop_name: "test".to_owned(),
         input: json!({}),
         objective: "Find it.".to_owned(),
-        system: "You are an agent.".to_owned(),
+        system: "You are an agent.".into(),
         model: ModelFacts::default(),
         memory: std::collections::BTreeMap::new(),
         timeout_ms: None,
@@ -155,8 +155,10 @@ proptest! {
             prop_assert!(live.tally.iterations <= 9, "limits are overshot by the last word at most");
         }
         let mut folded = State::default();
+        let texts: Vec<_> = started().texts().into_iter().cloned().collect();
         for text in &journal {
-            let event: Event = serde_json::from_str(text).unwrap();
+            let mut event: Event = serde_json::from_str(text).unwrap();
+            event.what.put_back(&texts).unwrap();
             step(&program, &mut folded, event).unwrap();
         }
         prop_assert_eq!(&folded, &live);

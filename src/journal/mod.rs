@@ -21,6 +21,7 @@ pub use open::open;
 pub use ticket::Ticket;
 
 use crate::engine::outcome::{Status, Termination};
+use crate::engine::text::Text;
 
 /// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
 /// acknowledged is durable.
@@ -34,6 +35,9 @@ pub trait Journal: Send + Sync {
 
     /// All events of a run in their order.
     fn read(&self, run_id: &str) -> Ticket<Vec<String>>;
+
+    /// The long texts that a run's events name, in no order: to be read after the events.
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>>;
 
     /// One run's summary; `None` when there is no such run.
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>>;
@@ -76,6 +80,8 @@ pub struct NewRun {
     pub at_ms: i64,
     /// The first event, as JSON text.
     pub event: String,
+    /// The long texts that the event names, durable together with it: kept once for all runs.
+    pub texts: Vec<Text>,
 }
 
 /// What came of making a run.
@@ -100,6 +106,8 @@ pub struct Append {
     pub seq: u64,
     /// The event, as JSON text.
     pub event: String,
+    /// The long texts that the event names, durable together with it: kept once for all runs.
+    pub texts: Vec<Text>,
     /// The run's new standing; `None` when it did not change.
     pub standing: Option<Standing>,
     /// What the session is to remember, durable together with the event.

@@ -47,7 +47,7 @@ pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
     if ask.deltas.is_some() {
         buffer.extend_from_slice(b",\"stream\":true");
     }
-    let system: Vec<&str> = system_of(ask).map(|message| message.text.as_str()).collect();
+    let system: Vec<&str> = system_of(ask).map(|message| &*message.text).collect();
     if !system.is_empty() {
         buffer.extend_from_slice(b",\"system\":");
         json(buffer, &system.join("\n\n"));
@@ -79,7 +79,7 @@ pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Messa
             Role::User | Role::System => b"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":",
         });
     }
-    json(buffer, &message.text);
+    json(buffer, &*message.text);
     Some(role)
 }
 

@@ -56,7 +56,7 @@ pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Messa
         Role::User => b"{\"role\":\"user\",\"content\":",
         Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
     });
-    json(buffer, &message.text);
+    json(buffer, &*message.text);
     buffer.extend_from_slice(b"}");
     Some(message.role)
 }
