@@ -20,12 +20,12 @@ use super::texts::Texts;
 use super::tool::{EmbeddedTool, Toolbox};
 use crate::compile::Program;
 use crate::engine::dialect;
+use crate::engine::effect::Effects;
 use crate::engine::event::{Decided, Decision, Event, Moment, What};
 use crate::engine::notice::Listener;
 use crate::engine::outcome::{Answer, Pause, Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
-use crate::engine::text::Text;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{Created, Journal, NewRun, RunSummary, Standing, StoreFault};
 use crate::language::Project;
@@ -167,6 +167,23 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
+        // On the heap, and gone when the run is driven: of a thousand runs that wait, each holds its driver only.
+        match Box::pin(self.begin(program, start, watch.clone())).await? {
+            Begun::New(driver, effects) => {
+                let finished = driver.drive(effects).await?;
+                self.left(program, finished, &watch).await
+            }
+            Begun::There(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
+        }
+    }
+
+    /// Gathers what the run needs and makes it durable.
+    async fn begin<'a>(
+        &'a self,
+        program: &'a Arc<Program>,
+        start: Start,
+        watch: Watch<'a>,
+    ) -> Result<Begun<'a>, Fault> {
         self.world.vault.find_all();
         let models = self.models(program, start.model.as_deref())?;
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
@@ -187,7 +204,7 @@ impl Engine {
             identity,
             at_ms: event.at.wall_ms,
             event: written(&event)?,
-            texts: kept(&event.what),
+            texts: event.what.texts(),
         };
         // What can't begin leaves nothing in the store.
         let mut state = State::default();
@@ -196,12 +213,11 @@ impl Engine {
             Created::New(lease) => {
                 let hold = Hold::new(&self.world.journal, &run_id, &lease);
                 let seat = Seat { run_id, fence: lease.fence, events: 1, hold };
-                let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
+                let driver = Driver::new(&self.world, program, models, (state, seat), watch);
                 driver.tell_start(false);
-                let finished = driver.drive(effects).await?;
-                self.left(program, finished, &watch).await
+                Ok(Begun::New(driver, effects))
             }
-            Created::Same => Box::pin(self.join(program, &run_id, watch)).await,
+            Created::Same => Ok(Begun::There(run_id)),
             Created::Conflict => Err(Fault::Conflict(run_id)),
         }
     }
@@ -223,7 +239,7 @@ impl Engine {
         let journal = &self.world.journal;
         let lease = journal.lease(run_id).await.map_err(Fault::Store)?;
         let hold = Hold::new(journal, run_id, &lease);
-        match self.take_up(program, run_id, &resume).await {
+        match Box::pin(self.take_up(program, run_id, &resume)).await {
             Ok(Taken::AsItIs(state)) => {
                 hold.give_back().await.map_err(Fault::Store)?;
                 Ok(Finished { state })
@@ -346,6 +362,14 @@ impl Engine {
     }
 }
 
+/// What came of a start.
+enum Begun<'a> {
+    /// A new run, to be driven.
+    New(Box<Driver<'a>>, Effects),
+    /// There is this run already, of the same document and input.
+    There(String),
+}
+
 enum Taken {
     AsItIs(State),
     Up { state: State, what: Vec<What>, events: u64, models: Vec<Arc<Model>> },
@@ -354,11 +378,6 @@ enum Taken {
 /// An event as the journal keeps it.
 pub(super) fn written(event: &Event) -> Result<String, Fault> {
     serde_json::to_string(event).map_err(|error| Fault::Refused(format!("the event can't be written: {error}")))
-}
-
-/// The long texts of what came, which a journal keeps beside the events.
-pub(super) fn kept(what: &What) -> Vec<Text> {
-    what.texts().into_iter().cloned().collect()
 }
 
 /// What lists show of a state.

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
 use super::clock;
-use super::engine::{Finished, Watch, World, kept, standing, written};
+use super::engine::{Finished, Watch, World, standing, written};
 use super::fault::Fault;
 use super::hold::Hold;
 use super::model::{self, Ask, Attempt, Model, Wire};
@@ -174,7 +174,7 @@ impl<'a> Driver<'a> {
     /// be performed.
     async fn take(&mut self, what: What) -> Result<Effects, Fault> {
         let event = Event { at: self.moment(), what };
-        let (text, texts) = (written(&event)?, kept(&event.what));
+        let (text, texts) = (written(&event)?, event.what.texts());
         let mark = Mark::of(&self.state);
         let before = self.state.status();
         let effects = step(self.program, &mut self.state, event)?;

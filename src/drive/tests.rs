@@ -227,7 +227,7 @@ async fn a_script_answers_a_call_that_was_approved_late_with_its_first_entry() {
         engine.resume(&program, "r", Resume::with(Decision::Approve), Watch::default()).await.unwrap();
     }
     let state = engine.state(&program, "r").await.unwrap();
-    let seen: Vec<_> = state.entries.iter().take(2).map(|entry| entry.observation.clone()).collect();
+    let seen: Vec<_> = state.entries.iter().take(2).map(|entry| entry.observation.value()).collect();
     assert_eq!(seen, [json!("first"), json!("second")]);
 }
 
@@ -245,7 +245,7 @@ async fn a_run_goes_on_with_a_new_document_and_can_be_read_ever_after() {
     let changed = engine.resume(&new, "r", answer(false), Watch::default()).await;
     assert!(matches!(changed, Err(Fault::Changed { .. })));
     let paused = engine.resume(&new, "r", answer(true), Watch::default()).await.unwrap();
-    assert_eq!(paused.state.entries[1].observation, json!("posted"));
+    assert_eq!(paused.state.entries[1].observation.value(), json!("posted"));
     // From now on the new document is the run's.
     assert_eq!(engine.state(&new, "r").await.unwrap(), paused.state);
     let events = engine.events("r").await.unwrap();

@@ -94,14 +94,14 @@ pub struct Document {
 }
 
 impl What {
-    /// The long texts in it, which are kept beside the events.
-    pub fn texts(&self) -> Vec<&Text> {
+    /// The long texts in it, which a journal keeps beside the events.
+    pub fn texts(&self) -> Vec<Text> {
         match self {
             Self::Started(started) => {
-                let documents = started.documents.iter().map(|document| &document.text);
-                std::iter::once(&started.system).chain(documents).collect()
+                let documents = started.documents.iter().map(|document| document.text.clone());
+                std::iter::once(started.system.clone()).chain(documents).collect()
             }
-            Self::NewDocument(documents) => documents.iter().map(|document| &document.text).collect(),
+            Self::NewDocument(documents) => documents.iter().map(|document| document.text.clone()).collect(),
             _ => Vec::new(),
         }
     }

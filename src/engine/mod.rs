@@ -10,6 +10,7 @@ pub mod digest;
 pub mod effect;
 pub mod event;
 mod human;
+pub mod json;
 mod limit;
 mod memory;
 pub mod notice;

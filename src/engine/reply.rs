@@ -7,6 +7,7 @@ use super::conversation::{Role, estimated_tokens};
 use super::dialect::{self, Reading, Wanted};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
+use super::json::Json;
 use super::limit;
 use super::outcome::{Limit, RunError, Status, Termination};
 use super::state::{Call, Entry, Progress, State, Turn, push_tight};
@@ -203,10 +204,10 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
         Entry {
             iteration: new.iteration,
             at_ms: new.at_ms,
-            thought: new.thought.clone(),
-            action: Some(wanted.name.clone()),
-            action_input: wanted.input.clone(),
-            observation: Value::Null,
+            thought: new.thought.as_str().into(),
+            action: Some(wanted.name.as_str().into()),
+            action_input: wanted.input.clone().into(),
+            observation: Json::default(),
             success: true,
             error: None,
             duration_ms: new.thinking_ms,
@@ -221,12 +222,12 @@ fn note(state: &mut State, new: Turn, why: String) {
         Entry {
             iteration: new.iteration,
             at_ms: new.at_ms,
-            thought: new.thought,
+            thought: new.thought.into_boxed_str(),
             action: None,
-            action_input: Value::Null,
-            observation: Value::String(why.clone()),
+            action_input: Json::default(),
+            observation: Value::String(why.clone()).into(),
             success: false,
-            error: Some(ToolFault { class: "unreadable reply".to_owned(), detail: why }),
+            error: Some(Box::new(ToolFault { class: "unreadable reply".to_owned(), detail: why })),
             duration_ms: new.thinking_ms,
             usage: new.usage,
         },

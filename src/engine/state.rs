@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::conversation::Conversation;
 use super::event::{CallId, ModelFacts, Tokens, ToolFault, ToolResult};
+use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status};
 
 /// A run's state.
@@ -128,25 +129,26 @@ pub enum Progress {
     },
 }
 
-/// What happened in one call, or in one unreadable reply: Hyphen's trace entry.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// What happened in one call, or in one unreadable reply: Hyphen's trace entry, as it is kept: tight, for a
+/// run at rest is small.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The iteration, from 1; several calls of a turn share it.
     pub iteration: u32,
     /// When the reply came, in milliseconds since 1970.
     pub at_ms: i64,
     /// What the model thought.
-    pub thought: String,
+    pub thought: Box<str>,
     /// The tool; none for an unreadable reply.
-    pub action: Option<String>,
+    pub action: Option<Box<str>>,
     /// Its input.
-    pub action_input: Value,
+    pub action_input: Json,
     /// What the model was told, cut to `max_observation_chars`.
-    pub observation: Value,
+    pub observation: Json,
     /// Whether the call did what was asked.
     pub success: bool,
     /// Why not, for the operator.
-    pub error: Option<ToolFault>,
+    pub error: Option<Box<ToolFault>>,
     /// The time of the call in milliseconds; of the model, when nothing was called.
     pub duration_ms: u64,
     /// The tokens of the reply; on the first entry of a turn.

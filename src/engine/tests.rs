@@ -155,7 +155,7 @@ proptest! {
             prop_assert!(live.tally.iterations <= 9, "limits are overshot by the last word at most");
         }
         let mut folded = State::default();
-        let texts: Vec<_> = started().texts().into_iter().cloned().collect();
+        let texts = started().texts();
         for text in &journal {
             let mut event: Event = serde_json::from_str(text).unwrap();
             event.what.put_back(&texts).unwrap();

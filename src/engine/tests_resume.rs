@@ -24,7 +24,7 @@ fn poisoned() -> Value {
 
 fn reads_back(what: &What) -> bool {
     let text = serde_json::to_string(&at(0, what.clone())).unwrap();
-    let texts: Vec<_> = what.texts().into_iter().cloned().collect();
+    let texts = what.texts();
     serde_json::from_str::<Event>(&text)
         .is_ok_and(|mut event| event.what.put_back(&texts).is_ok() && event.what == *what)
 }

@@ -127,10 +127,8 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
 /// and limits are looked at.
 fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
     let properties = &program.properties;
-    let first = state.entries.len();
     let mut told = String::new();
-    let mut usage = turn.usage;
-    let mut thought = turn.thought;
+    let mut seen = Vec::with_capacity(turn.calls.len());
     for call in turn.calls {
         let Call { tool, input, progress, .. } = call;
         let Progress::Done { result, duration_ms } = progress else { continue };
@@ -143,23 +141,27 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             told.push_str("\n\n");
         }
         told.push_str(&dialect::write_observation(properties.dialect, Some(&tool), &text));
+        seen.push(Seen { tool, input, observation, error, duration_ms });
+    }
+    let stuck = look_for_circles(program, state, (turn.iteration, &turn.thought), &seen);
+    let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
+    for Seen { tool, input, observation, error, duration_ms } in seen {
         push_tight(
             &mut state.entries,
             Entry {
                 iteration: turn.iteration,
                 at_ms: turn.at_ms,
                 thought: std::mem::take(&mut thought),
-                action: Some(tool),
-                action_input: input,
-                observation,
+                action: Some(tool.into_boxed_str()),
+                action_input: input.into(),
+                observation: observation.into(),
                 success: error.is_none(),
-                error,
+                error: error.map(Box::new),
                 duration_ms,
                 usage: usage.take(),
             },
         );
     }
-    let stuck = look_for_circles(program, state, first);
     match stuck {
         None => {
             state.conversation.push(Role::User, told);
@@ -169,15 +171,29 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
     }
 }
 
-fn look_for_circles(program: &Program, state: &mut State, first: usize) -> Option<Stuck> {
-    let entries = state.entries.get(first..)?;
-    let head = entries.first()?;
-    let calls = entries.iter().map(|entry| {
-        let name = entry.action.as_deref().unwrap_or_default();
-        let polling = program.tool(name).is_some_and(|tool| tool.polling);
-        (name, &entry.action_input, &entry.observation, !entry.success, polling)
+/// What came of a call, before it is put away as an entry.
+struct Seen {
+    tool: String,
+    input: Value,
+    observation: Value,
+    error: Option<ToolFault>,
+    duration_ms: u64,
+}
+
+fn look_for_circles(
+    program: &Program,
+    state: &mut State,
+    (iteration, thought): (u32, &str),
+    seen: &[Seen],
+) -> Option<Stuck> {
+    if seen.is_empty() {
+        return None;
+    }
+    let calls = seen.iter().map(|call| {
+        let polling = program.tool(&call.tool).is_some_and(|tool| tool.polling);
+        (call.tool.as_str(), &call.input, &call.observation, call.error.is_some(), polling)
     });
-    let step = Step::new(head.iteration, &head.thought, calls);
+    let step = Step::new(iteration, thought, calls);
     push_tight(&mut state.watch.steps, step);
     stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
 }

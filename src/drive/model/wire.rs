@@ -137,11 +137,11 @@ impl Wire {
     }
 }
 
-/// Makes room for so many bytes more, and half of what is there: a thousand runs that wait keep
+/// Makes room for so many bytes more, and an eighth of what is there: a thousand runs that wait keep
 /// little that they do not use, and growing still costs what it adds.
 fn make_room(buffer: &mut BytesMut, more: usize) {
     if buffer.capacity() - buffer.len() < more {
-        let mut larger = BytesMut::with_capacity(buffer.len() + more + buffer.len() / 2);
+        let mut larger = BytesMut::with_capacity(buffer.len() + more + buffer.len() / 8);
         larger.extend_from_slice(buffer);
         *buffer = larger;
     }

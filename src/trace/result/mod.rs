@@ -265,7 +265,7 @@ fn last_thought(state: &State, redact: &Redaction) -> Option<String> {
     };
     let thought = under_way
         .into_iter()
-        .chain(state.entries.iter().rev().map(|entry| entry.thought.as_str()))
+        .chain(state.entries.iter().rev().map(|entry| &*entry.thought))
         .find(|thought| !thought.is_empty())?;
     Some(redact.text(thought).into_owned())
 }

@@ -157,10 +157,13 @@ fn the_trace_and_the_key_are_there_when_the_document_wants_them() {
 
 #[test]
 fn an_unreadable_reply_has_no_action_and_a_fault_tells_the_operator_the_whole() {
-    let unread = Entry { action: None, action_input: Value::Null, success: false, ..entry(2) };
+    let unread = Entry { action: None, action_input: Value::Null.into(), success: false, ..entry(2) };
     let failed = Entry {
         success: false,
-        error: Some(ToolFault { class: "http 503".to_owned(), detail: "GET https://h/?token=abc".to_owned() }),
+        error: Some(Box::new(ToolFault {
+            class: "http 503".to_owned(),
+            detail: "GET https://h/?token=abc".to_owned(),
+        })),
         ..entry(3)
     };
     let shown = serde_json::to_value(entries(&[unread, failed], &Redaction::default())).unwrap();

@@ -199,8 +199,9 @@ async fn what_was_sent_is_let_go_so_that_the_wire_need_not_copy() {
         moved += usize::from(now != place);
         place = now;
     }
-    // A buffer that doubles moves 8 times from 200 bytes to 100,000.
-    assert!(moved < 20, "{moved} copies");
+    // A buffer that grows by an eighth and what comes moves some 30 times from 200 bytes to 100,000; one that
+    // is held elsewhere, each time.
+    assert!(moved < 50, "{moved} copies");
 }
 
 #[tokio::test]
