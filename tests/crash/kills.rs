@@ -79,6 +79,9 @@ fn a_process_that_dies_after_every_event_still_ends_the_same() {
     assert!(lives > 6, "{lives} lives tested too little");
     assert_eq!(timeless(reference.finish().0), expected);
     reference.holds("always");
+    let whole = Reference::new();
+    whole.finish();
+    assert_eq!(happened(&reference), happened(&whole), "the journal of the run in pieces");
 }
 
 #[test]
@@ -95,4 +98,15 @@ fn on_uncertain_retry_calls_again_and_fail_tells_the_model() {
         let observation = result["trace"][2]["observation"].to_string();
         assert!(observation.contains(told), "{rule}: {observation}");
     }
+}
+
+/// What the journal tells, without times, and without what the resumed processes and the operator added.
+fn happened(reference: &Reference) -> Vec<Value> {
+    let added = |what: &Value| *what == json!("resumed") || what["human"]["decision"] == json!("retry");
+    let whats = reference.events().into_iter().map(|mut event| event["what"].take());
+    // Where the server listens is in the document, and differs from place to place.
+    let place = reference.server.url();
+    let neutral = |what: Value| what.to_string().replace(&place, "http://server");
+    let whats = whats.filter(|what| !added(what)).map(|what| serde_json::from_str(&neutral(what)).expect("JSON"));
+    whats.map(timeless).collect()
 }

@@ -5,6 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(all(unix, debug_assertions))]
+mod always_resumed;
 mod bad_documents;
 mod bad_replies;
 mod builtins;
