@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use serde_json::{Value, json};
 
-use crate::common::server::{Answer, Server};
+use crate::common::server::{Answer, Gate, Server};
 use crate::common::{self, Place, Ran, complete, think};
 
 pub const BOUNDARIES: [&str; 4] = ["before-write", "after-write", "after-sync", "before-effect"];
@@ -18,9 +18,18 @@ pub struct Reference {
 
 impl Reference {
     pub fn new() -> Self {
-        let server = Server::with(|_, request| {
+        Self::behind(None)
+    }
+
+    /// The first call of all is answered when the gate is open.
+    pub fn behind(gate: Option<Gate>) -> Self {
+        let server = Server::with(move |number, request| {
             let name = request.path.trim_start_matches('/').to_owned();
-            Answer::json(&json!({ "did": name }))
+            let answer = Answer::json(&json!({ "did": name }));
+            match &gate {
+                Some(gate) if number == 0 => answer.behind(gate),
+                _ => answer,
+            }
         });
         let place = Place::new();
         let tool = |name: &str, method: &str, more: Value| {
