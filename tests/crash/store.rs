@@ -1,6 +1,7 @@
 //! R4: the store's calls fail, its disk is full, its folder is closed, another process locks it.
 
 use crate::common;
+use crate::common::server::Gate;
 use crate::reference::{Reference, timeless, untouched};
 
 #[test]
@@ -51,4 +52,27 @@ fn a_disk_that_is_full_is_a_clear_error_and_the_run_goes_on_when_there_is_room()
         assert!(reference.calls_of("post").len() <= 1);
     }
     assert!(faults >= 3, "{faults} faults tested too little");
+}
+
+#[test]
+fn a_store_that_another_process_locks_under_way_is_told_and_the_run_goes_on_when_it_is_free() {
+    let expected = untouched();
+    let gate = Gate::default();
+    let reference = Reference::behind(Some(gate.clone()));
+    let args = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
+    let child = reference.place.start(&args, &[("LOOPCTL_FAIL", "time:200:busy")]);
+    reference.server.wait_for(1);
+    let acknowledged = reference.events();
+    let other = rusqlite::Connection::open(reference.place.path().join(".loopctl/runs.db")).expect("a store");
+    other.execute_batch("BEGIN EXCLUSIVE").expect("it is locked");
+    gate.open();
+    let ran = common::ran(&child.wait_with_output().expect("it ends"));
+    assert!([1, 2].contains(&ran.code) && ran.stderr.contains("locked by another process"), "{ran:#?}");
+    let refused = reference.start("time:200:busy");
+    assert!([1, 2].contains(&refused.code) && refused.stderr.contains("locked by another process"), "{refused:#?}");
+    other.execute_batch("ROLLBACK").expect("it is free");
+    drop(other);
+    assert!(reference.events().starts_with(&acknowledged), "what was acknowledged is there");
+    assert_eq!(timeless(reference.finish().0), expected);
+    reference.holds("locked");
 }

@@ -20,5 +20,7 @@ mod models;
 mod pauses;
 mod secrets;
 mod signals;
+#[cfg(debug_assertions)]
+mod signals_everywhere;
 mod stuck;
 mod termination;
