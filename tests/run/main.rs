@@ -5,6 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(all(unix, debug_assertions))]
+mod always_resumed;
 mod bad_documents;
 mod bad_replies;
 mod builtins;
@@ -18,5 +20,7 @@ mod models;
 mod pauses;
 mod secrets;
 mod signals;
+#[cfg(debug_assertions)]
+mod signals_everywhere;
 mod stuck;
 mod termination;

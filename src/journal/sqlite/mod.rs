@@ -60,7 +60,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { lease_ttl: Duration::from_secs(30), busy_timeout: Duration::from_secs(5) }
+        Self {
+            lease_ttl: failpoint::time("lease").unwrap_or(Duration::from_secs(30)),
+            busy_timeout: failpoint::time("busy").unwrap_or(Duration::from_secs(5)),
+        }
     }
 }
 
