@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::builtin::Question;
-use super::conversation::Role;
-use super::dialect;
+use super::dialect::{self, Told};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
@@ -12,7 +11,7 @@ use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::state::{Call, Entry, Phase, Progress, State, Turn, push_tight};
 use super::step::failed;
 use super::stuck::{self, Step, Stuck};
-use crate::compile::{Program, Tool, ToolKind};
+use crate::compile::{Builtin, Program, Tool, ToolKind};
 use crate::language::action::OnUncertain;
 use crate::language::react::StuckAction;
 
@@ -93,8 +92,18 @@ pub(super) fn settle(program: &Program, state: &mut State, turn: Turn) -> Effect
     observe(program, state, turn)
 }
 
+/// The first question of a turn that no human has answered yet.
+pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<(CallId, Question)> {
+    let mut open = turn.calls.iter().filter(|call| call.progress == Progress::Asked);
+    let asks = |call: &&Call| {
+        let kind = program.tool(&call.tool).map(|tool| &tool.kind);
+        matches!(kind, Some(ToolKind::Builtin(Builtin::PauseForHuman)))
+    };
+    open.find(asks).map(|call| (call.id, Question::of(&call.input)))
+}
+
 /// The run waits for a human's answer to the model's question.
-pub(super) fn ask_human(state: &mut State, turn: Turn, id: CallId, question: Question) -> Effects {
+pub(super) fn ask_human(state: &mut State, turn: Turn, (id, question): (CallId, Question)) -> Effects {
     let Question { question, context, options } = question;
     pause(state, Termination::Human, question, (Some(turn), vec![id]));
     if let Phase::Paused { pause, .. } = &mut state.phase {
@@ -126,9 +135,22 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
 /// All calls of the turn are done: their observations go to the trace and to the model, then circles
 /// and limits are looked at.
 fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
-    let properties = &program.properties;
     let first = state.entries.len();
-    let mut told = String::new();
+    let told = record(program, state, turn);
+    let stuck = look_for_circles(program, state, first);
+    match stuck {
+        None => {
+            dialect::tell(program.properties.dialect, &mut state.conversation, told, None);
+            limit::next(program, state)
+        }
+        Some(stuck) => went_in_circles(program, state, stuck, told),
+    }
+}
+
+/// Takes the calls of a turn that are done into the trace, and gives what the model is told of each.
+pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> Vec<Told> {
+    let properties = &program.properties;
+    let mut told = Vec::with_capacity(turn.calls.len());
     let mut usage = turn.usage;
     let mut thought = turn.thought;
     for call in turn.calls {
@@ -139,10 +161,7 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
         };
         let (observation, text) = cut(state, value, properties.max_observation_chars);
-        if !told.is_empty() {
-            told.push_str("\n\n");
-        }
-        told.push_str(&dialect::write_observation(properties.dialect, Some(&tool), &text));
+        told.push(Told { text, failed: error.is_some() });
         push_tight(
             &mut state.entries,
             Entry {
@@ -159,14 +178,7 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             },
         );
     }
-    let stuck = look_for_circles(program, state, first);
-    match stuck {
-        None => {
-            state.conversation.push(Role::User, told);
-            limit::next(program, state)
-        }
-        Some(stuck) => went_in_circles(program, state, stuck, told),
-    }
+    told
 }
 
 fn look_for_circles(program: &Program, state: &mut State, first: usize) -> Option<Stuck> {
@@ -182,25 +194,25 @@ fn look_for_circles(program: &Program, state: &mut State, first: usize) -> Optio
     stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
 }
 
-fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, mut told: String) -> Effects {
+fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, told: Vec<Told>) -> Effects {
     let rule = &program.properties.on_stuck;
+    let dialect = program.properties.dialect;
     match rule.action {
         StuckAction::RetryWithHint if state.watch.hints < HINTS => {
             state.watch.hints += 1;
             state.watch.steps.clear();
-            told.push_str("\n\nHint: ");
-            match &rule.hint {
-                Some(hint) => told.push_str(hint),
-                None => {
-                    told.push_str(&stuck.detail);
-                    told.push_str(" That brought nothing new. Try another way, or complete with what is known.");
-                }
-            }
-            state.conversation.push(Role::User, told);
+            let hint = match &rule.hint {
+                Some(hint) => format!("Hint: {hint}"),
+                None => format!(
+                    "Hint: {} That brought nothing new. Try another way, or complete with what is known.",
+                    stuck.detail
+                ),
+            };
+            dialect::tell(dialect, &mut state.conversation, told, Some(&hint));
             limit::next(program, state)
         }
         StuckAction::Fail | StuckAction::RetryWithHint => {
-            state.conversation.push(Role::User, told);
+            dialect::tell(dialect, &mut state.conversation, told, None);
             let message = format!("the agent was stuck: {}", stuck.detail);
             let error = RunError { code: "stuck".to_owned(), message, retryable: false };
             limit::end(state, Status::Failed, Termination::Stuck, |ending| {
@@ -209,7 +221,7 @@ fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, mut told:
             })
         }
         StuckAction::Escalate => {
-            state.conversation.push(Role::User, told);
+            dialect::tell(dialect, &mut state.conversation, told, None);
             let question = format!("The agent is stuck: {} What should it do?", stuck.detail);
             pause(state, Termination::Stuck, question, (None, Vec::new()));
             if let Phase::Paused { pause, .. } = &mut state.phase {

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+pub mod dialects;
 pub mod hostile;
 pub mod server;
 
