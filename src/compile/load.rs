@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::called::Called;
 use super::catalog::Shelf;
 use super::declare::Declare;
 use super::document::{self, Document, DocumentKind};
@@ -136,6 +137,7 @@ fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<
         input: head.input,
         default_input: head.default_input,
         answer,
+        called: Called::of(tools.iter().map(|tool| tool.name.as_str())),
         tools,
         project: Arc::clone(&around.project),
         sources,

@@ -4,6 +4,7 @@
 mod alone;
 pub mod bind;
 pub mod builtin;
+pub mod called;
 pub(crate) mod catalog;
 mod declare;
 pub mod document;

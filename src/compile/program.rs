@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::called::Called;
 use super::reference::Field;
 use super::schema::Schema;
 use super::template::{Template, Variable};
@@ -33,6 +34,8 @@ pub struct Program {
     pub answer: Option<Schema>,
     /// Every tool that the model may call: the declared ones in their order, then the built-ins.
     pub tools: Vec<Tool>,
+    /// The tools' names where a provider takes fewer: in native tool calls.
+    pub called: Called,
     /// The settings of the folder.
     pub project: Arc<Project>,
     /// The texts that gave the program its meaning: the document first, then the files of the

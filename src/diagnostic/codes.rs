@@ -43,6 +43,7 @@ codes! {
     DECLARED_BUILTIN = "L036" "A built-in tool that is declared",
     NO_TOOLS = "L037" "A loop without tools of its own",
     CASE_TWINS = "L038" "Two tools whose names differ by case only",
+    NATIVE_NAME = "L039" "A tool that the provider knows by another name",
     UNUSED_ACTION = "L040" "An action that no tool uses",
     UNKNOWN_SECRET = "L041" "A secret that the project does not have",
     UNKNOWN_DATASOURCE = "L042" "A database that the project does not have",

@@ -298,6 +298,7 @@ impl Engine {
         step(program, &mut state, Event { at, what: What::Started(Box::new(started)) })?;
         let ask = Ask {
             conversation: &state.conversation,
+            program: Some(program),
             max_tokens: program.properties.max_tokens,
             temperature: program.properties.temperature,
             stop: dialect::stop_sequences(program.properties.dialect),

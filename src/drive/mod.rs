@@ -14,6 +14,7 @@ pub mod model;
 pub mod notices;
 pub mod retry;
 mod run;
+mod said;
 pub mod secret;
 pub mod start;
 pub mod stop;

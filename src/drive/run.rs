@@ -12,12 +12,13 @@ use super::engine::{Finished, Watch, World, standing, written};
 use super::fault::Fault;
 use super::hold::Hold;
 use super::model::{self, Ask, Attempt, Model, Wire};
+use super::said;
 use super::stop::Stop;
 use super::tool::ToolCall;
 use crate::compile::Program;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects};
-use crate::engine::event::{CallId, Cancelled, Event, Finish, Moment, ToolFault, ToolResult, ToolReturned, What};
+use crate::engine::event::{CallId, Cancelled, Event, Moment, ToolFault, ToolResult, ToolReturned, What};
 use crate::engine::notice::{Listener, Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
@@ -28,8 +29,6 @@ use crate::journal::{Append, failpoint};
 const LOOK: Duration = Duration::from_millis(250);
 /// How long the last call of `on_limit: answer` may take when the run's time is over.
 const LAST_WORD_MS: u64 = 60_000;
-/// The longest reply that is kept; what is longer can't be read anyway.
-const REPLY_BYTES: usize = 4 * 1024 * 1024 + 1024;
 
 /// The driver's place in the journal.
 pub(super) struct Seat {
@@ -229,6 +228,7 @@ impl<'a> Driver<'a> {
         };
         let ask = Ask {
             conversation: &self.state.conversation,
+            program: Some(self.program),
             max_tokens: properties.max_tokens,
             temperature: properties.temperature,
             stop: dialect::stop_sequences(properties.dialect),
@@ -241,11 +241,7 @@ impl<'a> Driver<'a> {
         let answer = around.wait(asked).await?;
         let what = match answer {
             Waited::Done(Ok(mut reply)) => {
-                reply.text = self.world.vault.scrub(reply.text);
-                if reply.text.len() > REPLY_BYTES {
-                    reply.text.truncate(reply.text.floor_char_boundary(REPLY_BYTES));
-                    reply.finish = Finish::Length;
-                }
+                said::bound(&self.world.vault, &mut reply);
                 What::ModelReplied(reply)
             }
             Waited::Done(Err(fault)) => What::ModelFailed(fault),

@@ -141,6 +141,9 @@ pub struct ModelFacts {
 pub struct Reply {
     /// Its text.
     pub text: String,
+    /// The native tool calls beside it, in the model's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<SaidCall>,
     /// Why it stopped.
     #[serde(default, skip_serializing_if = "Finish::is_stop")]
     pub finish: Finish,
@@ -155,6 +158,24 @@ pub struct Reply {
     /// The fallback that answered, when it was not the run's own model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+}
+
+/// A native tool call, as the provider wrote it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaidCall {
+    /// The provider's id of the call; empty when it gave none.
+    pub id: String,
+    /// The tool's name, as the provider knows it.
+    pub name: String,
+    /// The input: JSON text, as far as the model kept to it.
+    pub arguments: String,
+}
+
+impl SaidCall {
+    /// Its length in bytes.
+    pub fn size(&self) -> usize {
+        self.id.len().saturating_add(self.name.len()).saturating_add(self.arguments.len())
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -136,6 +136,9 @@ pub(super) fn decided(
         state.phase = Phase::Paused { pause, turn: Some(turn) };
         return effects;
     }
+    if let Some(next) = turn::question_of(program, &turn) {
+        return turn::ask_human(state, turn, next);
+    }
     effects.extend(
         turn.calls.iter().filter(|call| call.progress == Progress::Asked).map(|call| Effect::CallTool(call.id)),
     );

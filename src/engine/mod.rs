@@ -4,6 +4,7 @@
 mod begin;
 mod builtin;
 pub mod canonical;
+mod company;
 pub mod conversation;
 pub mod dialect;
 pub mod digest;

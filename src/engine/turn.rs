@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::builtin::Question;
-use super::conversation::Role;
-use super::dialect;
+use super::dialect::{self, Told};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
@@ -12,7 +11,7 @@ use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::state::{Call, Entry, Phase, Progress, State, Turn, push_tight};
 use super::step::failed;
 use super::stuck::{self, Step, Stuck};
-use crate::compile::{Program, Tool, ToolKind};
+use crate::compile::{Builtin, Program, Tool, ToolKind};
 use crate::language::action::OnUncertain;
 use crate::language::react::StuckAction;
 
@@ -93,8 +92,18 @@ pub(super) fn settle(program: &Program, state: &mut State, turn: Turn) -> Effect
     observe(program, state, turn)
 }
 
+/// The first question of a turn that no human has answered yet.
+pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<(CallId, Question)> {
+    let mut open = turn.calls.iter().filter(|call| call.progress == Progress::Asked);
+    let asks = |call: &&Call| {
+        let kind = program.tool(&call.tool).map(|tool| &tool.kind);
+        matches!(kind, Some(ToolKind::Builtin(Builtin::PauseForHuman)))
+    };
+    open.find(asks).map(|call| (call.id, Question::of(&call.input)))
+}
+
 /// The run waits for a human's answer to the model's question.
-pub(super) fn ask_human(state: &mut State, turn: Turn, id: CallId, question: Question) -> Effects {
+pub(super) fn ask_human(state: &mut State, turn: Turn, (id, question): (CallId, Question)) -> Effects {
     let Question { question, context, options } = question;
     pause(state, Termination::Human, question, (Some(turn), vec![id]));
     if let Phase::Paused { pause, .. } = &mut state.phase {
@@ -126,8 +135,25 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
 /// All calls of the turn are done: their observations go to the trace and to the model, then circles
 /// and limits are looked at.
 fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
+    let (told, step) = record(program, state, turn);
+    let stuck = step.and_then(|step| {
+        push_tight(&mut state.watch.steps, step);
+        stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
+    });
+    match stuck {
+        None => {
+            dialect::tell(program.properties.dialect, &mut state.conversation, told, None);
+            limit::next(program, state)
+        }
+        Some(stuck) => went_in_circles(program, state, stuck, told),
+    }
+}
+
+/// Takes the calls of a turn that are done into the trace. Gives what the model is told of each, and the
+/// step that is looked at for circles; none when nothing was done.
+pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> (Vec<Told>, Option<Step>) {
     let properties = &program.properties;
-    let mut told = String::new();
+    let mut told = Vec::with_capacity(turn.calls.len());
     let mut seen = Vec::with_capacity(turn.calls.len());
     for call in turn.calls {
         let Call { tool, input, progress, .. } = call;
@@ -137,13 +163,10 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
         };
         let (observation, text) = cut(state, value, properties.max_observation_chars);
-        if !told.is_empty() {
-            told.push_str("\n\n");
-        }
-        told.push_str(&dialect::write_observation(properties.dialect, Some(&tool), &text));
+        told.push(Told { text, failed: error.is_some() });
         seen.push(Seen { tool, input, observation, error, duration_ms });
     }
-    let stuck = look_for_circles(program, state, (turn.iteration, &turn.thought), &seen);
+    let step = (!seen.is_empty()).then(|| step_of(program, (turn.iteration, &turn.thought), &seen));
     let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
     for Seen { tool, input, observation, error, duration_ms } in seen {
         push_tight(
@@ -162,13 +185,7 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             },
         );
     }
-    match stuck {
-        None => {
-            state.conversation.push(Role::User, told);
-            limit::next(program, state)
-        }
-        Some(stuck) => went_in_circles(program, state, stuck, told),
-    }
+    (told, step)
 }
 
 /// What came of a call, before it is put away as an entry.
@@ -180,43 +197,33 @@ struct Seen {
     duration_ms: u64,
 }
 
-fn look_for_circles(
-    program: &Program,
-    state: &mut State,
-    (iteration, thought): (u32, &str),
-    seen: &[Seen],
-) -> Option<Stuck> {
-    if seen.is_empty() {
-        return None;
-    }
+fn step_of(program: &Program, (iteration, thought): (u32, &str), seen: &[Seen]) -> Step {
     let calls = seen.iter().map(|call| {
         let polling = program.tool(&call.tool).is_some_and(|tool| tool.polling);
         (call.tool.as_str(), &call.input, &call.observation, call.error.is_some(), polling)
     });
-    let step = Step::new(iteration, thought, calls);
-    push_tight(&mut state.watch.steps, step);
-    stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
+    Step::new(iteration, thought, calls)
 }
 
-fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, mut told: String) -> Effects {
+fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, told: Vec<Told>) -> Effects {
     let rule = &program.properties.on_stuck;
+    let dialect = program.properties.dialect;
     match rule.action {
         StuckAction::RetryWithHint if state.watch.hints < HINTS => {
             state.watch.hints += 1;
             state.watch.steps.clear();
-            told.push_str("\n\nHint: ");
-            match &rule.hint {
-                Some(hint) => told.push_str(hint),
-                None => {
-                    told.push_str(&stuck.detail);
-                    told.push_str(" That brought nothing new. Try another way, or complete with what is known.");
-                }
-            }
-            state.conversation.push(Role::User, told);
+            let hint = match &rule.hint {
+                Some(hint) => format!("Hint: {hint}"),
+                None => format!(
+                    "Hint: {} That brought nothing new. Try another way, or complete with what is known.",
+                    stuck.detail
+                ),
+            };
+            dialect::tell(dialect, &mut state.conversation, told, Some(&hint));
             limit::next(program, state)
         }
         StuckAction::Fail | StuckAction::RetryWithHint => {
-            state.conversation.push(Role::User, told);
+            dialect::tell(dialect, &mut state.conversation, told, None);
             let message = format!("the agent was stuck: {}", stuck.detail);
             let error = RunError { code: "stuck".to_owned(), message, retryable: false };
             limit::end(state, Status::Failed, Termination::Stuck, |ending| {
@@ -225,7 +232,7 @@ fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, mut told:
             })
         }
         StuckAction::Escalate => {
-            state.conversation.push(Role::User, told);
+            dialect::tell(dialect, &mut state.conversation, told, None);
             let question = format!("The agent is stuck: {} What should it do?", stuck.detail);
             pause(state, Termination::Stuck, question, (None, Vec::new()));
             if let Phase::Paused { pause, .. } = &mut state.phase {

@@ -13,8 +13,9 @@ pub struct Script {
     /// The JSON Schema of this document, for editors. It is never fetched.
     #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// What the model says, one entry a call: an object with `thought` and `action` is said as
-    /// JSON text; a string is said as it stands; `{"http": 429, "headers": {}}` is a server's
+    /// What the model says, one entry a call: `{"thought", "action", "action_input"}`,
+    /// `{"thought", "calls": [{"action", "action_input"}]}` and `{"thought", "answer"}` are said in the
+    /// words of the loop's dialect; a string is said as it stands; `{"http": 429, "headers": {}}` is a server's
     /// refusal; `{"delay_ms": 50, "text": "..."}` waits first.
     pub replies: Vec<Value>,
     /// What tools answer, by name, one entry a call and the last one again and again:

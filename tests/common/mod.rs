@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 #[cfg(unix)]
 mod always;
+pub mod dialects;
 pub mod hostile;
 pub mod server;
 

@@ -13,6 +13,8 @@ mod builtins;
 mod cage;
 mod command_tool;
 mod db_tool;
+mod dialects;
+mod dialects_native;
 mod hostile_texts;
 mod http_answers;
 mod http_tool;

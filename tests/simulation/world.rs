@@ -192,7 +192,7 @@ impl<'a> World<'a> {
         }
         let ending = serde_json::to_value(ending.termination).unwrap();
         let ending = ending.as_str().unwrap().to_owned();
-        let inputs = self.shadow.entries.iter().map(|entry| (entry.iteration, entry.action_input.clone())).collect();
+        let inputs = self.shadow.entries.iter().map(|entry| (entry.iteration, entry.action_input.value())).collect();
         Played { ending, inputs, state: format!("{:?}", self.shadow), journal: self.journal }
     }
 }

@@ -43,6 +43,7 @@ mod missing_field;
 mod missing_input;
 mod missing_script;
 mod mixed_header;
+mod native_name;
 mod near_model;
 mod needless_write;
 mod no_description;
@@ -133,6 +134,7 @@ pub const RULES: &[Rule] = &[
     declared_builtin::RULE,
     no_tools::RULE,
     case_twins::RULE,
+    native_name::RULE,
     unused_action::RULE,
     unknown_secret::RULE,
     unknown_datasource::RULE,

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::compile::Program;
 use crate::drive::{clock, retry};
 use crate::engine::conversation::Conversation;
 use crate::engine::event::{ModelFacts, ModelFault, ModelFaultCode, Reply};
@@ -38,6 +39,9 @@ pub use wire::Wire;
 pub struct Ask<'a> {
     /// The conversation.
     pub conversation: &'a Conversation,
+    /// The loop whose conversation it is: its dialect says whether the provider is told of its tools.
+    /// A lone question has none.
+    pub program: Option<&'a Program>,
     /// The most tokens of the reply.
     pub max_tokens: u32,
     /// The temperature.
@@ -94,7 +98,7 @@ impl Model {
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<Said, Failure> {
         let endpoint = match &self.speaker {
             Speaker::Script(script, track) => {
-                return Box::pin(script.say(wire.script_position(track), ask.deltas)).await;
+                return Box::pin(script.say(wire.script_position(track), ask)).await;
             }
             Speaker::Server(endpoint) => endpoint,
         };
@@ -177,6 +181,7 @@ pub async fn ask(
                 Ok(said) => {
                     return Ok(Reply {
                         text: said.text,
+                        calls: said.calls,
                         finish: said.finish,
                         usage: said.usage,
                         duration_ms: clock::elapsed_ms(begun),

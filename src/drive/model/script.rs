@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::Ask;
 use super::failure::{Failure, Peer};
-use super::reply::{Deltas, Said};
+use super::reply::Said;
 use crate::drive::secret::Vault;
 use crate::drive::{clock, retry};
+use crate::engine::dialect::{self, Saying};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault, ToolResult};
 use crate::language;
+use crate::language::react::Dialect;
 
 /// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
 /// how far a run is, its `Wire` knows.
@@ -24,6 +27,9 @@ pub struct Script {
 enum Entry {
     /// The model says something.
     Said { said: Said, delay: Duration },
+    /// The model says something in the words of its loop's dialect; `object`: as it is written, when it
+    /// is written as `json` has it.
+    Speaks { saying: Saying, object: Option<String> },
     /// The server fails.
     Fails { failure: Failure, delay: Duration },
 }
@@ -60,7 +66,7 @@ impl Script {
     }
 
     /// Says the reply at `position`, and goes on to the next one.
-    pub(super) async fn say(&self, position: &mut usize, deltas: Deltas<'_>) -> Result<Said, Failure> {
+    pub(super) async fn say(&self, position: &mut usize, ask: &Ask<'_>) -> Result<Said, Failure> {
         let Some(entry) = self.replies.get(*position) else {
             let (count, call) = (self.replies.len(), position.saturating_add(1));
             let replies = if count == 1 { "reply" } else { "replies" };
@@ -68,20 +74,43 @@ impl Script {
             return Err(Failure::lasting(ModelFaultCode::ScriptExhausted, message));
         };
         *position = position.saturating_add(1);
-        let (Entry::Said { delay, .. } | Entry::Fails { delay, .. }) = entry;
-        if !delay.is_zero() {
+        if let Entry::Said { delay, .. } | Entry::Fails { delay, .. } = entry
+            && !delay.is_zero()
+        {
             tokio::time::sleep(*delay).await;
         }
         match entry {
             Entry::Fails { failure, .. } => Err(failure.clone()),
-            Entry::Said { said, .. } => {
-                if let Some(deltas) = deltas {
-                    deltas(&said.text);
+            Entry::Said { said, .. } => Ok(told(said.clone(), ask)),
+            Entry::Speaks { saying, object } => {
+                let dialect = ask.program.map(|program| program.properties.dialect);
+                let words = match dialect {
+                    // What is written for `json` is said as it is written.
+                    None | Some(Dialect::Json) if object.is_some() => object.clone().map(|text| (text, Vec::new())),
+                    _ => dialect::say(dialect.unwrap_or_default(), saying),
+                };
+                let Some((text, mut calls)) = words else {
+                    let message = format!(
+                        "reply {position} of the script has several calls, and the dialect `json` has one a turn"
+                    );
+                    return Err(Failure::lasting(ModelFaultCode::ModelProtocol, message));
+                };
+                for call in &mut calls {
+                    let name = ask.program.map(|program| program.called.told(&call.name).into_owned());
+                    call.name = name.unwrap_or_default();
                 }
-                Ok(said.clone())
+                Ok(told(Said { text, calls, ..Said::default() }, ask))
             }
         }
     }
+}
+
+/// What is said, to the one who listens to its pieces too.
+fn told(said: Said, ask: &Ask<'_>) -> Said {
+    if let Some(deltas) = ask.deltas {
+        deltas(&said.text);
+    }
+    said
 }
 
 impl Entry {
@@ -96,6 +125,13 @@ impl Entry {
             Value::Object(fields) if only(&fields, &["text"], &["delay_ms", "usage", "finish"]) => {
                 Self::directive(number, &fields, || says(&fields))
             }
+            Value::Object(fields) => match saying(&fields) {
+                Some(saying) => {
+                    let object = fields.contains_key("action").then(|| Value::Object(fields).to_string());
+                    Self::Speaks { saying, object }
+                }
+                None => Self::said(Said { text: Value::Object(fields).to_string(), ..Said::default() }),
+            },
             other => Self::said(Said { text: other.to_string(), ..Said::default() }),
         }
     }
@@ -123,6 +159,45 @@ impl Entry {
             }
         }
     }
+}
+
+/// What an object of a script says in any dialect: one call, several, or an answer. Another object is
+/// text that the model writes.
+fn saying(fields: &Map<String, Value>) -> Option<Saying> {
+    let thought = match fields.get("thought") {
+        None => String::new(),
+        Some(Value::String(thought)) => thought.clone(),
+        Some(_) => return None,
+    };
+    let call = |fields: &Map<String, Value>| {
+        let input = fields.get("action_input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        let name = fields.get("action").and_then(Value::as_str)?;
+        (input.is_object() && !name.is_empty()).then(|| (name.to_owned(), input))
+    };
+    if only(fields, &["action"], &["thought", "action_input"]) {
+        return Some(Saying { thought, calls: vec![call(fields)?], answer: None });
+    }
+    if only(fields, &["calls"], &["thought"]) {
+        let calls = fields.get("calls")?.as_array().filter(|calls| !calls.is_empty())?.iter();
+        let one = |fields: &Map<String, Value>| only(fields, &["action"], &["action_input"]).then(|| call(fields))?;
+        let calls: Option<Vec<_>> = calls.map(|entry| one(entry.as_object()?)).collect();
+        return Some(Saying { thought, calls: calls?, answer: None });
+    }
+    if only(fields, &["answer"], &["thought"]) {
+        let answer = fields.get("answer")?;
+        // What a reader would take for something else is said as a call.
+        let plain = |text: &&str| {
+            !text.trim().is_empty() && text.trim() == *text && !text.contains(['<', '{']) && !text.contains("FINAL")
+        };
+        return Some(match answer.as_str().filter(plain) {
+            Some(text) => Saying { thought, calls: Vec::new(), answer: Some(text.to_owned()) },
+            None => {
+                let input = serde_json::json!({ "answer": answer });
+                Saying { thought, calls: vec![("__complete__".to_owned(), input)], answer: None }
+            }
+        });
+    }
+    None
 }
 
 /// Whether an object has the field of `needed`, and no other than those of `allowed`.
@@ -176,7 +251,7 @@ fn says(fields: &Map<String, Value>) -> Result<Result<Said, Failure>, &'static s
                 .ok_or("usage is not {\"input\": N, \"output\": N}")?,
         ),
     };
-    Ok(Ok(Said { text, finish, usage }))
+    Ok(Ok(Said { text, finish, usage, ..Said::default() }))
 }
 
 /// A tool's entry: `{"error": "..."}` is a failure, anything else the result.

@@ -1,13 +1,16 @@
 //! The wire: a conversation in the provider's bytes, which only ever grows at its end.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Ask, anthropic, openai};
 use crate::engine::conversation::Role;
+use crate::engine::dialect;
 
 /// The grown bytes of a run's conversation in the provider's form, so that a request costs what it
 /// adds. Kept by the driver of one run; keyed by the conversation's generation and the model. It also
@@ -118,7 +121,7 @@ impl Wire {
                 Protocol::Anthropic => anthropic::head(&mut buffer, form, ask),
             };
         }
-        let coming = messages.iter().skip(self.taken).map(|message| message.text.len() + message.text.len() / 8 + 48);
+        let coming = messages.iter().skip(self.taken).map(|message| message.size() + message.size() / 8 + 48);
         make_room(&mut buffer, coming.sum());
         for message in messages.iter().skip(self.taken) {
             self.last = match form.protocol {
@@ -134,6 +137,48 @@ impl Wire {
         });
         self.bytes = buffer.freeze();
         self.bytes.clone()
+    }
+}
+
+/// A tool as a provider is told of it.
+pub(super) struct Offer<'a> {
+    /// Its name there.
+    pub(super) name: &'a str,
+    /// What it is for.
+    pub(super) description: Cow<'a, str>,
+    /// What it takes: the JSON Schema of an object.
+    pub(super) parameters: Cow<'a, Value>,
+}
+
+/// The tools that a provider is told of: in the dialects of native calls those that the model may call,
+/// in the others none.
+pub(super) fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
+    let program = ask.program.filter(|program| dialect::is_native(program.properties.dialect));
+    program.into_iter().flat_map(|program| {
+        program.offered().map(|tool| {
+            let name = program.called.out(&tool.name);
+            let description = if name == tool.name {
+                Cow::Borrowed(tool.description.as_str())
+            } else {
+                Cow::Owned(format!("{}: {}", tool.name, tool.description))
+            };
+            Offer { name, description, parameters: of_object(tool.parameters.source()) }
+        })
+    })
+}
+
+/// A schema whose type is said to be an object, as providers want it: a call's input is always one.
+fn of_object(schema: &Value) -> Cow<'_, Value> {
+    match schema {
+        Value::Object(members) if members.get("type").and_then(Value::as_str) == Some("object") => {
+            Cow::Borrowed(schema)
+        }
+        Value::Object(members) => {
+            let mut members = members.clone();
+            members.insert("type".to_owned(), Value::from("object"));
+            Cow::Owned(Value::Object(members))
+        }
+        _ => Cow::Owned(serde_json::json!({ "type": "object" })),
     }
 }
 

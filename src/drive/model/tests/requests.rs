@@ -147,7 +147,7 @@ fn a_new_generation_other_parameters_or_another_model_begin_anew() {
 
 fn messages() -> impl Strategy<Value = Vec<Message>> {
     let role = prop_oneof![Just(Role::User), Just(Role::Assistant), Just(Role::System)];
-    let message = (role, "\\PC{0,12}").prop_map(|(role, text)| Message { role, text: text.into() });
+    let message = (role, "\\PC{0,12}").prop_map(|(role, text)| Message::new(role, text));
     proptest::collection::vec(message, 1..12)
 }
 
