@@ -27,7 +27,8 @@ impl Shelf {
         let mut faults = Vec::new();
         for document in &self.given {
             faults.extend(document.faults.iter().cloned());
-            if let Some(kind) = document.kind.filter(|kind| *kind != DocumentKind::Actions) {
+            if let Some(kind) = document.kind.filter(|kind| !matches!(kind, DocumentKind::Actions | DocumentKind::Loop))
+            {
                 let message = format!("an actions document was expected; this is {}", kind.called());
                 faults.push(Diagnostic::error(codes::NO_LOOP, message, "", document.tree.source.whole()));
             }

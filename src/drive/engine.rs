@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::called::{self, Origin};
 use super::clock;
 use super::fault::Fault;
 use super::fold;
@@ -164,6 +165,17 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
+        self.begin(program, start, None, watch).await
+    }
+
+    /// The same for a run that may be called by another, with what a human decided about its pause.
+    pub(super) async fn begin(
+        &self,
+        program: &Arc<Program>,
+        start: Start,
+        called: Option<(Origin, Option<Decided>)>,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
         self.world.vault.find_all();
         let models = self.models(program, start.model.as_deref())?;
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
@@ -172,7 +184,10 @@ impl Engine {
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
-        let identity = start::identity(&started, &start);
+        let identity = match &called {
+            Some((origin, _)) => origin.mark(&mut started)?,
+            None => start::identity(&started, &start),
+        };
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
         let event =
@@ -197,7 +212,10 @@ impl Engine {
                 let finished = driver.drive(effects).await?;
                 self.left(program, finished, &watch).await
             }
-            Created::Same => Box::pin(self.join(program, &run_id, watch)).await,
+            Created::Same => match called {
+                Some((_, decided)) => Box::pin(self.go_on_called(program, &run_id, decided, watch)).await,
+                None => Box::pin(self.join(program, &run_id, watch)).await,
+            },
             Created::Conflict => Err(Fault::Conflict(run_id)),
         }
     }
@@ -209,6 +227,25 @@ impl Engine {
     /// When the decision does not fit, the document has changed, another driver has the run, or the
     /// store fails.
     pub async fn resume(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        let summary = self.find(run_id).await?;
+        if let Some(caller) = summary.as_ref().and_then(RunSummary::caller) {
+            let open = !matches!(summary.as_ref().map(|run| run.status), Some(Status::Completed | Status::Failed));
+            if open {
+                return Err(Fault::Refused(format!(
+                    "run {run_id} was called by run {caller}: resume {caller}, and both go on"
+                )));
+            }
+        }
+        self.resumed(program, run_id, resume, watch).await
+    }
+
+    pub(super) async fn resumed(
         &self,
         program: &Arc<Program>,
         run_id: &str,
@@ -255,7 +292,10 @@ impl Engine {
         let what = match (&state.phase, &resume.decided) {
             (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
             (Phase::Paused { .. }, None) => return Ok(Taken::AsItIs(state)),
-            (_, Some(decided)) => What::Human(decided.clone()),
+            (_, Some(decided)) => {
+                called::fits(self, program, &state, decided).await?;
+                What::Human(decided.clone())
+            }
             (_, None) => What::Resumed,
         };
         let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());

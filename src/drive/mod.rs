@@ -1,6 +1,8 @@
 //! THE WORLD: performs effects. It is the only room with a clock, a network, a disk and chance.
 
 mod by_hand;
+mod called;
+mod calls;
 pub mod clock;
 pub mod egress;
 pub mod engine;

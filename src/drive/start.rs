@@ -8,7 +8,7 @@ use super::fault::Fault;
 use crate::compile::{Program, bind};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
-use crate::engine::event::{Document, ModelFacts, Started};
+use crate::engine::event::{Bound, Document, ModelFacts, Started};
 use crate::engine::prompt::{self, Facts};
 
 /// How to start a run.
@@ -53,6 +53,8 @@ impl Start {
             model,
             memory: std::collections::BTreeMap::new(),
             timeout_ms: self.timeout_ms,
+            caller: None,
+            bound: Bound::default(),
             documents: documents(program),
             run_id,
             input: bound.input,

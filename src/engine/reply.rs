@@ -136,7 +136,8 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                         });
                     }
                     builtin::Done::Asks(question) => {
-                        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress: Progress::Asked });
+                        let progress = Progress::Asked;
+                        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
                         return turn::ask_human(state, new, id, question);
                     }
                 },
@@ -152,7 +153,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                 }
             },
         };
-        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress });
+        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
     }
     effects.extend(turn::settle(program, state, new));
     effects
@@ -211,6 +212,7 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
             error: None,
             duration_ms: new.thinking_ms,
             usage: new.usage,
+            run_id: None,
         },
     );
 }
@@ -229,6 +231,7 @@ fn note(state: &mut State, new: Turn, why: String) {
             error: Some(ToolFault { class: "unreadable reply".to_owned(), detail: why }),
             duration_ms: new.thinking_ms,
             usage: new.usage,
+            run_id: None,
         },
     );
 }

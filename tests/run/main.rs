@@ -19,4 +19,5 @@ mod pauses;
 mod secrets;
 mod signals;
 mod stuck;
+mod subloops;
 mod termination;
