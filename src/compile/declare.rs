@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::called::named;
-use super::catalog::{Catalog, Registered, Shelf};
+use super::catalog::{Catalog, Registered, Shelf, no_actions};
 use super::document::{Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::program::Tool;
@@ -302,10 +302,10 @@ impl<'a> Declare<'a> {
         let shelf = self.shelf;
         let quoted = super::parse::quoted(name);
         let names_it = |document: &&Document| document.tree.source.text.contains(&quoted);
-        let fit = |kind| matches!(kind, Some(DocumentKind::Actions | DocumentKind::Loop));
-        let unfit = |document: &&Document| document.is_broken() || !fit(document.kind);
+        let unfit = |document: &&Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
         // What is wrong with those that the user named is told in any case.
-        if shelf.given.iter().filter(unfit).any(|document| names_it(&document)) {
+        if let Some(document) = shelf.given.iter().filter(unfit).find(names_it) {
+            self.faults.extend(no_actions(document).filter(|_| document.kind == Some(DocumentKind::Loop)));
             return true;
         }
         let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));

@@ -15,7 +15,7 @@ use crate::engine::event::{
     Asks, AsksFor, Bound, CallId, Caller, Decided, Event, Started, ToolFault, ToolPaused, ToolResult, ToolReturned,
     What,
 };
-use crate::engine::outcome::{Ending, Pause, Termination};
+use crate::engine::outcome::{Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, Phase, Progress, State};
 use crate::engine::step::step;
 use crate::journal::{CALLED_BY, StoreFault};
@@ -263,6 +263,19 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
 }
 
 impl Engine {
+    /// Whether a run can be resumed by itself: one that was called and has not ended goes on with its
+    /// caller, which would not hear of it else.
+    pub(super) async fn is_its_own(&self, run_id: &str) -> Result<(), Fault> {
+        let Some(run) = self.find(run_id).await? else { return Ok(()) };
+        match run.caller() {
+            Some(caller) if !matches!(run.status, Status::Completed | Status::Failed) => {
+                let why = format!("run {run_id} was called by run {caller}: resume {caller}, and both go on");
+                Err(Fault::Refused(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Goes on with a run that another one called.
     pub(super) async fn go_on_called(
         &self,

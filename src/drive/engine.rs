@@ -233,18 +233,11 @@ impl Engine {
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        let summary = self.find(run_id).await?;
-        if let Some(caller) = summary.as_ref().and_then(RunSummary::caller) {
-            let open = !matches!(summary.as_ref().map(|run| run.status), Some(Status::Completed | Status::Failed));
-            if open {
-                return Err(Fault::Refused(format!(
-                    "run {run_id} was called by run {caller}: resume {caller}, and both go on"
-                )));
-            }
-        }
+        self.is_its_own(run_id).await?;
         self.resumed(program, run_id, resume, watch).await
     }
 
+    /// The same, also for a run that another one called.
     pub(super) async fn resumed(
         &self,
         program: &Arc<Program>,
