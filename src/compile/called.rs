@@ -1,78 +1,297 @@
-//! The names by which a provider's native tool calls know a loop's tools. Providers take letters,
-//! digits, `_` and `-` of ASCII, at most 64; a tool with another name gets one that they take. The
-//! way there and the way back are here and nowhere else.
+//! Loops that loops call: each is found by its name, compiled once and shared; a circle of them is told,
+//! and so are those that lie too deep in each other.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-#[cfg(test)]
-mod tests;
+use serde_json::Value;
 
-/// The longest name that all providers take, in characters.
-const LONGEST: usize = 64;
+use super::catalog::Shelf;
+use super::declare::MEASURED;
+use super::document::{self, Document, DocumentKind};
+use super::load::{one, stem};
+use super::program::{Program, Tool};
+use super::{Compiled, Texts, parse, tool};
+use crate::diagnostic::{Diagnostic, Place, Source, codes, is_lone, nearest_field};
+use crate::language::Project;
+use crate::language::tool::LoopTool;
 
-/// The tools whose names no provider takes, and the names that they are called by instead. No such
-/// name is another tool's, so that each leads back to one tool.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Called(Vec<(String, String)>);
+/// How many loops may lie in each other, the first one counted.
+pub const MAX_LEVELS: usize = 8;
 
-impl Called {
-    /// The names for these tools, in their order: the same tools give the same names.
-    pub fn of<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Self {
-        let mut taken: Vec<String> = tools.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();
-        let mut given = Vec::new();
-        for name in tools.filter(|name| !is_taken(name)) {
-            let base = fitted(name);
-            let mut called = base.clone();
-            let mut number = 2_u32;
-            while taken.contains(&called) {
-                let ending = format!("_{number}");
-                called = format!("{}{ending}", head(&base, LONGEST.saturating_sub(ending.len())));
-                number = number.saturating_add(1);
+/// The loops that are being compiled, and those that are already.
+pub(super) struct Calls<'t> {
+    texts: &'t Texts,
+    pub shelf: Arc<Shelf>,
+    /// What the project says.
+    pub settings: Option<Arc<Project>>,
+    /// The loops that lie in each other at this moment, the outermost first.
+    open: Vec<Open>,
+    /// What came of each loop, by its file.
+    made: BTreeMap<Arc<str>, Option<Arc<Program>>>,
+    /// The loops that were compiled because they are called.
+    pub called: Vec<(Texts, Compiled)>,
+}
+
+/// A loop that is being compiled.
+struct Open {
+    name: String,
+    file: Arc<str>,
+    /// Where it calls the next one.
+    calls: (String, Place),
+}
+
+/// A loop that was made into a tool, and its place among the tools.
+pub(super) type Made = (usize, Tool, Arc<Program>);
+
+impl<'t> Calls<'t> {
+    pub(super) fn new(texts: &'t Texts, shelf: Arc<Shelf>, settings: Option<Arc<Project>>) -> Self {
+        Self { texts, shelf, settings, open: Vec::new(), made: BTreeMap::new(), called: Vec::new() }
+    }
+
+    /// Whether the document that is being compiled is called by another.
+    pub(super) fn is_called(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Makes the loops that a document declares, and tells how many lie in each other from here on.
+    /// Nothing when one of them can't be made.
+    pub(super) fn make(
+        &mut self,
+        main: &Document,
+        loops: Vec<(usize, LoopTool, String)>,
+        faults: &mut Vec<Diagnostic>,
+    ) -> (Option<Vec<Made>>, usize) {
+        let (mut made, mut levels, mut whole) = (Vec::new(), 1, true);
+        for (at, declaration, pointer) in loops {
+            let Some(called) = self.call(main, &declaration, &pointer, faults) else {
+                whole = false;
+                continue;
+            };
+            levels = levels.max(called.levels.saturating_add(1));
+            match tool::looped(&declaration, Arc::clone(&called)) {
+                Ok(tool) => {
+                    self.warn(main, (&declaration, &pointer), &called, faults);
+                    made.push((at, tool, called));
+                }
+                Err(fault) => {
+                    whole = false;
+                    let file = called.sources.first().map(|source| Arc::clone(&source.name));
+                    let document = self.called.iter().map(|(_, called)| &called.document);
+                    let mut document = document.filter(|document| Some(&document.tree.source.name) == file.as_ref());
+                    if let Some(document) = document.next() {
+                        let place = document.tree.place(&fault.pointer);
+                        let told = Diagnostic::error(fault.code, fault.message, fault.pointer, place);
+                        faults.push(match fault.help {
+                            Some(help) => told.help(help),
+                            None => told,
+                        });
+                    }
+                }
             }
-            taken.push(called.clone());
-            given.push((name.to_owned(), called));
         }
-        Self(given)
+        (whole.then_some(made), levels)
     }
 
-    /// The name that a provider is told for the tool of this name.
-    pub fn out<'a>(&'a self, name: &'a str) -> &'a str {
-        self.0.iter().find(|(tool, _)| tool == name).map_or(name, |(_, called)| called)
+    /// A model chooses a tool by its description.
+    fn warn(
+        &self,
+        main: &Document,
+        (declaration, pointer): (&LoopTool, &str),
+        called: &Program,
+        faults: &mut Vec<Diagnostic>,
+    ) {
+        let says = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+        if says(&declaration.description) || says(&called.description) {
+            return;
+        }
+        let at = format!("{pointer}/name");
+        let message = format!("the loop `{}` has no description", called.name);
+        let fault = Diagnostic::warning(codes::NO_DESCRIPTION, message, at.as_str(), main.tree.place(&at));
+        faults.push(fault.help("give the loop a `description`, or this tool: the model chooses by it"));
     }
 
-    /// The tool that a provider's name means; a name that was not given means itself.
-    pub fn back<'a>(&'a self, called: &'a str) -> &'a str {
-        self.0.iter().find(|(_, given)| given == called).map_or(called, |(tool, _)| tool)
+    /// The loop that a declaration names, compiled.
+    fn call(
+        &mut self,
+        main: &Document,
+        declaration: &LoopTool,
+        pointer: &str,
+        faults: &mut Vec<Diagnostic>,
+    ) -> Option<Arc<Program>> {
+        let name = declaration.name.as_str();
+        let at = format!("{pointer}/name");
+        let place = main.tree.place(&at);
+        let mut found = self.find(main, name);
+        let second = (found.len() > 1).then(|| found.remove(1));
+        let Some(found) = found.into_iter().next() else {
+            faults.push(self.unknown(main, name, &at));
+            faults.extend(self.texts.unread.iter().cloned());
+            return None;
+        };
+        if let Some(second) = second {
+            let message = format!("there are two loops of the name `{name}`");
+            let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place);
+            let fault = fault.help("give one of the two another `name`");
+            faults
+                .push(fault.related(&named_at(&found), "one is here").related(&named_at(&second), "the other is here"));
+            return None;
+        }
+        let file = Arc::clone(&found.tree.source.name);
+        let here = Open {
+            name: name_of(main).unwrap_or_default(),
+            file: Arc::clone(&main.tree.source.name),
+            calls: (at.clone(), place.clone()),
+        };
+        self.open.push(here);
+        let called = if let Some(first) = self.open.iter().position(|open| open.file == file) {
+            faults.extend(circle(self.open.get(first..).unwrap_or_default()));
+            None
+        } else {
+            let called = self.within_bounds(found);
+            let levels =
+                called.as_ref().map_or_else(|levels| *levels, |called| called.as_ref().map_or(0, |c| c.levels));
+            if self.open.len().saturating_add(levels) > MAX_LEVELS {
+                faults.push(self.too_deep(name, at, &place));
+                None
+            } else {
+                called.ok().flatten()
+            }
+        };
+        self.open.pop();
+        called
     }
 
-    /// A name that a model wrote, as a provider can be told it: that of no tool too.
-    pub fn told<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
-        let name = self.out(name);
-        if is_taken(name) { Cow::Borrowed(name) } else { Cow::Owned(fitted(name)) }
+    /// Compiles a loop that is called, once. Deeper than is allowed nothing is compiled: then the levels
+    /// that there are at least.
+    fn within_bounds(&mut self, found: Document) -> Result<Option<Arc<Program>>, usize> {
+        let file = Arc::clone(&found.tree.source.name);
+        if let Some(made) = self.made.get(&file) {
+            return Ok(made.clone());
+        }
+        if self.open.len() >= MAX_LEVELS {
+            return Err(1);
+        }
+        let texts = Texts { main: found.tree.source.clone(), ..self.texts.clone() };
+        let compiled = one(self, &texts, found);
+        let program = compiled.program.clone();
+        self.called.push((texts, compiled));
+        self.made.insert(file, program.clone());
+        Ok(program)
     }
 
-    /// The tools that have another name there: the tool's name, and the provider's.
-    pub fn changed(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(tool, called)| (tool.as_str(), called.as_str()))
+    fn too_deep(&self, name: &str, at: String, place: &Place) -> Diagnostic {
+        let way: Vec<&str> = self.open.iter().map(|open| open.name.as_str()).chain([name]).collect();
+        let message = format!("more than {MAX_LEVELS} loops lie in each other: {}", way.join(" -> "));
+        let mut fault = Diagnostic::error(codes::LOOPS_TOO_DEEP, message, at, place.clone());
+        for open in self.open.iter().rev().skip(1) {
+            fault = fault.related(&open.calls.1, format!("`{}` calls the next one here", open.name));
+        }
+        fault.help("let one loop do what several do, or call an action in place of a loop")
+    }
+
+    /// The loops of a name.
+    fn find(&self, main: &Document, name: &str) -> Vec<Document> {
+        let quoted = parse::quoted(name);
+        let may_be = |source: &&Source| stem(&source.name) == name || source.text.contains(&quoted);
+        let read = self.sources(main).into_iter().filter(may_be).map(document::read);
+        read.filter(|document| name_of(document).is_some_and(|own| own == name)).collect()
+    }
+
+    /// The texts that loops may stand in: those beside the document, those that the user named, and the
+    /// document itself.
+    fn sources<'a>(&'a self, main: &'a Document) -> Vec<&'a Source> {
+        let given = self.shelf.given.iter().filter(|document| document.kind == Some(DocumentKind::Loop));
+        let mut sources: Vec<&Source> = self.texts.loops.iter().collect();
+        for source in given.map(|document| &document.tree.source).chain([&main.tree.source]) {
+            if !sources.iter().any(|known| known.name == source.name) {
+                sources.push(source);
+            }
+        }
+        sources
+    }
+
+    fn unknown(&self, main: &Document, name: &str, at: &str) -> Diagnostic {
+        let others = self.sources(main).into_iter().filter(|source| source.name != main.tree.source.name);
+        let others: Vec<&Source> = others.collect();
+        let names: Vec<String> =
+            others.iter().take(MEASURED.0).filter_map(|source| name_of(&document::read(source))).collect();
+        let known = || names.iter().map(String::as_str);
+        let near = nearest_field(name, known());
+        let files: Vec<&str> = others.iter().map(|source| &*source.name).collect();
+        let looked = if files.is_empty() {
+            "there is no `loops/*.json` beside the document; `--actions FILE` names another file".to_owned()
+        } else {
+            format!("looked in {}", named(&files))
+        };
+        let message = format!("the loop `{name}` is not found");
+        let fault = Diagnostic::error(codes::UNKNOWN_LOOP, message, at, main.tree.place(at));
+        match near {
+            Some(near) => {
+                let fault = fault.help(format!("the nearest name is `{near}`; {looked}"));
+                if is_lone(name, known()) { fault.suggest(parse::quoted(near)) } else { fault }
+            }
+            None => fault.help(looked),
+        }
     }
 }
 
-/// Whether all providers take the name as it stands.
-pub fn is_taken(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST && name.chars().all(fits)
+/// Puts the loops among the tools, and their texts among those of the program.
+pub(super) fn put(made: Vec<Made>, tools: &mut Vec<Tool>, sources: &mut Vec<Source>) {
+    for (before, (at, tool, called)) in made.into_iter().enumerate() {
+        tools.insert(at.saturating_add(before).min(tools.len()), tool);
+        for source in &called.sources {
+            if !sources.iter().any(|known| known.name == source.name) {
+                sources.push(source.clone());
+            }
+        }
+    }
 }
 
-fn fits(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+/// A circle of loops: told the same way from wherever it was found, so that it is told once.
+fn circle(open: &[Open]) -> Option<Diagnostic> {
+    let first = (0..open.len()).min_by_key(|at| open.get(*at).map(|open| Arc::clone(&open.file))).unwrap_or(0);
+    let mut round = open.iter().cycle().skip(first).take(open.len());
+    let mut way: Vec<&str> = round.clone().map(|open| open.name.as_str()).collect();
+    way.extend(way.first().copied());
+    let message = match open {
+        [_] => format!("the loop calls itself: {}", way.join(" -> ")),
+        _ => format!("the loops call each other in a circle: {}", way.join(" -> ")),
+    };
+    let (at, place) = round.next()?.calls.clone();
+    let mut fault = Diagnostic::error(codes::LOOP_CYCLE, message, at, place);
+    for open in round {
+        fault = fault.related(&open.calls.1, format!("`{}` calls the next one here", open.name));
+    }
+    Some(fault.help("take one of the calls out: a circle of loops would never end"))
 }
 
-/// A name like this one that providers take.
-fn fitted(name: &str) -> String {
-    let plain: String = name.chars().take(LONGEST).map(|c| if fits(c) { c } else { '_' }).collect();
-    if plain.is_empty() { "_".to_owned() } else { plain }
+/// The name of a loop: its `name`, else its file's.
+fn name_of(document: &Document) -> Option<String> {
+    let stem = stem(&document.tree.source.name);
+    match document.kind {
+        Some(DocumentKind::Loop) => {
+            Some(document.value.get("name").and_then(Value::as_str).map_or(stem, str::to_owned))
+        }
+        // What it is can't be told: then why is what the user must hear.
+        None if document.is_broken() => Some(stem),
+        _ => None,
+    }
 }
 
-/// The beginning of a text of ASCII, so many characters of it.
-fn head(text: &str, length: usize) -> &str {
-    text.get(..length).unwrap_or(text)
+/// Where a loop says its name.
+fn named_at(document: &Document) -> Place {
+    if document.value.get("name").is_some() { document.tree.place("/name") } else { document.tree.source.whole() }
+}
+
+/// The names of files as a list in a sentence, the first ones of many.
+pub(super) fn named(files: &[&str]) -> String {
+    match files {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
+        files => {
+            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
+        }
+    }
 }

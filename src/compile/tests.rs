@@ -69,7 +69,7 @@ fn numbers_in_any_spelling_load() {
     let text = REFERENCE.replace("0.7", "7.0e-1").replace(": 10,", ": 1e1,").replace("300000", "300000.0");
     let compiled = compiled(&text, &["tool_a", "tool_b"]);
     assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-    let properties = compiled.program.unwrap().properties;
+    let properties = compiled.program.unwrap().properties.clone();
     assert_eq!((properties.max_iterations, properties.timeout_ms), (10, 300_000));
     assert!((properties.temperature - 0.7).abs() < f64::EPSILON);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::called::Origin;
 use super::clock;
 use super::engine::{Engine, Watch, written};
 use super::fault::Fault;
@@ -24,17 +25,19 @@ pub(super) enum Begun<'a> {
 }
 
 impl Engine {
-    /// Gathers what the run needs and makes it durable.
+    /// Gathers what the run needs and makes it durable; `origin` tells where one comes from that another
+    /// run calls.
     pub(super) async fn begin<'a>(
         &'a self,
         program: &'a Arc<Program>,
         start: Start,
+        origin: Option<&Origin>,
         watch: Watch<'a>,
     ) -> Result<Begun<'a>, Fault> {
         self.world.vault.find_all();
         let models = match self.models(program, start.model.as_deref()) {
             Ok(models) => models,
-            Err(fault) => return self.there(program, &start, fault).await,
+            Err(fault) => return self.there(program, (&start, origin), fault).await,
         };
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
         let run_id = start.id();
@@ -42,7 +45,10 @@ impl Engine {
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
-        let identity = start::identity(&started, &start);
+        let identity = match origin {
+            Some(origin) => origin.mark(&mut started)?,
+            None => start::identity(&started, &start),
+        };
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
         let event =
@@ -73,14 +79,19 @@ impl Engine {
     }
 
     /// The run of this id, for a start that has no model: one that has ended is told again without it.
-    async fn there<'a>(&'a self, program: &Program, start: &Start, missing: Fault) -> Result<Begun<'a>, Fault> {
+    async fn there<'a>(
+        &'a self,
+        program: &Program,
+        (start, origin): (&Start, Option<&Origin>),
+        missing: Fault,
+    ) -> Result<Begun<'a>, Fault> {
         let Some(run_id) = start.run_id.clone() else { return Err(missing) };
         let Some(run) = self.find(&run_id).await? else { return Err(missing) };
-        let started = start.event(program, run_id.clone(), None, &self.world.texts)?;
-        if run.identity == start::identity(&started, start) {
-            Ok(Begun::There(run_id))
-        } else {
-            Err(Fault::Conflict(run_id))
-        }
+        let mut started = start.event(program, run_id.clone(), None, &self.world.texts)?;
+        let identity = match origin {
+            Some(origin) => origin.mark(&mut started)?,
+            None => start::identity(&started, start),
+        };
+        if run.identity == identity { Ok(Begun::There(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::begin::Begun;
+use super::called;
 use super::clock;
 use super::fault::Fault;
 use super::fold;
@@ -168,7 +169,7 @@ impl Engine {
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
         // On the heap, and gone when the run is driven: of a thousand runs that wait, each holds its driver only.
-        match Box::pin(self.begin(program, start, watch.clone())).await? {
+        match Box::pin(self.begin(program, start, None, watch.clone())).await? {
             Begun::New(driver, effects) => {
                 let finished = driver.drive(effects).await?;
                 self.left(program, finished, &watch).await
@@ -184,6 +185,18 @@ impl Engine {
     /// When the decision does not fit, the document has changed, another driver has the run, or the
     /// store fails.
     pub async fn resume(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        self.is_its_own(run_id).await?;
+        self.resumed(program, run_id, resume, watch).await
+    }
+
+    /// The same, also for a run that another one called.
+    pub(super) async fn resumed(
         &self,
         program: &Arc<Program>,
         run_id: &str,
@@ -232,7 +245,10 @@ impl Engine {
         let what = match (&state.phase, &resume.decided) {
             (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
             (Phase::Paused { .. }, None) => return Ok(Taken::AsItIs(state)),
-            (_, Some(decided)) => What::Human(decided.clone()),
+            (_, Some(decided)) => {
+                called::fits(self, program, &state, decided).await?;
+                What::Human(decided.clone())
+            }
             (_, None) => What::Resumed,
         };
         let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());

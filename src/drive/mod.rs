@@ -2,6 +2,8 @@
 
 mod begin;
 mod by_hand;
+mod called;
+mod calls;
 pub mod clock;
 pub mod egress;
 pub mod engine;

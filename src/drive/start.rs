@@ -11,7 +11,7 @@ use super::texts::Texts;
 use crate::compile::{Program, bind};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
-use crate::engine::event::{Document, ModelFacts, Started};
+use crate::engine::event::{Bound, Document, ModelFacts, Started};
 use crate::engine::prompt::{self, Facts};
 
 /// How to start a run.
@@ -64,6 +64,8 @@ impl Start {
             model: model.unwrap_or_default(),
             memory: std::collections::BTreeMap::new(),
             timeout_ms: self.timeout_ms,
+            caller: None,
+            bound: Bound::default(),
             documents: documents(program, texts),
             run_id,
             input: bound.input,

@@ -52,7 +52,7 @@ fn compiled(properties: &Value, actions: &[&str]) -> Arc<Program> {
     let mut texts = Texts::new(Source::new("loop.json", document.to_string()));
     texts.embedded = vec![("hangs".to_owned(), "Hangs.".to_owned(), json!({ "type": "object" }), false)];
     let compiled = compile(&texts);
-    Arc::new(compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics)))
+    compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "what is handed in is made for it")]

@@ -24,7 +24,7 @@ fn program(objective: &str) -> Arc<Program> {
         ..Texts::new(Source::new("loop.json", document.to_string()))
     };
     let compiled = compile(&texts);
-    Arc::new(compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics)))
+    compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
 fn engine(program: &Program, journal: &Arc<dyn Journal>, replies: Option<serde_json::Value>) -> Engine {

@@ -24,6 +24,8 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
         model: started.model,
         at_ms: state.now.wall_ms,
         timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),
+        bound: started.bound,
+        caller: started.caller,
     };
     state.phase = Phase::Thinking { forced: None };
     vec![Effect::CallModel]

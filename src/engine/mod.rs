@@ -3,6 +3,7 @@
 
 mod begin;
 mod builtin;
+mod called;
 pub mod canonical;
 mod company;
 pub mod conversation;

@@ -194,7 +194,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                 }
             },
         };
-        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress });
+        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
     }
     effects.extend(match (ending, turn::question_of(program, &new)) {
         (Some((answer, id, wanted)), _) => ended(program, state, new, (answer, id, wanted)),
@@ -215,7 +215,7 @@ fn ended(
     if new.calls.iter().any(fails) {
         let result = failure("the answer was not taken: another call of its turn failed");
         let progress = Progress::Done { result, duration_ms: 0 };
-        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress });
+        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
         new.calls.sort_by_key(|call| call.id);
         return turn::settle(program, state, new);
     }
@@ -282,6 +282,7 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
             error: None,
             duration_ms: new.thinking_ms,
             usage: new.usage,
+            run_id: None,
         },
     );
 }
@@ -300,6 +301,7 @@ fn note(state: &mut State, new: Turn, why: String) {
             error: Some(Box::new(ToolFault { class: "unreadable reply".to_owned(), detail: why })),
             duration_ms: new.thinking_ms,
             usage: new.usage,
+            run_id: None,
         },
     );
 }

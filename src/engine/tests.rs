@@ -14,7 +14,7 @@ use super::step::step;
 use crate::compile::{Program, Texts, compile};
 use crate::diagnostic::Source;
 
-pub(super) fn program(properties: &Value) -> Program {
+pub(super) fn program(properties: &Value) -> std::sync::Arc<Program> {
     let mut all = json!({
         "mode": "react", "objective": "Find it.", "max_iterations": 8,
         "tools": [{ "type": "action", "name": "look" }, { "type": "action", "name": "act", "requires_approval": true },
@@ -44,6 +44,8 @@ pub(super) fn started() -> What {
         model: ModelFacts::default(),
         memory: std::collections::BTreeMap::new(),
         timeout_ms: None,
+        caller: None,
+        bound: super::event::Bound::default(),
         documents: Vec::new(),
     }))
 }
@@ -53,7 +55,14 @@ pub(super) fn says(text: impl Into<String>) -> What {
 }
 
 pub(super) fn returns(iteration: u32, result: ToolResult) -> What {
-    What::ToolReturned(ToolReturned { call: CallId { iteration, index: 0 }, result, duration_ms: 3, tokens: None })
+    What::ToolReturned(ToolReturned {
+        call: CallId { iteration, index: 0 },
+        result,
+        duration_ms: 3,
+        tokens: None,
+        cost_usd: None,
+        run_id: None,
+    })
 }
 
 pub(super) fn decides(decision: Decision, pause: Option<u32>) -> What {

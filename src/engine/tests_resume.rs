@@ -198,6 +198,7 @@ fn mixed(program: &crate::compile::Program) -> State {
         tool: tool.to_owned(),
         input: json!({}),
         progress,
+        run_id: None,
     };
     let calls = vec![call(0, "act", Progress::AwaitsApproval), call(1, "send", Progress::Uncertain)];
     turn::settle(program, &mut state, Turn { iteration: 1, calls, ..Turn::default() });
@@ -270,6 +271,8 @@ fn a_late_result_after_the_deadline_is_refused() {
         result: ToolResult::Failed(ToolFault { class: "late".to_owned(), detail: String::new() }),
         duration_ms: 1,
         tokens: None,
+        cost_usd: None,
+        run_id: None,
     };
     let event = Event { at: Moment { wall_ms: 0, active_ms: 60 }, what: What::ToolReturned(late) };
     step(&program, &mut state, event).unwrap_err();

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::builtin::Question;
+use super::called;
 use super::dialect::{self, Told};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
@@ -20,11 +21,9 @@ const HINTS: u32 = 2;
 
 /// A call returned.
 pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Effects {
-    if let Some(tokens) = returned.tokens {
-        state.tally.tokens.input = state.tally.tokens.input.saturating_add(tokens.input);
-        state.tally.tokens.output = state.tally.tokens.output.saturating_add(tokens.output);
-    }
     if let Some(call) = turn.calls.iter_mut().find(|call| call.id == returned.call) {
+        called::count(&mut state.tally, &call.progress, returned.tokens, returned.cost_usd);
+        call.run_id = returned.run_id.map(String::into_boxed_str);
         call.progress = Progress::Done { result: returned.result, duration_ms: returned.duration_ms };
     }
     settle(program, state, turn)
@@ -33,7 +32,7 @@ pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, ret
 /// The run's time is over while calls are under way.
 pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
     for call in &mut turn.calls {
-        if call.progress == Progress::Asked {
+        if matches!(call.progress, Progress::Asked | Progress::Waits(_)) {
             let result = failed("cut off: the run's time is over");
             call.progress = Progress::Done { result, duration_ms: 0 };
         }
@@ -50,7 +49,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) 
 pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
     let mut effects = Vec::new();
     for call in &mut turn.calls {
-        if call.progress != Progress::Asked {
+        if !call.progress.is_under_way() {
             continue;
         }
         let tool = program.tool(&call.tool);
@@ -73,7 +72,7 @@ pub(super) fn settle(program: &Program, state: &mut State, turn: Turn) -> Effect
     let waiting = |progress: &Progress| -> Vec<CallId> {
         turn.calls.iter().filter(|call| call.progress == *progress).map(|call| call.id).collect()
     };
-    if !waiting(&Progress::Asked).is_empty() {
+    if turn.calls.iter().any(|call| call.progress.is_under_way()) {
         state.phase = Phase::Acting { turn };
         return Vec::new();
     }
@@ -88,6 +87,9 @@ pub(super) fn settle(program: &Program, state: &mut State, turn: Turn) -> Effect
         let names = names(&turn, &uncertain);
         let question = format!("The process stopped while it called {names}. Did it happen?");
         return pause(state, Termination::Uncertain, question, (Some(turn), uncertain));
+    }
+    if let Some(id) = called::waits(&turn) {
+        return called::pause(state, turn, id);
     }
     observe(program, state, turn)
 }
@@ -113,7 +115,7 @@ pub(super) fn ask_human(state: &mut State, turn: Turn, (id, question): (CallId, 
     Vec::new()
 }
 
-fn pause(
+pub(super) fn pause(
     state: &mut State,
     kind: Termination,
     question: String,
@@ -121,7 +123,7 @@ fn pause(
 ) -> Effects {
     state.watch.pauses += 1;
     let number = state.watch.pauses;
-    let pause = Pause { number, kind, question, context: None, options: Vec::new(), calls, stuck: None };
+    let pause = Pause { number, kind, question, context: None, options: Vec::new(), calls, stuck: None, asks: None };
     state.phase = Phase::Paused { pause, turn };
     Vec::new()
 }
@@ -156,7 +158,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> (Vec<T
     let mut told = Vec::with_capacity(turn.calls.len());
     let mut seen = Vec::with_capacity(turn.calls.len());
     for call in turn.calls {
-        let Call { tool, input, progress, .. } = call;
+        let Call { tool, input, progress, run_id, .. } = call;
         let Progress::Done { result, duration_ms } = progress else { continue };
         let (value, error) = match result {
             ToolResult::Ok(value) => (value, None),
@@ -164,11 +166,11 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> (Vec<T
         };
         let (observation, text) = cut(state, value, properties.max_observation_chars);
         told.push(Told { text, failed: error.is_some() });
-        seen.push(Seen { tool, input, observation, error, duration_ms });
+        seen.push(Seen { tool, input, observation, error, duration_ms, run_id });
     }
     let step = (!seen.is_empty()).then(|| step_of(program, (turn.iteration, &turn.thought), &seen));
     let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
-    for Seen { tool, input, observation, error, duration_ms } in seen {
+    for Seen { tool, input, observation, error, duration_ms, run_id } in seen {
         push_tight(
             &mut state.entries,
             Entry {
@@ -182,6 +184,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> (Vec<T
                 error: error.map(Box::new),
                 duration_ms,
                 usage: usage.take(),
+                run_id,
             },
         );
     }
@@ -195,6 +198,7 @@ struct Seen {
     observation: Value,
     error: Option<ToolFault>,
     duration_ms: u64,
+    run_id: Option<Box<str>>,
 }
 
 fn step_of(program: &Program, (iteration, thought): (u32, &str), seen: &[Seen]) -> Step {

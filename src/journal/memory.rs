@@ -116,7 +116,9 @@ impl MemoryJournal {
         failpoint::store_call()?;
         let in_order = self.shelf.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit };
-        let wanted = |run: &RunSummary| filter.status.is_none_or(|status| run.status == status);
+        let wanted = |run: &RunSummary| {
+            filter.status.is_none_or(|status| run.status == status) && (filter.called || run.caller().is_none())
+        };
         Ok(in_order.iter().rev().map(|run| run.summary()).filter(wanted).take(limit).collect())
     }
 }

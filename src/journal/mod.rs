@@ -64,6 +64,9 @@ pub trait Journal: Send + Sync {
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
 }
 
+/// How the identity of a run begins that another run called; that run's id is the rest of it.
+pub const CALLED_BY: &str = "called by ";
+
 /// A run to be made.
 #[derive(Debug, Clone)]
 pub struct NewRun {
@@ -168,11 +171,20 @@ pub struct RunSummary {
     pub identity: String,
 }
 
+impl RunSummary {
+    /// The run that called this one, if one did.
+    pub fn caller(&self) -> Option<&str> {
+        self.identity.strip_prefix(CALLED_BY)
+    }
+}
+
 /// Which runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
     /// Of this status only.
     pub status: Option<Status>,
+    /// Also those that other runs called.
+    pub called: bool,
     /// At most so many; 0 is all.
     pub limit: usize,
 }

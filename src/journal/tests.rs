@@ -201,10 +201,11 @@ fn a_list_shows_the_newest_first_with_their_standing() {
         wait(journal.release("b", 1)).unwrap();
         let ids = |filter| wait(journal.list(filter)).unwrap().into_iter().map(|run| run.run_id).collect::<Vec<_>>();
         assert_eq!(ids(RunFilter::default()), ["c", "b", "a"]);
-        assert_eq!(ids(RunFilter { status: None, limit: 2 }), ["c", "b"]);
-        assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 0 }), ["c", "a"]);
-        assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 1 }), ["c"]);
-        let paused = wait(journal.list(RunFilter { status: Some(Status::Paused), limit: 0 })).unwrap();
+        assert_eq!(ids(RunFilter { status: None, limit: 2, ..RunFilter::default() }), ["c", "b"]);
+        assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 0, ..RunFilter::default() }), ["c", "a"]);
+        assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 1, ..RunFilter::default() }), ["c"]);
+        let paused =
+            wait(journal.list(RunFilter { status: Some(Status::Paused), limit: 0, ..RunFilter::default() })).unwrap();
         let expected = RunSummary {
             run_id: "b".to_owned(),
             loop_name: "triage".to_owned(),

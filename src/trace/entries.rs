@@ -32,6 +32,9 @@ pub struct TraceEntry {
     /// The tokens of the reply, on the first entry of a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<EntryUsage>,
+    /// The run that the call was, when it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
     /// Why it failed, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolFault>,
@@ -65,6 +68,7 @@ impl TraceEntry {
             success: entry.success,
             duration_ms: entry.duration_ms,
             usage: entry.usage.map(EntryUsage::from),
+            run_id: entry.run_id.as_deref().map(str::to_owned),
             error: entry.error.as_ref().map(|fault| ToolFault {
                 class: redact.text(&fault.class).into_owned(),
                 detail: redact.text(&fault.detail).into_owned(),

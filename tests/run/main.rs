@@ -25,4 +25,5 @@ mod signals;
 #[cfg(debug_assertions)]
 mod signals_everywhere;
 mod stuck;
+mod subloops;
 mod termination;

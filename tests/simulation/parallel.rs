@@ -18,6 +18,7 @@ fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
     let open = program.offered().filter(|tool| !tool.requires_approval && tool.max_calls.is_none());
     let free: Vec<String> = open.map(|tool| tool.name.clone()).filter(|name| !name.starts_with("__")).collect();
     let calls = (0..2 + chance.below(4) as u32).map(|index| Call {
+        run_id: None,
         id: CallId { iteration: 1, index },
         tool: chance.pick(&free),
         input: json!({ "n": index }),

@@ -73,5 +73,12 @@ pub fn failed(class: &str) -> ToolResult {
 /// A call returned.
 pub fn returned(call: CallId, result: ToolResult, chance: &mut Chance) -> What {
     let tokens = chance.one_in(12).then_some(Tokens { input: 20, output: 3 });
-    What::ToolReturned(ToolReturned { call, result, duration_ms: chance.below(500), tokens })
+    What::ToolReturned(ToolReturned {
+        call,
+        result,
+        duration_ms: chance.below(500),
+        tokens,
+        cost_usd: None,
+        run_id: None,
+    })
 }

@@ -32,6 +32,7 @@ use reply::{Deltas, Pieces, Said, Unread};
 use wire::{Form, Protocol};
 
 pub use models::Models;
+use script::Part;
 pub use script::Script;
 pub use wire::Wire;
 
@@ -52,6 +53,9 @@ pub struct Ask<'a> {
     /// is made again: its pieces come again then.
     pub deltas: Option<&'a (dyn Fn(&str) + Send + Sync)>,
 }
+
+/// The track of the script that takes the place of every model.
+const TRACK: &str = "--script";
 
 /// A model that can be asked.
 pub struct Model {
@@ -98,7 +102,9 @@ impl Model {
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<Said, Failure> {
         let endpoint = match &self.speaker {
             Speaker::Script(script, track) => {
-                return Box::pin(script.say(wire.script_position(track), ask)).await;
+                let part = wire.part();
+                let part = Part { loop_name: part.as_deref(), alone: &**track == TRACK };
+                return Box::pin(script.say(part, wire.script_position(track), ask)).await;
             }
             Speaker::Server(endpoint) => endpoint,
         };

@@ -20,7 +20,19 @@ use crate::language::react::Dialect;
 /// how far a run is, its `Wire` knows.
 pub struct Script {
     replies: Vec<Entry>,
+    /// What is said in the loops that are called, by their names.
+    loops: BTreeMap<String, Vec<Entry>>,
     tools: BTreeMap<String, Vec<ToolResult>>,
+}
+
+/// Which replies of a script a run takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// The loop, when another one called it.
+    pub(super) loop_name: Option<&'a str>,
+    /// Whether the script takes the place of every model: then its `replies` are those of the first loop
+    /// alone.
+    pub(super) alone: bool,
 }
 
 /// A reply of a script.
@@ -40,11 +52,15 @@ impl Script {
         // A script's words are the author's own: no project's secrets are in them.
         let vault = Arc::new(Vault::new(BTreeMap::new(), std::path::Path::new("")));
         let peer = Peer { name: "the script".to_owned(), vault };
-        let replies = document.replies.into_iter().enumerate();
-        let replies = replies.map(|(index, reply)| Entry::read(&peer, index + 1, reply)).collect();
+        let read = |replies: Vec<Value>| -> Vec<Entry> {
+            let replies = replies.into_iter().enumerate();
+            replies.map(|(index, reply)| Entry::read(&peer, index + 1, reply)).collect()
+        };
+        let replies = read(document.replies);
+        let loops = document.loops.into_iter().map(|(name, replies)| (name, read(replies))).collect();
         let tools = document.tools.into_iter();
         let tools = tools.map(|(name, answers)| (name, answers.into_iter().map(answer).collect())).collect();
-        Self { replies, tools }
+        Self { replies, loops, tools }
     }
 
     /// What the `nth` call of a tool in its run, from 0, gives: the entry of that number, and the
@@ -66,11 +82,18 @@ impl Script {
     }
 
     /// Says the reply at `position`, and goes on to the next one.
-    pub(super) async fn say(&self, position: &mut usize, ask: &Ask<'_>) -> Result<Said, Failure> {
-        let Some(entry) = self.replies.get(*position) else {
-            let (count, call) = (self.replies.len(), position.saturating_add(1));
+    pub(super) async fn say(&self, part: Part<'_>, position: &mut usize, ask: &Ask<'_>) -> Result<Said, Failure> {
+        let own = part.loop_name.and_then(|name| self.loops.get(name));
+        if let (Some(name), None, true) = (part.loop_name, own, part.alone) {
+            let message = format!("the script has no replies for the loop `{name}`: give them under `loops`");
+            return Err(Failure::lasting(ModelFaultCode::ScriptExhausted, message));
+        }
+        let replies = own.unwrap_or(&self.replies);
+        let Some(entry) = replies.get(*position) else {
+            let (count, call) = (replies.len(), position.saturating_add(1));
             let replies = if count == 1 { "reply" } else { "replies" };
-            let message = format!("the script has {count} {replies}; call {call} was asked for");
+            let of = own.and(part.loop_name).map_or_else(String::new, |name| format!(" for the loop `{name}`"));
+            let message = format!("the script has {count} {replies}{of}; call {call} was asked for");
             return Err(Failure::lasting(ModelFaultCode::ScriptExhausted, message));
         };
         *position = position.saturating_add(1);

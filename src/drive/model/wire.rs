@@ -28,6 +28,8 @@ pub struct Wire {
     last: Option<Role>,
     /// How many entries of a script were used when the run was taken up.
     used: usize,
+    /// The loop whose part of a script is played, in a run that another one called.
+    part: Option<Arc<str>>,
     /// The next entry of each script, from 0.
     positions: BTreeMap<Arc<str>, usize>,
 }
@@ -93,6 +95,16 @@ impl Wire {
     pub fn skip_replies(&mut self, used: usize) {
         self.used = used;
         self.positions.clear();
+    }
+
+    /// Plays the part of a loop that another one called.
+    pub fn play(&mut self, part: Option<&str>) {
+        self.part = part.map(Arc::from);
+    }
+
+    /// The part that is played.
+    pub(super) fn part(&self) -> Option<Arc<str>> {
+        self.part.clone()
     }
 
     /// The next entry of the script of this name.

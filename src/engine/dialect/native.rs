@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::relaxed::{self, Ending};
 use super::{Reading, Saying, Wanted};
-use crate::compile::called::Called;
+use crate::compile::native::Called;
 use crate::engine::event::{Finish, Reply, SaidCall};
 
 /// The longest id of a call that is kept, in bytes.

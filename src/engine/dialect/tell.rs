@@ -1,7 +1,7 @@
 //! What the engine tells the model: the observations of a turn, as the dialect places them.
 
 use super::{is_native, question, tags, write_observation};
-use crate::compile::called::Called;
+use crate::compile::native::Called;
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::event::SaidCall;
 use crate::language::react::Dialect;

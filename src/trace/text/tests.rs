@@ -108,6 +108,7 @@ fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
     let waiting = Waiting {
         kind: Termination::Approval,
         question: "May it pay?".to_owned(),
+        run_id: None,
         context: None,
         options: Vec::new(),
         call: Some(call),
