@@ -19,7 +19,6 @@ pub fn program(number: u64) -> Arc<Program> {
     let document = document(&mut Chance::new(number ^ 0x00d0_c000));
     let compiled = compile(&Texts::new(Source::new("loop.json", document.to_string())));
     let program = compiled.program.unwrap_or_else(|| panic!("{document:#}\n{:#?}", compiled.diagnostics));
-    let program = (program);
     MADE.lock().unwrap().insert(number, Arc::clone(&program));
     program
 }
