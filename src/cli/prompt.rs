@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::host::{self, Loaded, Start};
 use super::output::ListOutput;
 use super::surface::Surface;
-use super::what::{Given, WhatArgs};
+use super::what::WhatArgs;
 use crate::trace::text::text_of_pretty;
 use crate::trace::{Look, Tone, escape};
 
@@ -34,7 +34,8 @@ impl Prompt {
     /// # Errors
     /// When the run could not be started.
     pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
-        let Given { loaded: Loaded { program, root, sources, .. }, input, script } = self.what.read()?;
+        let Loaded { program, root, sources, .. } = self.what.load()?;
+        let (input, script) = self.what.read(&program)?;
         let journal = host::open("memory", &root)?;
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
         let start = Start { input, model: self.what.model.clone(), ..Start::default() };

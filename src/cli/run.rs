@@ -11,7 +11,7 @@ use super::output::{Output, conclude};
 use super::progress::Progress;
 use super::store::Place;
 use super::surface::Surface;
-use super::what::{Given, WhatArgs};
+use super::what::WhatArgs;
 use super::{report, signals};
 use crate::trace::Redaction;
 
@@ -50,9 +50,9 @@ impl Run {
     /// # Errors
     /// When there was no run, or its store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
-        let Given { loaded, input, script } = self.what.read()?;
-        let Loaded { program, root, warnings, sources } = loaded;
+        let Loaded { program, root, warnings, sources } = self.what.load()?;
         surface.say(&report::brief(&warnings, &self.what.file, &surface.err));
+        let (input, script) = self.what.read(&program)?;
         let place = Place::of_run(self.store.as_deref(), &program.project, &root);
         let journal = place.open()?;
         let engine = host::engine(program.project.clone(), &root, journal, script);

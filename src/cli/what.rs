@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::host::{self, Loaded};
 use super::input::{InputArgs, read_text};
+use crate::compile::Program;
 use crate::language::Script;
 
 /// The document of a run and what is put in.
@@ -28,29 +29,25 @@ pub struct WhatArgs {
     pub actions: Vec<PathBuf>,
 }
 
-/// What the flags name, read.
-pub struct Given {
-    /// The document.
-    pub loaded: Loaded,
-    /// The run's input; `Null` leaves the document's own.
-    pub input: Value,
-    /// The script in the models' place.
-    pub script: Option<Script>,
-}
-
 impl WhatArgs {
-    /// Reads the document, the input and the script.
+    /// Reads the document.
     ///
     /// # Errors
-    /// When one can't be read, or the document can't be run.
-    pub fn read(&self) -> Result<Given, Failure> {
+    /// When it can't be read, or can't be run.
+    pub fn load(&self) -> Result<Loaded, Failure> {
         if self.input.reads_stdin() && self.file == Path::new("-") {
             return Err(Failure::usage("the document and the input can't both be read from stdin"));
         }
-        let loaded = host::load(&self.file, &self.actions)?;
-        let input = self.input.read(&loaded.program)?;
-        let script = self.script.as_deref().map(read_script).transpose()?;
-        Ok(Given { loaded, input, script })
+        Ok(host::load(&self.file, &self.actions)?)
+    }
+
+    /// Reads the run's input (`Null` leaves the document's own) and the script in the models' place.
+    ///
+    /// # Errors
+    /// When one can't be read, or makes no sense.
+    pub fn read(&self, program: &Program) -> Result<(Value, Option<Script>), Failure> {
+        let input = self.input.read(program)?;
+        Ok((input, self.script.as_deref().map(read_script).transpose()?))
     }
 }
 
