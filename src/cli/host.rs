@@ -7,6 +7,7 @@ use serde_json::Value;
 
 pub use crate::drive::engine::{Engine, Finished, Resume, Watch};
 pub use crate::drive::fault::Fault;
+pub use crate::drive::list::list;
 pub use crate::drive::start::Start;
 pub use crate::drive::stop::Stop;
 pub use crate::load::{Loaded, Unsound as LoadFault};

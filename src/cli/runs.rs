@@ -6,6 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::Failure;
+use super::host;
 use super::output::{ListOutput, json_line};
 use super::store::{Place, StoreArgs};
 use super::surface::Surface;
@@ -95,7 +96,7 @@ impl Runs {
         // Where nothing ran yet there is no store, and none is made by looking.
         let runs = if place.exists() {
             let filter = RunFilter { status: self.status.map(Status::from), limit: self.limit };
-            place.open()?.list(filter).await?
+            host::list(&*place.open()?, filter).await?
         } else if self.store.store.is_some() {
             return Err(Failure::usage(format!("there is no store {}", place.shown())));
         } else {

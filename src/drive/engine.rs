@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::begin::Begun;
 use super::clock;
 use super::fault::Fault;
 use super::fold;
@@ -20,14 +21,13 @@ use super::texts::Texts;
 use super::tool::{EmbeddedTool, Toolbox};
 use crate::compile::Program;
 use crate::engine::dialect;
-use crate::engine::effect::Effects;
 use crate::engine::event::{Decided, Decision, Event, Moment, What};
 use crate::engine::notice::Listener;
 use crate::engine::outcome::{Answer, Pause, Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::memory::MemoryJournal;
-use crate::journal::{Created, Journal, NewRun, RunSummary, Standing, StoreFault};
+use crate::journal::{Journal, RunSummary, Standing, StoreFault};
 use crate::language::Project;
 
 /// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
@@ -177,51 +177,6 @@ impl Engine {
         }
     }
 
-    /// Gathers what the run needs and makes it durable.
-    async fn begin<'a>(
-        &'a self,
-        program: &'a Arc<Program>,
-        start: Start,
-        watch: Watch<'a>,
-    ) -> Result<Begun<'a>, Fault> {
-        self.world.vault.find_all();
-        let models = self.models(program, start.model.as_deref())?;
-        let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
-        let run_id = start.id();
-        let mut started = start.event(program, run_id.clone(), facts, &self.world.texts)?;
-        if let Some(session) = &started.session {
-            started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
-        }
-        let identity = start::identity(&started, &start);
-        let loop_name = started.loop_name.clone();
-        let session = started.session.clone();
-        let event =
-            Event { at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 }, what: What::Started(Box::new(started)) };
-        let new = NewRun {
-            run_id: run_id.clone(),
-            loop_name,
-            session,
-            identity,
-            at_ms: event.at.wall_ms,
-            event: written(&event)?,
-            texts: event.what.texts(),
-        };
-        // What can't begin leaves nothing in the store.
-        let mut state = State::default();
-        let effects = step(program, &mut state, event)?;
-        match self.world.journal.create(new).await.map_err(Fault::Store)? {
-            Created::New(lease) => {
-                let hold = Hold::new(&self.world.journal, &run_id, &lease);
-                let seat = Seat { run_id, fence: lease.fence, events: 1, hold };
-                let driver = Driver::new(&self.world, program, models, (state, seat), watch);
-                driver.tell_start(false);
-                Ok(Begun::New(driver, effects))
-            }
-            Created::Same => Ok(Begun::There(run_id)),
-            Created::Conflict => Err(Fault::Conflict(run_id)),
-        }
-    }
-
     /// Goes on with a run: with what a human decided, or where it was cut off. A run that has ended,
     /// or waits for a human who has not decided, is given back as it is.
     ///
@@ -337,7 +292,7 @@ impl Engine {
     pub fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
         let models = self.models(program, start.model.as_deref())?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
-        let started = start.event(program, start.id(), model.facts.clone(), &self.world.texts)?;
+        let started = start.event(program, start.id(), Some(model.facts.clone()), &self.world.texts)?;
         let mut state = State::default();
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
         step(program, &mut state, Event { at, what: What::Started(Box::new(started)) })?;
@@ -352,7 +307,7 @@ impl Engine {
     }
 
     /// The run's model and its fallbacks.
-    fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
+    pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
         let first = name.or(program.properties.model.as_deref());
         let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
         for fallback in &program.properties.fallback_models {
@@ -360,14 +315,6 @@ impl Engine {
         }
         Ok(models)
     }
-}
-
-/// What came of a start.
-enum Begun<'a> {
-    /// A new run, to be driven.
-    New(Box<Driver<'a>>, Effects),
-    /// There is this run already, of the same document and input.
-    There(String),
 }
 
 enum Taken {

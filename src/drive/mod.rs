@@ -1,5 +1,6 @@
 //! THE WORLD: performs effects. It is the only room with a clock, a network, a disk and chance.
 
+mod begin;
 mod by_hand;
 pub mod clock;
 pub mod egress;
@@ -8,6 +9,7 @@ pub mod fault;
 pub mod files;
 pub mod fold;
 mod hold;
+pub mod list;
 pub mod model;
 pub mod notices;
 pub mod retry;
@@ -17,5 +19,7 @@ pub mod start;
 pub mod stop;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_again;
 mod texts;
 pub mod tool;

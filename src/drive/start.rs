@@ -35,12 +35,13 @@ impl Start {
         self.run_id.clone().unwrap_or_else(|| format!("agent-{}", uuid::Uuid::now_v7()))
     }
 
-    /// The first event, without what the session remembers.
+    /// The first event, without what the session remembers; `model` is none where only what makes two starts
+    /// the same is looked at.
     pub(super) fn event(
         &self,
         program: &Program,
         run_id: String,
-        model: ModelFacts,
+        model: Option<ModelFacts>,
         texts: &Texts,
     ) -> Result<Started, Fault> {
         let now = clock::rfc3339(clock::wall_ms());
@@ -48,7 +49,8 @@ impl Start {
         let bound = bind(program, &self.input, &now, &run_id).map_err(Fault::Diagnostics)?;
         let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &run_id };
         let system = prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?;
-        if program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some()) && model.price.is_none() {
+        let costs = program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
+        if let Some(model) = model.as_ref().filter(|model| costs && model.price.is_none()) {
             return Err(Fault::Missing(format!(
                 "the budget is in US dollars, but model {} has no price: give it one in the project file's models",
                 model.name
@@ -59,7 +61,7 @@ impl Start {
             session: self.session.clone(),
             objective: bound.objective,
             system: texts.share(system),
-            model,
+            model: model.unwrap_or_default(),
             memory: std::collections::BTreeMap::new(),
             timeout_ms: self.timeout_ms,
             documents: documents(program, texts),
