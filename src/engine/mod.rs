@@ -26,4 +26,6 @@ mod validate;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_calls;
+#[cfg(test)]
 mod tests_resume;
