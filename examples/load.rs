@@ -41,6 +41,9 @@ struct Arguments {
     /// Milliseconds that the server waits before each reply.
     #[arg(long, default_value_t = 0)]
     latency: u64,
+    /// The dialect of the loop: json, tool_calls, tags or final_answer.
+    #[arg(long, default_value = "json")]
+    dialect: String,
     /// The journal in a fresh SQLite store, in place of memory.
     #[arg(long)]
     durable: bool,
@@ -115,7 +118,12 @@ async fn play(arguments: Arguments) -> Result<(), Box<dyn Error>> {
 
 /// The engine and the compiled loop: the only uses of the library but [`run_once`].
 fn prepare(arguments: &Arguments, folder: &Path) -> Result<(Engine, Arc<Program>), Box<dyn Error>> {
-    let model = format!("mock-k{}-l{}", arguments.steps, arguments.latency);
+    let dialect = arguments.dialect.as_str();
+    let mut model = format!("mock-k{}-l{}", arguments.steps, arguments.latency);
+    if dialect != "json" {
+        model.push_str("-d");
+        model.push_str(dialect);
+    }
     let project = json!({
         "model": "m",
         "models": { "m": { "provider": "openai", "base_url": arguments.base_url, "model": model } }
@@ -128,6 +136,7 @@ fn prepare(arguments: &Arguments, folder: &Path) -> Result<(Engine, Arc<Program>
             "mode": "react",
             "objective": "Call echo as often as you are told to, then complete.",
             "tools": [{ "type": "action", "name": "echo" }],
+            "dialect": dialect,
             "max_iterations": arguments.steps.saturating_add(2).min(1000),
             "timeout_ms": 3_600_000
         }
@@ -198,6 +207,7 @@ fn report(shared: &Shared, wall_s: f64) -> Result<(), Box<dyn Error>> {
         "version": env!("CARGO_PKG_VERSION"),
         "runs": arguments.runs,
         "steps": arguments.steps,
+        "dialect": arguments.dialect,
         "concurrency": arguments.concurrency,
         "wall_s": wall_s,
         "cpu_s": f64::from(cpu) / 10_000.0,

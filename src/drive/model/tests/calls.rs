@@ -34,7 +34,7 @@ async fn whole_calls_are_read_however_a_server_writes_them() {
         for content in [json!(null), json!(""), json!("Text."), json!([{"type": "text", "text": "Text."}])] {
             let reply =
                 said(message(&json!({"role": "assistant", "content": content, "tool_calls": calls})), "openai").await;
-            assert_eq!(reply.calls, [expected.clone()], "{calls}");
+            assert_eq!(reply.calls, std::slice::from_ref(&expected), "{calls}");
             assert_eq!(reply.finish, Finish::Stop);
         }
     }
