@@ -100,6 +100,7 @@ fn prepare(work: &Work, folder: &Path) -> Result<(Engine, Arc<Program>), Box<dyn
             "mode": "react",
             "objective": "Call echo as often as you are told to, then complete.",
             "tools": [{ "type": "action", "name": "echo" }],
+            "dialect": work.dialect,
             "max_iterations": work.steps.saturating_add(2).min(1000),
             "timeout_ms": 3_600_000
         }

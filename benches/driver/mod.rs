@@ -28,6 +28,9 @@ pub struct Work {
     /// Milliseconds that the server waits before each reply.
     #[arg(long, default_value_t = 0)]
     pub latency: u64,
+    /// The dialect of the model: json, tool_calls, tags or final_answer.
+    #[arg(long, default_value = "json")]
+    pub dialect: String,
     /// What is done is kept in a fresh SQLite store too.
     #[arg(long)]
     pub durable: bool,
@@ -45,7 +48,8 @@ pub struct Count {
 impl Work {
     /// The model's name, which tells the server what to play.
     pub fn model(&self) -> String {
-        format!("mock-k{}-l{}", self.steps, self.latency)
+        let dialect = if self.dialect == "json" { String::new() } else { format!("-d{}", self.dialect) };
+        format!("mock-k{}-l{}{dialect}", self.steps, self.latency)
     }
 
     /// How many run at the same time.
@@ -95,6 +99,7 @@ impl Count {
             "version": env!("CARGO_PKG_VERSION"),
             "runs": self.work.runs,
             "steps": self.work.steps,
+            "dialect": self.work.dialect,
             "concurrency": self.work.concurrency,
             "wall_s": wall_s,
             "cpu_s": f64::from(cpu) / 10_000.0,

@@ -30,4 +30,6 @@ mod validate;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_calls;
+#[cfg(test)]
 mod tests_resume;

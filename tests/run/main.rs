@@ -15,6 +15,7 @@ mod command_tool;
 mod db_tool;
 mod dialects;
 mod dialects_native;
+mod hostile_arguments;
 mod hostile_texts;
 mod http_answers;
 mod http_tool;

@@ -1,5 +1,6 @@
 //! Tests of the models, most of them against a server on this machine.
 
+mod calls;
 mod faults;
 mod look_up;
 mod replies;
