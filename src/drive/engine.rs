@@ -179,6 +179,9 @@ impl Engine {
         self.world.vault.find_all();
         let models = self.models(program, start.model.as_deref())?;
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
+        if called.is_none() {
+            self.can_call(program, &facts.name)?;
+        }
         let run_id = start.id();
         let mut started = start.event(program, run_id.clone(), facts)?;
         if let Some(session) = &started.session {
@@ -362,7 +365,7 @@ impl Engine {
     }
 
     /// The run's model and its fallbacks.
-    fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
+    pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
         let first = name.or(program.properties.model.as_deref());
         let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
         for fallback in &program.properties.fallback_models {
