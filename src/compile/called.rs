@@ -16,6 +16,9 @@ use crate::diagnostic::{Diagnostic, Place, Source, codes, is_lone, nearest_field
 use crate::language::Project;
 use crate::language::tool::LoopTool;
 
+#[cfg(test)]
+mod tests;
+
 /// How many loops may lie in each other, the first one counted.
 pub const MAX_LEVELS: usize = 8;
 
@@ -27,6 +30,8 @@ pub(super) struct Calls<'t> {
     pub settings: Option<Arc<Project>>,
     /// The loops that lie in each other at this moment, the outermost first.
     open: Vec<Open>,
+    /// The loops of each name that was looked for.
+    found: BTreeMap<String, Vec<Source>>,
     /// What came of each loop, by its file.
     made: BTreeMap<Arc<str>, Option<Arc<Program>>>,
     /// The loops that were compiled because they are called.
@@ -46,7 +51,15 @@ pub(super) type Made = (usize, Tool, Arc<Program>);
 
 impl<'t> Calls<'t> {
     pub(super) fn new(texts: &'t Texts, shelf: Arc<Shelf>, settings: Option<Arc<Project>>) -> Self {
-        Self { texts, shelf, settings, open: Vec::new(), made: BTreeMap::new(), called: Vec::new() }
+        Self {
+            texts,
+            shelf,
+            settings,
+            open: Vec::new(),
+            found: BTreeMap::new(),
+            made: BTreeMap::new(),
+            called: Vec::new(),
+        }
     }
 
     /// Whether the document that is being compiled is called by another.
@@ -133,11 +146,11 @@ impl<'t> Calls<'t> {
             let message = format!("there are two loops of the name `{name}`");
             let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place);
             let fault = fault.help("give one of the two another `name`");
-            faults
-                .push(fault.related(&named_at(&found), "one is here").related(&named_at(&second), "the other is here"));
+            let [one, other] = [&found, &second].map(|source| named_at(&document::read(source)));
+            faults.push(fault.related(&one, "one is here").related(&other, "the other is here"));
             return None;
         }
-        let file = Arc::clone(&found.tree.source.name);
+        let file = Arc::clone(&found.name);
         let here = Open {
             name: name_of(main).unwrap_or_default(),
             file: Arc::clone(&main.tree.source.name),
@@ -148,7 +161,7 @@ impl<'t> Calls<'t> {
             faults.extend(circle(self.open.get(first..).unwrap_or_default()));
             None
         } else {
-            let called = self.within_bounds(found);
+            let called = self.within_bounds(&found);
             let levels =
                 called.as_ref().map_or_else(|levels| *levels, |called| called.as_ref().map_or(0, |c| c.levels));
             if self.open.len().saturating_add(levels) > MAX_LEVELS {
@@ -164,19 +177,18 @@ impl<'t> Calls<'t> {
 
     /// Compiles a loop that is called, once. Deeper than is allowed nothing is compiled: then the levels
     /// that there are at least.
-    fn within_bounds(&mut self, found: Document) -> Result<Option<Arc<Program>>, usize> {
-        let file = Arc::clone(&found.tree.source.name);
-        if let Some(made) = self.made.get(&file) {
+    fn within_bounds(&mut self, found: &Source) -> Result<Option<Arc<Program>>, usize> {
+        if let Some(made) = self.made.get(&found.name) {
             return Ok(made.clone());
         }
         if self.open.len() >= MAX_LEVELS {
             return Err(1);
         }
-        let texts = Texts { main: found.tree.source.clone(), ..self.texts.clone() };
-        let compiled = one(self, &texts, found);
+        let texts = Texts { main: found.clone(), ..self.texts.clone() };
+        let compiled = one(self, &texts, document::read(found));
         let program = compiled.program.clone();
         self.called.push((texts, compiled));
-        self.made.insert(file, program.clone());
+        self.made.insert(Arc::clone(&found.name), program.clone());
         Ok(program)
     }
 
@@ -190,20 +202,32 @@ impl<'t> Calls<'t> {
         fault.help("let one loop do what several do, or call an action in place of a loop")
     }
 
-    /// The loops of a name.
-    fn find(&self, main: &Document, name: &str) -> Vec<Document> {
-        let quoted = parse::quoted(name);
-        let may_be = |source: &&Source| stem(&source.name) == name || source.text.contains(&quoted);
-        let read = self.sources(main).into_iter().filter(may_be).map(document::read);
-        read.filter(|document| name_of(document).is_some_and(|own| own == name)).collect()
+    /// The loops of a name. A text is looked into when it has the name in it, and each name is looked for
+    /// once.
+    fn find(&mut self, main: &Document, name: &str) -> Vec<Source> {
+        let mut found = match self.found.get(name) {
+            Some(found) => found.clone(),
+            None => {
+                let quoted = parse::quoted(name);
+                let may_be = |source: &&Source| stem(&source.name) == name || source.text.contains(&quoted);
+                let is = |source: &&Source| name_of(&document::read(source)).is_some_and(|own| own == name);
+                let found: Vec<Source> = self.sources().into_iter().filter(may_be).filter(is).cloned().collect();
+                self.found.insert(name.to_owned(), found.clone());
+                found
+            }
+        };
+        let own = &main.tree.source;
+        if name_of(main).is_some_and(|own| own == name) && !found.iter().any(|source| source.name == own.name) {
+            found.push(own.clone());
+        }
+        found
     }
 
-    /// The texts that loops may stand in: those beside the document, those that the user named, and the
-    /// document itself.
-    fn sources<'a>(&'a self, main: &'a Document) -> Vec<&'a Source> {
+    /// The texts that loops may stand in: those beside the document, and those that the user named.
+    fn sources(&self) -> Vec<&Source> {
         let given = self.shelf.given.iter().filter(|document| document.kind == Some(DocumentKind::Loop));
         let mut sources: Vec<&Source> = self.texts.loops.iter().collect();
-        for source in given.map(|document| &document.tree.source).chain([&main.tree.source]) {
+        for source in given.map(|document| &document.tree.source) {
             if !sources.iter().any(|known| known.name == source.name) {
                 sources.push(source);
             }
@@ -212,7 +236,7 @@ impl<'t> Calls<'t> {
     }
 
     fn unknown(&self, main: &Document, name: &str, at: &str) -> Diagnostic {
-        let others = self.sources(main).into_iter().filter(|source| source.name != main.tree.source.name);
+        let others = self.sources().into_iter().filter(|source| source.name != main.tree.source.name);
         let others: Vec<&Source> = others.collect();
         let names: Vec<String> =
             others.iter().take(MEASURED.0).filter_map(|source| name_of(&document::read(source))).collect();

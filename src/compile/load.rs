@@ -28,7 +28,7 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = Vec::new();
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
     let shelf = Layout::of(&main).map_or_else(Shelf::default, |_| Shelf::read(texts));
-    let mut calls = Calls::new(texts, Arc::new(shelf), settings.clone());
+    let mut calls = Calls::new(texts, Arc::new(shelf), settings);
     let mut compiled = one(&mut calls, texts, main);
     compiled.project = project;
     compiled.called = calls.called;

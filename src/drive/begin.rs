@@ -40,6 +40,9 @@ impl Engine {
             Err(fault) => return self.there(program, (&start, origin), fault).await,
         };
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
+        if origin.is_none() {
+            self.can_call(program, &facts.name)?;
+        }
         let run_id = start.id();
         let mut started = start.event(program, run_id.clone(), Some(facts), &self.world.texts)?;
         if let Some(session) = &started.session {

@@ -1,6 +1,7 @@
 //! Calls that are runs of another loop: begun or taken up by their id, ended with the run that called
 //! them, and told of to it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,11 +56,7 @@ impl Origin {
     /// which is that alone: the input and the document are those of the call.
     pub fn mark(&self, started: &mut Started) -> Result<String, Fault> {
         if self.bound.cost_usd.is_some() && started.model.price.is_none() {
-            return Err(Fault::Missing(format!(
-                "the budget of run {} is in US dollars, but model {} has no price: give it one in the project \
-                 file's models",
-                self.caller.run_id, started.model.name
-            )));
+            return Err(unpriced(&started.model.name, &started.loop_name));
         }
         started.caller = Some(self.caller.clone());
         started.bound = self.bound;
@@ -72,6 +69,18 @@ pub(super) fn id(run_id: &str, call: CallId) -> String {
     format!("{run_id}.{}.{}", call.iteration, call.index)
 }
 
+/// Whether a loop has a model without its caller's.
+fn names_model(called: &Program) -> bool {
+    called.properties.model.is_some() || called.project.model.is_some()
+}
+
+fn unpriced(model: &str, called: &str) -> Fault {
+    Fault::Missing(format!(
+        "the budget is in US dollars, but model {model} of the called loop {called} has no price: give it one in the \
+         project file's models"
+    ))
+}
+
 impl Calling {
     /// A call of a run in this state, which gives it so much time, and so much to spend.
     pub fn new(
@@ -82,12 +91,11 @@ impl Calling {
     ) -> Self {
         let begun = &state.begun;
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
-        let own_model = called.properties.model.is_some() || called.project.model.is_some();
         let start = Start {
             input: call.input.clone(),
             run_id: Some(id(&begun.run_id, call.id)),
             session: begun.session.clone(),
-            model: (!own_model).then(|| begun.model.name.clone()).filter(|name| !name.is_empty()),
+            model: (!names_model(called)).then(|| begun.model.name.clone()).filter(|name| !name.is_empty()),
             timeout_ms: Some(tool.timeout_ms.min(left)),
         };
         let caller = Caller { run_id: begun.run_id.clone(), call: call.id };
@@ -264,6 +272,33 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
 }
 
 impl Engine {
+    /// Whether the models are there of all loops that a loop may call, with a price where a budget needs
+    /// one: what is missing is told before anything happens.
+    pub(super) fn can_call(&self, program: &Program, model: &str) -> Result<(), Fault> {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<(&Program, String, bool)> = vec![(program, model.to_owned(), false)];
+        while let Some((program, model, priced)) = open.pop() {
+            let budget = program.properties.budget.as_ref();
+            let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
+            let kinds =
+                program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool)).map(|tool| &tool.kind);
+            for kind in kinds {
+                let ToolKind::Loop(called) = kind else { continue };
+                let file = called.sources.first().map(|source| Arc::clone(&source.name));
+                if !seen.insert((file, priced)) {
+                    continue;
+                }
+                let models = self.models(called, (!names_model(called)).then_some(model.as_str()))?;
+                let Some(facts) = models.first().map(|model| &model.facts) else { continue };
+                if priced && facts.price.is_none() {
+                    return Err(unpriced(&facts.name, &called.name));
+                }
+                open.push((called, facts.name.clone(), priced));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a run can be resumed by itself: one that was called and has not ended goes on with its
     /// caller, which would not hear of it else.
     pub(super) async fn is_its_own(&self, run_id: &str) -> Result<(), Fault> {

@@ -9,6 +9,9 @@ use super::step::Refused;
 use super::turn;
 use crate::compile::Program;
 
+#[cfg(test)]
+mod tests;
+
 /// The run that a call is waits for a human.
 pub(super) fn paused(program: &Program, state: &mut State, mut turn: Turn, paused: ToolPaused) -> Effects {
     if let Some(call) = turn.calls.iter_mut().find(|call| call.id == paused.call) {
@@ -67,7 +70,7 @@ pub(super) fn decided(
     program: &Program,
     state: &mut State,
     (pause, mut turn): (Pause, Turn),
-    decided: Decided,
+    decided: &Decided,
 ) -> Effects {
     let mut effects = Vec::new();
     for call in turn.calls.iter_mut().filter(|call| pause.calls.contains(&call.id)) {

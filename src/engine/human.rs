@@ -111,7 +111,7 @@ pub(super) fn decided(
         return limit::next(program, state);
     };
     if pause.asks.is_some() {
-        return called::decided(program, state, (pause, turn), Decided { call: only, decision, pause: None });
+        return called::decided(program, state, (pause, turn), &Decided { call: only, decision, pause: None });
     }
     let mut effects = Vec::new();
     for call in &mut turn.calls {
