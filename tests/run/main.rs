@@ -12,6 +12,7 @@ mod bad_replies;
 mod builtins;
 mod cage;
 mod command_tool;
+mod controls;
 mod db_tool;
 mod hostile_texts;
 mod http_answers;
