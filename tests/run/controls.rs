@@ -18,8 +18,7 @@ fn hex(seed: u64, digits: usize) -> String {
 }
 
 fn uuid(seed: u64) -> String {
-    let hex = hex(seed, 32);
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    [8, 4, 4, 4, 12].map(|digits| hex(seed + digits as u64 * 1000, digits)).join("-")
 }
 
 fn base64(seed: u64, letters: usize) -> String {
@@ -45,12 +44,15 @@ fn controls() -> Vec<(String, String)> {
         all.push((name, hex(at as u64 + 60, 40)));
         all.push((name, format!("W/\"{}\"", hex(at as u64 + 80, 16))));
     }
-    for at in 0..8 {
+    for at in 0..8_u64 {
         all.push(("image", format!("data:image/png;base64,iVBORw0KGgo{}==", base64(at * 1000, 400))));
         all.push(("thumbnail", base64(at * 1000 + 9, 120)));
         all.push(("commit", hex(at + 100, 7)));
         all.push(("message", format!("see commit {} of {}", hex(at + 120, 40), uuid(at + 140))));
-        all.push(("number", "98765432109876543210".chars().cycle().skip(at as usize).take(19).collect()));
+        all.push((
+            "number",
+            "98765432109876543210".chars().cycle().skip(usize::try_from(at).expect("small")).take(19).collect(),
+        ));
     }
     let single = [
         ("id", "cus_NffrFeUfNV2Hib"),
@@ -95,7 +97,7 @@ fn controls() -> Vec<(String, String)> {
 fn hidden(shown: &str) -> Vec<String> {
     let missing = |(_, value): &(String, String)| {
         let spelled = json!(value).to_string();
-        !shown.contains(&spelled[1..spelled.len() - 1])
+        !shown.contains(spelled.strip_prefix('"').and_then(|text| text.strip_suffix('"')).expect("a text"))
     };
     controls().into_iter().filter(missing).map(|(name, value)| format!("{name}: {value}")).collect()
 }

@@ -17,6 +17,7 @@ mod db_tool;
 mod hostile_texts;
 mod http_answers;
 mod http_tool;
+mod journals;
 mod models;
 mod pauses;
 mod secrets;
