@@ -1,7 +1,7 @@
 //! R2: the whole suite, played by processes that die after every single event and are resumed.
 
 /// Tests that can't give the same in pieces, and why.
-const NOT_IN_PIECES: [(&str, &str); 6] = [
+const NOT_IN_PIECES: [(&str, &str); 7] = [
     ("builtins::progress_is_shown_while_the_run_goes_on", TOLD),
     ("secrets::no_secret_is_in_any_output_or_file_of_a_run_that_uses_them", TOLD),
     ("models::a_run_speaks_over_one_connection_and_every_request_begins_with_the_one_before", CONNECTION),
@@ -10,6 +10,7 @@ const NOT_IN_PIECES: [(&str, &str); 6] = [
         "stuck::an_alternation_without_anything_new_fires_and_one_with_news_does_not",
         "a human is asked about a call that is not idempotent, and circles are counted from there",
     ),
+    ("signals_everywhere::", "signals go to one process"),
     ("signals::", "signals go to one process; what is asked of a human there is the test's own"),
 ];
 
