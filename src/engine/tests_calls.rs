@@ -13,7 +13,7 @@ use super::step::step;
 use super::tests::{at, play, program, started};
 use crate::compile::Program;
 
-fn native(properties: &Value) -> Program {
+fn native(properties: &Value) -> std::sync::Arc<Program> {
     let mut all = json!({ "dialect": "tool_calls" });
     for (name, value) in properties.as_object().unwrap() {
         all[name] = value.clone();
@@ -32,7 +32,14 @@ fn calls(calls: &[(&str, Value)]) -> What {
 }
 
 fn returned(index: u32, result: ToolResult) -> What {
-    What::ToolReturned(ToolReturned { call: CallId { iteration: 1, index }, result, duration_ms: 1, tokens: None })
+    What::ToolReturned(ToolReturned {
+        call: CallId { iteration: 1, index },
+        result,
+        duration_ms: 1,
+        tokens: None,
+        cost_usd: None,
+        run_id: None,
+    })
 }
 
 fn look(at: &str) -> (&'static str, Value) {
@@ -48,14 +55,15 @@ fn told(conversation: &Conversation) -> Vec<(Option<String>, String)> {
     };
     conversation.messages[last + 1..]
         .iter()
-        .map(|message| (id(message.native.as_deref()), message.text.clone()))
+        .map(|message| (id(message.native.as_deref()), message.text.to_string()))
         .collect()
 }
 
 fn observations(state: &State) -> Vec<(String, bool, String)> {
     let entry = |entry: &super::state::Entry| {
-        let text = entry.observation.as_str().map_or_else(|| entry.observation.to_string(), str::to_owned);
-        (entry.action.clone().unwrap_or_default(), entry.success, text)
+        let observation = entry.observation.value();
+        let text = observation.as_str().map_or_else(|| observation.to_string(), str::to_owned);
+        (entry.action.as_deref().unwrap_or_default().to_owned(), entry.success, text)
     };
     state.entries.iter().map(entry).collect()
 }
@@ -230,7 +238,7 @@ fn any_event() -> impl Strategy<Value = What> {
     prop_oneof![
         6 => any_reply(),
         8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| What::ToolReturned(ToolReturned {
-            call: CallId { iteration, index }, result, duration_ms: 1, tokens: None
+            call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, run_id: None
         })),
         4 => decision.prop_map(|decision| What::Human(Decided { pause: None, call: None, decision })),
         2 => Just(What::Resumed),
