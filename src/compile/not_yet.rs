@@ -20,9 +20,5 @@ pub(super) fn faults(document: &Document, layout: Layout) -> Vec<Diagnostic> {
         let what = format!("the dialect `{dialect}` can't be used yet");
         refuse("dialect", what, "the dialect that can is `json`, the default");
     }
-    if layout.get(document, "history/max_messages").is_some() {
-        let what = "`max_messages` can't be used yet".to_owned();
-        refuse("history/max_messages", what, "take it out: the history is kept whole; `context_tokens` bounds it");
-    }
     faults
 }

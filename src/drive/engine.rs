@@ -167,6 +167,7 @@ impl Engine {
         self.world.vault.find_all();
         let models = self.models(program, start.model.as_deref())?;
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
+        start::priced(program, &models, &self.world.models)?;
         let run_id = start.id();
         let mut started = start.event(program, run_id.clone(), facts)?;
         if let Some(session) = &started.session {
@@ -313,6 +314,7 @@ impl Engine {
     /// When the run could not be started.
     pub fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
         let models = self.models(program, start.model.as_deref())?;
+        start::priced(program, &models, &self.world.models)?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
         let started = start.event(program, start.id(), model.facts.clone())?;
         let mut state = State::default();
@@ -324,6 +326,7 @@ impl Engine {
             temperature: program.properties.temperature,
             stop: dialect::stop_sequences(program.properties.dialect),
             deltas: None,
+            enough: None,
         };
         Ok(model.request(&ask, &mut Wire::default()))
     }

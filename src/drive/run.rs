@@ -1,7 +1,9 @@
 //! The driver of one run: the only loop that awaits. It performs an effect, takes what came of it into
 //! the state, makes it durable, and only then performs the next.
 
-use std::sync::Arc;
+mod around;
+
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -13,16 +15,19 @@ use super::fault::Fault;
 use super::hold::Hold;
 use super::model::{self, Ask, Attempt, Model, Wire};
 use super::stop::Stop;
-use super::tool::ToolCall;
+use super::tool::{Spent, ToolCall};
 use crate::compile::Program;
+use crate::engine::budget;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects};
-use crate::engine::event::{CallId, Cancelled, Event, Finish, Moment, ToolFault, ToolResult, ToolReturned, What};
+use crate::engine::event::{self, CallId, Event, Finish, Moment, ToolFault, ToolResult, ToolReturned, What};
+use crate::engine::history;
 use crate::engine::notice::{Listener, Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Append, failpoint};
+use around::{Around, Waited, cancel_request};
 
 /// How often a run looks whether its end was asked for.
 const LOOK: Duration = Duration::from_millis(250);
@@ -73,8 +78,7 @@ impl<'a> Driver<'a> {
         watch: Watch<'a>,
     ) -> Box<Self> {
         let mut wire = Wire::default();
-        let used = state.tally.iterations.saturating_add(state.tally.model_retries);
-        wire.skip_replies(usize::try_from(used).unwrap_or(usize::MAX));
+        wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
         // A request may be older than the driver who takes the run up.
@@ -150,7 +154,7 @@ impl<'a> Driver<'a> {
                 .iter()
                 .filter_map(|effect| match effect {
                     Effect::CallTool(id) => Some(*id),
-                    Effect::CallModel | Effect::Remember(_) => None,
+                    Effect::CallModel | Effect::Summarize | Effect::Remember(_) => None,
                 })
                 .collect();
             if !calls.is_empty() {
@@ -158,8 +162,11 @@ impl<'a> Driver<'a> {
                     Some(effects) => effects,
                     None => return self.interrupt().await,
                 };
-            } else if effects.contains(&Effect::CallModel) {
-                let came = self.ask_model().await?;
+            } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
+                let (came, failed) = self.ask_model().await?;
+                if !failed.is_empty() {
+                    self.take(What::AttemptsFailed(failed)).await?;
+                }
                 effects = match came {
                     Came::Event(what) => self.take(what).await?,
                     Came::Stop => return self.interrupt().await,
@@ -202,36 +209,45 @@ impl<'a> Driver<'a> {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::Remember(key) => self.state.memory.get(key).map(|value| (key.clone(), value.clone())),
-                Effect::CallModel | Effect::CallTool(_) => None,
+                Effect::CallModel | Effect::Summarize | Effect::CallTool(_) => None,
             })
             .collect()
     }
 
-    /// Asks the model. Right before, the lease is looked at: a driver that was asleep for longer than
-    /// its lease makes no call.
-    async fn ask_model(&mut self) -> Result<Came, Fault> {
+    /// Asks the model for the next step, or to sum up what goes from the history. Right before, the lease
+    /// is looked at: a driver that was asleep for longer than its lease makes no call. Gives the failed
+    /// attempts too, when something else came before their call had its end.
+    async fn ask_model(&mut self) -> Result<(Came, Vec<event::Attempt>), Fault> {
         self.confirm().await?;
         let iteration = self.state.tally.iterations + 1;
-        self.tell(|| Notice::ModelAsked { iteration });
-        let properties = &self.program.properties;
-        let listener = self.watch.listener;
+        let summary = self.state.summary_question(self.program);
+        let sums_up = summary.is_some();
+        if !sums_up {
+            self.tell(|| Notice::ModelAsked { iteration });
+        }
+        let (program, state, listener) = (self.program, &self.state, self.watch.listener);
+        let properties = &program.properties;
         let delta = |text: &str| {
             if let Some(listener) = listener {
                 listener.on(Notice::ModelDelta { iteration, text: text.to_owned() });
             }
         };
+        let attempts = Mutex::new(Vec::new());
         let retried = |attempt: Attempt| {
+            let Attempt { number, reason, delay_ms, kept } = attempt;
+            attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
             if let Some(listener) = listener {
-                let Attempt { number, reason, delay_ms } = attempt;
                 listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
             }
         };
+        let enough = |failed: &[event::Attempt]| budget::is_spent_by(program, state, failed);
         let ask = Ask {
-            conversation: &self.state.conversation,
-            max_tokens: properties.max_tokens,
+            conversation: summary.as_ref().unwrap_or(&state.conversation),
+            max_tokens: if sums_up { history::max_tokens(program) } else { properties.max_tokens },
             temperature: properties.temperature,
-            stop: dialect::stop_sequences(properties.dialect),
-            deltas: listener.is_some_and(Listener::wants_deltas).then_some(&delta),
+            stop: if sums_up { &[] } else { dialect::stop_sequences(properties.dialect) },
+            deltas: (!sums_up && listener.is_some_and(Listener::wants_deltas)).then_some(&delta),
+            enough: Some(&enough),
         };
         // Pinned here and lent: a future that is handed on would take its place in each that holds it.
         let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
@@ -245,12 +261,15 @@ impl<'a> Driver<'a> {
                     reply.text.truncate(reply.text.floor_char_boundary(REPLY_BYTES));
                     reply.finish = Finish::Length;
                 }
-                What::ModelReplied(reply)
+                if sums_up { What::Summarized(reply) } else { What::ModelReplied(reply) }
             }
             Waited::Done(Err(fault)) => What::ModelFailed(fault),
-            Waited::Came(came) => return Ok(came),
+            Waited::Came(came) => {
+                let mut failed = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+                return Ok((came, std::mem::take(&mut *failed)));
+            }
         };
-        Ok(Came::Event(what))
+        Ok((Came::Event(what), Vec::new()))
     }
 
     /// Makes the calls of a turn side by side, each durable as it returns. `None`: stopped.
@@ -273,13 +292,13 @@ impl<'a> Driver<'a> {
                 let Some(tool) = program.tool(&name) else {
                     let class = "the document no longer has this tool".to_owned();
                     let result = ToolResult::Failed(ToolFault { class, detail: String::new() });
-                    return ToolReturned { call: *id, result, duration_ms: 0, tokens: None };
+                    return returned(*id, result, 0, Spent::default());
                 };
                 let deadline = Duration::from_millis(tool.timeout_ms);
                 let call = ToolCall { id: *id, input: &input, run_input, run_id, now, model, deadline };
                 let called = world.toolbox.call(tool, &call).await;
                 let duration_ms = clock::elapsed_ms(began);
-                ToolReturned { call: *id, result: called.result, duration_ms, tokens: called.tokens }
+                returned(*id, called.result, duration_ms, called.spent)
             });
         }
         let mut effects = Effects::new();
@@ -305,7 +324,8 @@ impl<'a> Driver<'a> {
     /// A stop after the step waits for the turn's calls: what was asked for and not made would be
     /// uncertain without need.
     fn should_stop(&self) -> bool {
-        matches!(self.state.phase, Phase::Thinking { .. }) && self.watch.stop.as_ref().is_some_and(Stop::is_asked)
+        matches!(self.state.phase, Phase::Thinking { .. } | Phase::Summarizing { .. })
+            && self.watch.stop.as_ref().is_some_and(Stop::is_asked)
     }
 
     fn look_due(&mut self) -> bool {
@@ -338,6 +358,11 @@ impl<'a> Driver<'a> {
     }
 }
 
+fn returned(call: CallId, result: ToolResult, duration_ms: u64, spent: Spent) -> ToolReturned {
+    let Spent { tokens, cost_usd, estimated } = spent;
+    ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated }
+}
+
 /// The active time that is left.
 fn time_left(state: &State, (before, began): (u64, Instant)) -> Duration {
     let active = before.saturating_add(clock::elapsed_ms(began));
@@ -347,50 +372,4 @@ fn time_left(state: &State, (before, began): (u64, Instant)) -> Duration {
         _ => state.begun.timeout_ms,
     };
     Duration::from_millis(bound.saturating_sub(active))
-}
-
-async fn cancel_request(world: &World, run_id: &str) -> Result<Option<What>, Fault> {
-    let request = world.journal.cancel_requested(run_id).await.map_err(Fault::Cut)?;
-    Ok(request.map(|request| What::Cancelled(Cancelled { reason: request.reason })))
-}
-
-/// What is looked at while an effect is performed: the run's time, a stop, a request to end.
-struct Around<'a> {
-    world: &'a World,
-    stop: Option<&'a Stop>,
-    run_id: &'a str,
-    left: Duration,
-}
-
-enum Waited<T> {
-    Done(T),
-    Came(Came),
-}
-
-impl Around<'_> {
-    async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<Waited<T>, Fault> {
-        let stopped = async {
-            match self.stop {
-                Some(stop) => stop.asked_now().await,
-                None => std::future::pending().await,
-            }
-        };
-        let asked_to_end = async {
-            loop {
-                tokio::time::sleep(LOOK).await;
-                match cancel_request(self.world, self.run_id).await {
-                    Ok(None) => {}
-                    Ok(Some(what)) => return Ok(what),
-                    Err(fault) => return Err(fault),
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            done = work => Ok(Waited::Done(done)),
-            () = stopped => Ok(Waited::Came(Came::Stop)),
-            () = tokio::time::sleep(self.left) => Ok(Waited::Came(Came::Event(What::DeadlinePassed))),
-            request = asked_to_end => Ok(Waited::Came(Came::Event(request?))),
-        }
-    }
 }

@@ -2,12 +2,15 @@
 //! the same events give the same state, byte for byte, always.
 
 mod begin;
+pub mod budget;
 mod builtin;
 pub mod canonical;
 pub mod conversation;
 pub mod dialect;
 pub mod effect;
 pub mod event;
+mod gauge;
+pub mod history;
 mod human;
 mod limit;
 mod memory;

@@ -123,6 +123,7 @@ fn too_long() -> What {
         retryable: false,
         attempts: 1,
         duration_ms: 1,
+        failed: Vec::new(),
     })
 }
 
@@ -268,6 +269,8 @@ fn a_late_result_after_the_deadline_is_refused() {
         result: ToolResult::Failed(ToolFault { class: "late".to_owned(), detail: String::new() }),
         duration_ms: 1,
         tokens: None,
+        cost_usd: None,
+        estimated: false,
     };
     let event = Event { at: Moment { wall_ms: 0, active_ms: 60 }, what: What::ToolReturned(late) };
     step(&program, &mut state, event).unwrap_err();

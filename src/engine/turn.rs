@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
+use super::budget;
 use super::builtin::Question;
 use super::conversation::Role;
 use super::dialect;
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
+use super::memory;
 use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::state::{Call, Entry, Phase, Progress, State, Turn, push_tight};
 use super::step::failed;
@@ -18,12 +20,14 @@ use crate::language::react::StuckAction;
 
 /// How often a model is given a hint before its run fails as stuck.
 const HINTS: u32 = 2;
+/// How many answers that do not match `answer_schema` end a run.
+const ANSWERS: u32 = 3;
 
 /// A call returned.
 pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Effects {
     if let Some(tokens) = returned.tokens {
-        state.tally.tokens.input = state.tally.tokens.input.saturating_add(tokens.input);
-        state.tally.tokens.output = state.tally.tokens.output.saturating_add(tokens.output);
+        state.tally.estimated |= returned.estimated;
+        budget::charge(program, state, tokens, returned.cost_usd);
     }
     if let Some(call) = turn.calls.iter_mut().find(|call| call.id == returned.call) {
         call.progress = Progress::Done { result: returned.result, duration_ms: returned.duration_ms };
@@ -42,7 +46,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) 
     let effects = settle(program, state, turn);
     match state.phase {
         // The clock may have stood a little before the limit when the turn was settled.
-        Phase::Thinking { forced: None } => limit::reached(program, state, Limit::Timeout),
+        Phase::Thinking { forced: None } | Phase::Summarizing { .. } => limit::reached(program, state, Limit::Timeout),
         _ => effects,
     }
 }
@@ -131,6 +135,7 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
     let mut told = String::new();
     let mut usage = turn.usage;
     let mut thought = turn.thought;
+    let mut remembered = Vec::new();
     for call in turn.calls {
         let Call { tool, input, progress, .. } = call;
         let Progress::Done { result, duration_ms } = progress else { continue };
@@ -138,7 +143,14 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             ToolResult::Ok(value) => (value, None),
             ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
         };
-        let (observation, text) = cut(state, value, properties.max_observation_chars);
+        let wanted = program.tool(&tool).map(|tool| &tool.remember).filter(|_| error.is_none());
+        let (keys, kept) = match wanted.filter(|wanted| !wanted.is_empty()) {
+            Some(wanted) => memory::remember(&mut state.memory, wanted, &value),
+            None => Default::default(),
+        };
+        remembered.extend(keys.into_iter().filter(|_| state.begun.session.is_some()).map(Effect::Remember));
+        let (observation, mut text) = cut(state, value, properties.max_observation_chars);
+        text.push_str(&kept);
         if !told.is_empty() {
             told.push_str("\n\n");
         }
@@ -159,14 +171,19 @@ fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
             },
         );
     }
-    let stuck = look_for_circles(program, state, first);
-    match stuck {
-        None => {
-            state.conversation.push(Role::User, told);
-            limit::next(program, state)
+    let effects = if state.watch.answers_refused >= ANSWERS {
+        limit::no_answer(state, ANSWERS)
+    } else {
+        match look_for_circles(program, state, first) {
+            None => {
+                state.conversation.push(Role::User, told);
+                limit::next(program, state)
+            }
+            Some(stuck) => went_in_circles(program, state, stuck, told),
         }
-        Some(stuck) => went_in_circles(program, state, stuck, told),
-    }
+    };
+    remembered.extend(effects);
+    remembered
 }
 
 fn look_for_circles(program: &Program, state: &mut State, first: usize) -> Option<Stuck> {

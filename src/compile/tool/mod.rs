@@ -158,6 +158,7 @@ pub fn declared(
         max_calls: declaration.max_calls,
         timeout_ms: declaration.timeout_ms.or(head.timeout_ms).unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
+        remember: declaration.remember.clone(),
         idempotent: head.idempotent.unwrap_or_else(|| kinds::is_idempotent(action)),
         on_uncertain: head.on_uncertain,
     };
@@ -184,6 +185,7 @@ pub fn embedded(
         max_calls: declaration.max_calls,
         timeout_ms: declaration.timeout_ms.unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
+        remember: declaration.remember.clone(),
         idempotent,
         on_uncertain: OnUncertain::default(),
     })
