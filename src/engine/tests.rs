@@ -18,7 +18,7 @@ use crate::diagnostic::Source;
 pub(super) fn program(properties: &Value) -> Program {
     let mut all = json!({
         "mode": "react", "objective": "Find it.", "max_iterations": 8,
-        "tools": [{ "type": "action", "name": "look" }, { "type": "action", "name": "act", "requires_approval": true },
+        "tools": [{ "type": "action", "name": "look", "remember": { "first": "/rows/0" } }, { "type": "action", "name": "act", "requires_approval": true },
             { "type": "action", "name": "send" }]
     });
     for (name, value) in properties.as_object().unwrap() {
@@ -106,6 +106,7 @@ fn histories() -> impl Strategy<Value = Value> {
         Just(json!({ "history": { "context_tokens": 150 } })),
         Just(json!({ "history": { "context_tokens": 150, "summarize": false } })),
         Just(json!({ "budget": { "tokens": 2_000, "warn_at": 0.3 } })),
+        Just(json!({ "answer_schema": { "type": "string" } })),
     ]
 }
 

@@ -21,16 +21,17 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     // The loop's own model, those that are asked in its place, and those of `llm` actions: all are paid for.
-    let fallbacks = react.fallback_models.iter().map(|name| Some(name.as_str()));
+    let own = iter::once((react.model.as_deref(), subject.property("budget/cost_usd")));
+    let fallbacks = react.fallback_models.iter().enumerate();
+    let fallbacks =
+        fallbacks.map(|(at, name)| (Some(name.as_str()), subject.property(&format!("fallback_models/{at}"))));
     let actions = subject.actions().iter().filter_map(|used| match &used.action {
-        Action::Llm(action) => action.model.as_deref().map(Some),
+        Action::Llm(action) => Some((Some(action.model.as_deref()?), Some(used.at("/model")))),
         _ => None,
     });
     let mut told: Vec<&str> = Vec::new();
-    for written in iter::once(react.model.as_deref()).chain(fallbacks).chain(actions) {
-        let (Some(spot), Some(model)) = (subject.property("budget/cost_usd"), model::named(subject, written)) else {
-            continue;
-        };
+    for (written, spot) in own.chain(fallbacks).chain(actions) {
+        let (Some(spot), Some(model)) = (spot, model::named(subject, written)) else { continue };
         let name = model.name;
         if model.declared.is_some_and(|model| model.price.is_some()) || told.contains(&name) {
             continue;

@@ -35,6 +35,9 @@ pub use models::Models;
 pub use script::Script;
 pub use wire::Wire;
 
+/// Whether the attempts that failed have used up what there was.
+pub type Enough<'a> = &'a (dyn Fn(&[event::Attempt]) -> bool + Send + Sync);
+
 /// What a model is asked.
 pub struct Ask<'a> {
     /// The conversation.
@@ -49,7 +52,7 @@ pub struct Ask<'a> {
     /// is made again: its pieces come again then.
     pub deltas: Option<&'a (dyn Fn(&str) + Send + Sync)>,
     /// Says after failed attempts whether no other one may be made: what they used is all that there was.
-    pub enough: Option<&'a (dyn Fn(&[event::Attempt]) -> bool + Send + Sync)>,
+    pub enough: Option<Enough<'a>>,
 }
 
 /// A model that can be asked.

@@ -41,7 +41,8 @@ pub fn question(program: &Program, state: &State, until: usize) -> Conversation 
     let opening = conversation.opening();
     let going = || conversation.messages.iter().skip(opening).take(until.saturating_sub(opening));
     let room = super::bound(program, state).map_or(MOST, |tokens| usize::try_from(tokens).unwrap_or(MOST).min(MOST));
-    let share = share(going().map(|message| message.text.len()), room.saturating_mul(2));
+    let sizes: Vec<usize> = going().map(|message| message.text.len()).collect();
+    let share = share(&sizes, room.saturating_mul(2));
     let mut text = format!("The objective:\n{}\n", state.begun.objective);
     let before = conversation.stand_in().trim();
     if !before.is_empty() {
@@ -63,9 +64,9 @@ pub fn question(program: &Program, state: &State, until: usize) -> Conversation 
 }
 
 /// How many bytes of each message are handed over, so that all of them have room.
-fn share(sizes: impl Iterator<Item = usize> + Clone, room: usize) -> usize {
-    let mut share = sizes.clone().max().unwrap_or(0);
-    while share > LEAST && sizes.clone().map(|size| size.min(share)).sum::<usize>() > room {
+fn share(sizes: &[usize], room: usize) -> usize {
+    let mut share = sizes.iter().copied().max().unwrap_or(0);
+    while share > LEAST && sizes.iter().map(|size| (*size).min(share)).sum::<usize>() > room {
         share = (share / 2).max(LEAST);
     }
     share
