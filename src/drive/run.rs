@@ -240,7 +240,7 @@ impl<'a> Driver<'a> {
                 listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
             }
         };
-        let enough = |failed: &[event::Attempt]| budget::is_spent_by(program, state, failed);
+        let enough = |failed: &[event::Attempt]| budget::is_enough(program, state, failed);
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             max_tokens: if sums_up { history::max_tokens(program) } else { properties.max_tokens },

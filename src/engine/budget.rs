@@ -48,8 +48,13 @@ pub(super) fn is_spent(program: &Program, state: &State) -> bool {
     is_spent_by(program, state, &[])
 }
 
-/// Whether nothing is left when these attempts are counted too: then no other one is made.
-pub fn is_spent_by(program: &Program, state: &State, attempts: &[Attempt]) -> bool {
+/// Whether the last of these failed attempts was paid for, and nothing is left then: no other one is made.
+/// One that cost nothing may be made again, the last word of a spent budget too.
+pub fn is_enough(program: &Program, state: &State, attempts: &[Attempt]) -> bool {
+    attempts.last().is_some_and(|last| last.usage.is_some()) && is_spent_by(program, state, attempts)
+}
+
+fn is_spent_by(program: &Program, state: &State, attempts: &[Attempt]) -> bool {
     let budget = program.properties.budget.as_ref();
     budget.is_some_and(|budget| share(budget, &used(state, attempts)) >= 1.0)
 }

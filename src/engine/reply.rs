@@ -87,6 +87,7 @@ fn remembered(mut text: String, counts: usize, unreadable: bool) -> String {
 
 /// The model could not be asked.
 pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Effects {
+    let enough = budget::is_enough(program, state, &fault.failed);
     let fault = count_fault(program, state, fault);
     if fault.code == ModelFaultCode::ContextExceeded {
         return match forced {
@@ -94,8 +95,8 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
             Some(_) => limit::ended(program, state, Limit::Context),
         };
     }
-    if budget::is_spent(program, state) {
-        // No other attempt was made because of it, whatever the last one's fault was.
+    if enough {
+        // No other attempt was made because of the budget, whatever the last one's fault was.
         return match forced {
             None => limit::reached(program, state, Limit::Budget),
             Some(limit) => limit::ended(program, state, limit),

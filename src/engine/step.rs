@@ -62,6 +62,8 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
         }
         (phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }), What::AttemptsFailed(attempts)) => {
             state.phase = phase;
+            let made = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+            state.tally.model_retries = state.tally.model_retries.saturating_add(made);
             budget::tried(program, state, attempts);
             Vec::new()
         }

@@ -195,3 +195,15 @@ fn a_budget_in_dollars_is_refused_for_a_fallback_without_a_price() {
     assert_eq!((ran.code, server.requests().len()), (2, 0), "{ran:#?}");
     assert!(ran.stderr.contains("L096") && ran.stderr.contains("spare"), "{}", ran.stderr);
 }
+
+#[test]
+fn the_last_word_of_a_spent_budget_is_tried_again_when_an_attempt_cost_nothing() {
+    let place = Place::new();
+    place.looped(&json!({ "budget": { "tokens": 100 }, "on_limit": "answer" }));
+    place.script(&[used(&look("a"), 150, 50), json!({ "http": 503 }), used(&complete(json!("so far")), 10, 10)]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!((ran.code, &result["termination"], &result["limit"]), (0, &json!("forced_answer"), &json!("budget")));
+    place.script(&[used(&look("a"), 150, 50), json!({ "http": 503 }), json!({ "http": 503 })]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!((ran.code, &result["error"]["code"]), (1, &json!("model_unreachable")), "{result:#}");
+}
