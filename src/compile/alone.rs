@@ -128,6 +128,7 @@ fn compiled(action: Registered<'_>, defaults: &ReactProperties, declared: &Decla
         max_calls: None,
         timeout_ms: None,
         polling: false,
+        remember: BTreeMap::new(),
     };
     let found = match tool::declared(&declaration, &meaning, defaults) {
         Ok((_, warnings)) => warnings,

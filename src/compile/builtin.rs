@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
@@ -85,6 +86,7 @@ fn tool(builtin: Builtin) -> Tool {
         // They are done inside of the engine and take no time.
         timeout_ms: 30_000,
         polling: false,
+        remember: BTreeMap::new(),
         idempotent: true,
         on_uncertain: OnUncertain::Retry,
     }

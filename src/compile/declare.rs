@@ -139,6 +139,7 @@ impl<'a> Declare<'a> {
             max_calls: None,
             timeout_ms: None,
             polling: false,
+            remember: BTreeMap::new(),
         };
         self.action(&declaration, pointer, pointer);
     }

@@ -13,7 +13,7 @@ use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::native::Called;
 use super::prompt::Prompts;
-use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
+use super::{Compiled, Program, Schema, Texts, names, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
 
@@ -148,7 +148,6 @@ fn react(
     }
     let mut prompts = Prompts::compile(main, layout);
     faults.append(&mut prompts.faults);
-    faults.extend(not_yet::faults(main, layout));
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
     let head = head(main, faults);
     let (made, levels) = calls.make(main, loops, faults);

@@ -77,6 +77,8 @@ pub struct Tool {
     pub timeout_ms: u64,
     /// Whether calling it again with the same input is expected.
     pub polling: bool,
+    /// What is kept in memory of its observations: JSON pointers by the key to keep them under.
+    pub remember: BTreeMap<String, String>,
     /// Whether a call may be made again without harm.
     pub idempotent: bool,
     /// What to do with a call of unknown outcome.

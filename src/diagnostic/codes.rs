@@ -115,6 +115,7 @@ codes! {
     FOLDER_OUTSIDE = "L126" "A working folder outside of the project's",
     BODY_OF_GET = "L127" "A body in a request that reads",
     ODD_STATUS = "L128" "A list of statuses that no response can be in",
+    BAD_POINTER = "L138" "A pointer that leads nowhere",
     BAD_INPUT = "L200" "An input that the loop does not take",
     MISSING_INPUT = "L201" "An input that is missing",
 }

@@ -40,6 +40,7 @@ impl Engine {
             Err(fault) => return self.there(program, (&start, origin), fault).await,
         };
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
+        start::priced(program, &models, &self.world.models)?;
         if origin.is_none() {
             self.can_call(program, &facts.name)?;
         }

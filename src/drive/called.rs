@@ -132,8 +132,8 @@ pub(super) fn call<'a>(world: Arc<World>, calling: Calling, stop: Option<Stop>) 
         let watch = Watch { listener: None, stop };
         let failed = |class: String, detail: String| {
             let (result, duration_ms) = (ToolResult::Failed(ToolFault { class, detail }), clock::elapsed_ms(began));
-            let (tokens, cost_usd) = (None, None);
-            ToolReturned { call, result, duration_ms, tokens, cost_usd, run_id: Some(run_id.clone()) }
+            let (tokens, cost_usd, estimated) = (None, None, false);
+            ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id: Some(run_id.clone()) }
         };
         let finished = match engine.run_called(&program, start, (origin, decided), watch).await {
             Ok(finished) => finished,
@@ -146,18 +146,27 @@ pub(super) fn call<'a>(world: Arc<World>, calling: Calling, stop: Option<Stop>) 
         };
         let state = finished.state;
         let (tokens, cost_usd) = (Some(state.tally.tokens), state.cost_usd());
+        let estimated = state.tally.estimated;
         Ok(match &state.phase {
             Phase::Ended(ending) => {
                 let result = result(&program, &run_id, ending);
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
-                Made::Event(What::ToolReturned(ToolReturned { call, result, duration_ms, tokens, cost_usd, run_id }))
+                Made::Event(What::ToolReturned(ToolReturned {
+                    call,
+                    result,
+                    duration_ms,
+                    tokens,
+                    cost_usd,
+                    estimated,
+                    run_id,
+                }))
             }
             Phase::Paused { pause, .. } => {
                 let asks = asks(&run_id, pause, &state);
                 Made::Event(What::ToolPaused(Box::new(ToolPaused { call, run_id, asks, tokens, cost_usd })))
             }
-            Phase::New | Phase::Thinking { .. } | Phase::Acting { .. } => Made::Stopped,
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => Made::Stopped,
         })
     })
 }

@@ -12,7 +12,7 @@ use super::clock;
 use super::engine::World;
 use super::fault::Fault;
 use super::run::{Around, Came, Driver, Waited, time_left};
-use super::tool::{BoxFuture, ToolCall};
+use super::tool::{BoxFuture, Spent, ToolCall};
 use crate::compile::{Program, ToolKind};
 use crate::engine::effect::Effects;
 use crate::engine::event::{CallId, ToolFault, ToolResult, ToolReturned, What};
@@ -95,20 +95,22 @@ impl<'a> Driver<'a> {
 /// Makes one call of a tool that is no loop.
 async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Value)) -> Made {
     let began = clock::instant();
-    let returned = |result, tokens| {
+    let returned = |result, spent: Spent| {
         let duration_ms = clock::elapsed_ms(began);
+        let Spent { tokens, cost_usd, estimated } = spent;
         Made::Event(What::ToolReturned(ToolReturned {
             call: id,
             result,
             duration_ms,
             tokens,
-            cost_usd: None,
+            cost_usd,
+            estimated,
             run_id: None,
         }))
     };
     let Some(tool) = turn.program.tool(name) else {
         let class = "the document no longer has this tool".to_owned();
-        return returned(ToolResult::Failed(ToolFault { class, detail: String::new() }), None);
+        return returned(ToolResult::Failed(ToolFault { class, detail: String::new() }), Spent::default());
     };
     let call = ToolCall {
         id,
@@ -120,5 +122,5 @@ async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Val
         deadline: Duration::from_millis(tool.timeout_ms),
     };
     let called = world.toolbox.call(tool, &call).await;
-    returned(called.result, called.tokens)
+    returned(called.result, called.spent)
 }

@@ -307,6 +307,7 @@ impl Engine {
     /// When the run could not be started.
     pub fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
         let models = self.models(program, start.model.as_deref())?;
+        start::priced(program, &models, &self.world.models)?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
         let started = start.event(program, start.id(), Some(model.facts.clone()), &self.world.texts)?;
         let mut state = State::default();
@@ -319,6 +320,7 @@ impl Engine {
             temperature: program.properties.temperature,
             stop: dialect::stop_sequences(program.properties.dialect),
             deltas: None,
+            enough: None,
         };
         Ok(model.request(&ask, &mut Wire::default()))
     }

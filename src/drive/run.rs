@@ -1,7 +1,9 @@
 //! The driver of one run: the only loop that awaits. It performs an effect, takes what came of it into
 //! the state, makes it durable, and only then performs the next.
 
-use std::sync::Arc;
+mod around;
+
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::called;
@@ -13,14 +15,18 @@ use super::model::{self, Ask, Attempt, Model, Wire};
 use super::said;
 use super::stop::Stop;
 use crate::compile::Program;
+use crate::engine::budget;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects};
-use crate::engine::event::{CallId, Cancelled, Event, Moment, What};
+use crate::engine::event::{self, CallId, Event, Moment, What};
+use crate::engine::history;
 use crate::engine::notice::{Listener, Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Append, failpoint};
+use around::cancel_request;
+pub(super) use around::{Around, Waited};
 
 /// How often a run looks whether its end was asked for.
 const LOOK: Duration = Duration::from_millis(250);
@@ -69,8 +75,7 @@ impl<'a> Driver<'a> {
         watch: Watch<'a>,
     ) -> Box<Self> {
         let mut wire = Wire::default();
-        let used = state.tally.iterations.saturating_add(state.tally.model_retries);
-        wire.skip_replies(usize::try_from(used).unwrap_or(usize::MAX));
+        wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
         wire.play(state.begun.caller.as_ref().map(|_| state.begun.loop_name.as_str()));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
@@ -147,7 +152,7 @@ impl<'a> Driver<'a> {
                 .iter()
                 .filter_map(|effect| match effect {
                     Effect::CallTool(id) => Some(*id),
-                    Effect::CallModel | Effect::Remember(_) => None,
+                    Effect::CallModel | Effect::Summarize | Effect::Remember(_) => None,
                 })
                 .collect();
             if !calls.is_empty() {
@@ -155,8 +160,11 @@ impl<'a> Driver<'a> {
                     Some(effects) => effects,
                     None => return self.interrupt().await,
                 };
-            } else if effects.contains(&Effect::CallModel) {
-                let came = self.ask_model().await?;
+            } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
+                let (came, failed) = self.ask_model().await?;
+                if !failed.is_empty() {
+                    self.take(What::AttemptsFailed(failed)).await?;
+                }
                 effects = match came {
                     Came::Event(what) => self.take(what).await?,
                     Came::Stop => return self.interrupt().await,
@@ -204,37 +212,46 @@ impl<'a> Driver<'a> {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::Remember(key) => self.state.memory.get(key).map(|value| (key.clone(), value.clone())),
-                Effect::CallModel | Effect::CallTool(_) => None,
+                Effect::CallModel | Effect::Summarize | Effect::CallTool(_) => None,
             })
             .collect()
     }
 
-    /// Asks the model. Right before, the lease is looked at: a driver that was asleep for longer than
-    /// its lease makes no call.
-    async fn ask_model(&mut self) -> Result<Came, Fault> {
+    /// Asks the model for the next step, or to sum up what goes from the history. Right before, the lease
+    /// is looked at: a driver that was asleep for longer than its lease makes no call. Gives the failed
+    /// attempts too, when something else came before their call had its end.
+    async fn ask_model(&mut self) -> Result<(Came, Vec<event::Attempt>), Fault> {
         self.confirm().await?;
         let iteration = self.state.tally.iterations + 1;
-        self.tell(|| Notice::ModelAsked { iteration });
-        let properties = &self.program.properties;
-        let listener = self.watch.listener;
+        let summary = self.state.summary_question(self.program);
+        let sums_up = summary.is_some();
+        if !sums_up {
+            self.tell(|| Notice::ModelAsked { iteration });
+        }
+        let (program, state, listener) = (self.program, &self.state, self.watch.listener);
+        let properties = &program.properties;
         let delta = |text: &str| {
             if let Some(listener) = listener {
                 listener.on(Notice::ModelDelta { iteration, text: text.to_owned() });
             }
         };
+        let attempts = Mutex::new(Vec::new());
         let retried = |attempt: Attempt| {
+            let Attempt { number, reason, delay_ms, kept } = attempt;
+            attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
             if let Some(listener) = listener {
-                let Attempt { number, reason, delay_ms } = attempt;
                 listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
             }
         };
+        let enough = |failed: &[event::Attempt]| budget::is_enough(program, state, failed);
         let ask = Ask {
-            conversation: &self.state.conversation,
-            program: Some(self.program),
-            max_tokens: properties.max_tokens,
+            conversation: summary.as_ref().unwrap_or(&state.conversation),
+            program: (!sums_up).then_some(program),
+            max_tokens: if sums_up { history::max_tokens(program) } else { properties.max_tokens },
             temperature: properties.temperature,
-            stop: dialect::stop_sequences(properties.dialect),
-            deltas: listener.is_some_and(Listener::wants_deltas).then_some(&delta),
+            stop: if sums_up { &[] } else { dialect::stop_sequences(properties.dialect) },
+            deltas: (!sums_up && listener.is_some_and(Listener::wants_deltas)).then_some(&delta),
+            enough: Some(&enough),
         };
         // Pinned here and lent: a future that is handed on would take its place in each that holds it.
         let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
@@ -244,12 +261,15 @@ impl<'a> Driver<'a> {
         let what = match answer {
             Waited::Done(Ok(mut reply)) => {
                 said::bound(&self.world.vault, &mut reply);
-                What::ModelReplied(reply)
+                if sums_up { What::Summarized(reply) } else { What::ModelReplied(reply) }
             }
             Waited::Done(Err(fault)) => What::ModelFailed(fault),
-            Waited::Came(came) => return Ok(came),
+            Waited::Came(came) => {
+                let mut failed = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+                return Ok((came, std::mem::take(&mut *failed)));
+            }
         };
-        Ok(Came::Event(what))
+        Ok((Came::Event(what), Vec::new()))
     }
 
     /// Stops between two steps, so that the run can be resumed.
@@ -262,7 +282,8 @@ impl<'a> Driver<'a> {
     /// A stop after the step waits for the turn's calls: what was asked for and not made would be
     /// uncertain without need.
     fn should_stop(&self) -> bool {
-        matches!(self.state.phase, Phase::Thinking { .. }) && self.watch.stop.as_ref().is_some_and(Stop::is_asked)
+        matches!(self.state.phase, Phase::Thinking { .. } | Phase::Summarizing { .. })
+            && self.watch.stop.as_ref().is_some_and(Stop::is_asked)
     }
 
     fn look_due(&mut self) -> bool {
@@ -304,50 +325,4 @@ pub(super) fn time_left(state: &State, (before, began): (u64, Instant)) -> Durat
         _ => state.begun.timeout_ms,
     };
     Duration::from_millis(bound.saturating_sub(active))
-}
-
-async fn cancel_request(world: &World, run_id: &str) -> Result<Option<What>, Fault> {
-    let request = world.journal.cancel_requested(run_id).await.map_err(Fault::Cut)?;
-    Ok(request.map(|request| What::Cancelled(Cancelled { reason: request.reason })))
-}
-
-/// What is looked at while an effect is performed: the run's time, a stop, a request to end.
-pub(super) struct Around<'a> {
-    pub world: &'a World,
-    pub stop: Option<&'a Stop>,
-    pub run_id: &'a str,
-    pub left: Duration,
-}
-
-pub(super) enum Waited<T> {
-    Done(T),
-    Came(Came),
-}
-
-impl Around<'_> {
-    pub async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<Waited<T>, Fault> {
-        let stopped = async {
-            match self.stop {
-                Some(stop) => stop.asked_now().await,
-                None => std::future::pending().await,
-            }
-        };
-        let asked_to_end = async {
-            loop {
-                tokio::time::sleep(LOOK).await;
-                match cancel_request(self.world, self.run_id).await {
-                    Ok(None) => {}
-                    Ok(Some(what)) => return Ok(what),
-                    Err(fault) => return Err(fault),
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            done = work => Ok(Waited::Done(done)),
-            () = stopped => Ok(Waited::Came(Came::Stop)),
-            () = tokio::time::sleep(self.left) => Ok(Waited::Came(Came::Event(What::DeadlinePassed))),
-            request = asked_to_end => Ok(Waited::Came(Came::Event(request?))),
-        }
-    }
 }

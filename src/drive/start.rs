@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::clock;
 use super::fault::Fault;
+use super::model::{Model, Models};
 use super::texts::Texts;
-use crate::compile::{Program, bind};
+use crate::compile::{Program, ToolKind, bind};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
 use crate::engine::event::{Bound, Document, ModelFacts, Started};
@@ -49,13 +50,6 @@ impl Start {
         let bound = bind(program, &self.input, &now, &run_id).map_err(Fault::Diagnostics)?;
         let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &run_id };
         let system = prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?;
-        let costs = program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
-        if let Some(model) = model.as_ref().filter(|model| costs && model.price.is_none()) {
-            return Err(Fault::Missing(format!(
-                "the budget is in US dollars, but model {} has no price: give it one in the project file's models",
-                model.name
-            )));
-        }
         Ok(Started {
             loop_name: program.name.clone(),
             session: self.session.clone(),
@@ -70,6 +64,25 @@ impl Start {
             run_id,
             input: bound.input,
         })
+    }
+}
+
+/// Whether what each model costs is known, when the budget is in US dollars: the run's own, those that are
+/// asked in its place, and those of its `llm` actions.
+pub(super) fn priced(program: &Program, models: &[Arc<Model>], all: &Models) -> Result<(), Fault> {
+    if program.properties.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
+        return Ok(());
+    }
+    let named = program.tools.iter().filter_map(|tool| match &tool.kind {
+        ToolKind::Llm(llm) => all.get(Some(llm.action.model.as_deref()?)).ok(),
+        _ => None,
+    });
+    match models.iter().cloned().chain(named).find(|model| model.facts.price.is_none()) {
+        Some(model) => Err(Fault::Missing(format!(
+            "the budget is in US dollars, but model {} has no price: give it one in the project file's models",
+            model.facts.name
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ use super::memory;
 use super::outcome::Answer;
 use super::state::State;
 use super::step::failed;
+use super::storable;
 use super::validate;
 use crate::compile::{Builtin, Program};
 
@@ -18,6 +19,8 @@ pub(super) enum Done {
     Remembered(ToolResult, String),
     /// The run's answer.
     Completed(Answer),
+    /// An answer that does not match `answer_schema`, and the observation that says why.
+    AnswerRefused(ToolResult),
     /// A question to a human, whose answer is the observation.
     Asks,
 }
@@ -68,11 +71,20 @@ pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &
 }
 
 fn complete(program: &Program, input: &Value) -> Done {
-    let answer = input.get("answer").cloned().unwrap_or_default();
+    let mut answer = input.get("answer").cloned().unwrap_or_default();
     if let Some(schema) = &program.answer {
-        let faults = schema.faults(&answer);
+        let mut faults = schema.faults(&answer);
+        // An answer that was written as a text of JSON is that JSON, when it matches and the text does not.
+        if !faults.is_empty()
+            && let Some(read) = answer.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok())
+            && storable::fault_of(&read).is_none()
+            && schema.faults(&read).is_empty()
+        {
+            faults.clear();
+            answer = read;
+        }
         if !faults.is_empty() {
-            return Done::Observed(failed(format!(
+            return Done::AnswerRefused(failed(format!(
                 "the answer does not match what this loop must answer, and was not taken:{}",
                 validate::list(&faults)
             )));

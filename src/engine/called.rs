@@ -1,10 +1,11 @@
 //! Calls that are runs of another loop: they wait for a human as that run does, and what the human
 //! decides is kept with the call until the run has it.
 
+use super::budget;
 use super::effect::{Effect, Effects};
 use super::event::{Asks, CallId, Decided, Decision, Tokens, ToolPaused};
 use super::outcome::{Pause, Termination};
-use super::state::{Call, Phase, Progress, State, Tally, Turn, Waits};
+use super::state::{Call, Phase, Progress, State, Turn, Waits};
 use super::step::Refused;
 use super::turn;
 use crate::compile::Program;
@@ -15,7 +16,7 @@ mod tests;
 /// The run that a call is waits for a human.
 pub(super) fn paused(program: &Program, state: &mut State, mut turn: Turn, paused: ToolPaused) -> Effects {
     if let Some(call) = turn.calls.iter_mut().find(|call| call.id == paused.call) {
-        count(&mut state.tally, &call.progress, paused.tokens, paused.cost_usd);
+        count(program, state, &call.progress, (paused.tokens, paused.cost_usd));
         let counted = (paused.tokens.unwrap_or_default(), paused.cost_usd.unwrap_or_default());
         call.run_id = Some(paused.run_id.into_boxed_str());
         call.progress = Progress::Waits(Box::new(Waits { asks: paused.asks, decided: None, counted }));
@@ -84,21 +85,20 @@ pub(super) fn decided(
 }
 
 /// Counts what a call used, without what was counted when it waited.
-pub(super) fn count(tally: &mut Tally, before: &Progress, tokens: Option<Tokens>, cost_usd: Option<f64>) {
+pub(super) fn count(
+    program: &Program,
+    state: &mut State,
+    before: &Progress,
+    (tokens, cost_usd): (Option<Tokens>, Option<f64>),
+) {
     let counted = match before {
         Progress::Waits(waits) => waits.counted,
         _ => (Tokens::default(), 0.0),
     };
     let Some(tokens) = tokens else { return };
-    let input = tokens.input.saturating_sub(counted.0.input);
-    let output = tokens.output.saturating_sub(counted.0.output);
-    let add = |to: &mut Tokens| {
-        to.input = to.input.saturating_add(input);
-        to.output = to.output.saturating_add(output);
+    let tokens = Tokens {
+        input: tokens.input.saturating_sub(counted.0.input),
+        output: tokens.output.saturating_sub(counted.0.output),
     };
-    add(&mut tally.tokens);
-    if let Some(cost_usd) = cost_usd {
-        add(&mut tally.apart.0);
-        tally.apart.1 += (cost_usd - counted.1).max(0.0);
-    }
+    budget::charge(program, state, tokens, cost_usd.map(|cost| cost - counted.1));
 }

@@ -15,6 +15,8 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// The bytes of all texts: what an estimate of tokens goes by.
     pub bytes: usize,
+    /// How many bytes at the end of the last opening message stand in for messages that went.
+    stand_in: usize,
 }
 
 /// A message.
@@ -106,33 +108,46 @@ impl Conversation {
 }
 
 impl Conversation {
-    /// Lets the older half of the messages behind the system prompt go, so that a last request fits. What
-    /// is left begins with a message of ours; the last message stays. Gives how many went.
-    pub fn forget_half(&mut self) -> usize {
-        let begin = self.messages.iter().take_while(|message| message.role == Role::System).count();
-        // A native call goes with its observation: the last message of the model and all behind it stay.
-        let native = self.messages.iter().any(|message| message.native.is_some());
-        let last =
-            if native { self.messages.iter().rposition(|message| message.role == Role::Assistant) } else { None };
-        let last = last.unwrap_or(self.messages.len().saturating_sub(1));
-        let sizes = || self.messages.iter().skip(begin).map(Message::size);
-        let half = sizes().sum::<usize>() / 2;
-        let (mut gone, mut count) = (0_usize, 0_usize);
-        for size in sizes().take(last.saturating_sub(begin)) {
-            // An answer of the model without its question is no beginning; one with native calls is.
-            let begins = |message: &Message| message.role == Role::User || !message.calls().is_empty();
-            if gone >= half && self.messages.get(begin + count).is_some_and(begins) {
-                break;
+    /// How many messages open it: those before the model's first one. They never go.
+    pub fn opening(&self) -> usize {
+        self.messages.iter().take_while(|message| message.role != Role::Assistant).count()
+    }
+
+    /// Where each iteration begins: at a message of the model. All that follows up to the model's next one
+    /// belongs to it, so that a call and its observation are never parted.
+    pub fn iterations(&self) -> impl Iterator<Item = usize> {
+        let numbered = self.messages.iter().enumerate();
+        numbered.filter(|(_, message)| message.role == Role::Assistant).map(|(at, _)| at)
+    }
+
+    /// The text that stands in for messages that went; empty when none did.
+    pub fn stand_in(&self) -> &str {
+        let last = self.opening().checked_sub(1).and_then(|at| self.messages.get(at));
+        let text = last.map_or("", |message| &*message.text);
+        text.get(text.len().saturating_sub(self.stand_in)..).unwrap_or_default()
+    }
+
+    /// Lets the messages behind the opening go, up to `until`, where an iteration begins. `stand_in` is
+    /// said in their place, at the end of the opening. Gives how many went.
+    pub fn let_go(&mut self, until: usize, stand_in: &str) -> usize {
+        let opening = self.opening();
+        let until = until.min(self.messages.len());
+        if until <= opening {
+            return 0;
+        }
+        self.messages.drain(opening..until);
+        let last = opening.checked_sub(1).and_then(|at| self.messages.get_mut(at));
+        match last.filter(|message| message.role == Role::User) {
+            Some(message) => {
+                let kept = message.text.len().saturating_sub(self.stand_in);
+                message.text = [message.text.get(..kept).unwrap_or_default(), stand_in].concat().into();
             }
-            gone = gone.saturating_add(size);
-            count += 1;
+            None => self.messages.insert(opening, Message::new(Role::User, stand_in)),
         }
-        if count > 0 {
-            self.messages.drain(begin..begin + count);
-            self.bytes = self.bytes.saturating_sub(gone);
-            self.generation = self.generation.saturating_add(1);
-        }
-        count
+        self.stand_in = stand_in.len();
+        self.bytes = self.messages.iter().map(Message::size).sum();
+        self.generation = self.generation.saturating_add(1);
+        until - opening
     }
 }
 

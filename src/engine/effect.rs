@@ -8,6 +8,8 @@ use super::event::CallId;
 pub enum Effect {
     /// Ask the model with the conversation as it is.
     CallModel,
+    /// Ask the model to sum up what goes from the conversation: [`super::history::question`].
+    Summarize,
     /// Make this call; its tool and input are in the state.
     CallTool(CallId),
     /// Keep this key of the run's memory for its session, durable together with the event.

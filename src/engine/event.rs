@@ -38,6 +38,10 @@ pub enum What {
     Started(Box<Started>),
     /// The model said something.
     ModelReplied(Reply),
+    /// The model summed up what goes from the conversation.
+    Summarized(Reply),
+    /// Attempts at asking the model failed before the call was cut off by the run's time or its end.
+    AttemptsFailed(Vec<Attempt>),
     /// The model could not be asked, with all retries and fallbacks spent.
     ModelFailed(ModelFault),
     /// A tool call ended.
@@ -195,6 +199,31 @@ pub struct Reply {
     /// The fallback that answered, when it was not the run's own model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What a million tokens of that fallback cost, when it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// The attempts that failed before this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+}
+
+/// A failed attempt at asking a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The fallback that was asked, when it was not the run's own model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Why it failed, in a sentence without secrets.
+    pub reason: String,
+    /// The wait before the next attempt in milliseconds.
+    #[serde(default)]
+    pub delay_ms: u64,
+    /// The tokens that the provider counted all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Tokens>,
+    /// What a million tokens of that fallback cost, when it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 /// A native tool call, as the provider wrote it.
@@ -248,7 +277,7 @@ pub struct Tokens {
 }
 
 /// Why the model could not be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelFault {
     /// The kind of fault.
     pub code: ModelFaultCode,
@@ -260,6 +289,9 @@ pub struct ModelFault {
     pub attempts: u32,
     /// The time spent in milliseconds.
     pub duration_ms: u64,
+    /// The attempts, the last one too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Attempt>,
 }
 
 /// The kind of a model's fault.
@@ -290,10 +322,12 @@ pub struct ToolReturned {
     /// Tokens that the call used itself (`llm`, a loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// What they cost in US dollars, when they have a price of their own; else they cost what those of
-    /// the run's model do.
+    /// What they cost in US dollars, when the price of the model that the call asked is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// Whether some of them are an estimate, because a provider did not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// The run that the call was, when it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,

@@ -1,56 +1,40 @@
 //! Limits, and how a run ends.
 
-use super::conversation::{Role, estimated_tokens};
+use super::budget;
+use super::conversation::Role;
 use super::dialect;
 use super::effect::{Effect, Effects};
+use super::history::{self, Length};
 use super::outcome::{Ending, Limit, RunError, Status, Termination};
 use super::state::{Phase, State};
 use crate::compile::Program;
 use crate::language::react::OnLimit;
 
-/// After an iteration: the next thought, unless a limit is reached.
+/// After an iteration: the next thought, unless a limit is reached. Before it, what is too much of the
+/// history goes.
 pub(super) fn next(program: &Program, state: &mut State) -> Effects {
-    match spent(program, state) {
-        Some(limit) => reached(program, state, limit),
-        None => {
+    if let Some(limit) = spent(program, state) {
+        return reached(program, state, limit);
+    }
+    match history::look(program, state) {
+        Length::Fits => {
             state.phase = Phase::Thinking { forced: None };
             vec![Effect::CallModel]
         }
+        Length::Over { until, summed } => history::shorten(program, state, until, summed),
+        Length::Full => reached(program, state, Limit::Context),
     }
 }
 
-/// The limit that is spent, if any.
-fn spent(program: &Program, state: &State) -> Option<Limit> {
-    let properties = &program.properties;
-    if state.tally.iterations >= properties.max_iterations {
+/// The limit that is spent, if any; the window is the history's matter.
+pub(super) fn spent(program: &Program, state: &State) -> Option<Limit> {
+    if state.tally.iterations >= program.properties.max_iterations {
         return Some(Limit::MaxIterations);
     }
     if state.now.active_ms >= state.begun.timeout_ms {
         return Some(Limit::Timeout);
     }
-    let tokens = state.tally.tokens.input.saturating_add(state.tally.tokens.output);
-    let own = properties.budget.as_ref().map(|budget| (budget.tokens, budget.cost_usd));
-    let left = state.begun.bound;
-    for (most, most_usd) in own.into_iter().chain([(left.tokens, left.cost_usd)]) {
-        if most.is_some_and(|bound| tokens >= bound)
-            || matches!((most_usd, state.cost_usd()), (Some(bound), Some(cost)) if cost >= bound)
-        {
-            return Some(Limit::Budget);
-        }
-    }
-    let history = properties.history.as_ref().and_then(|history| history.context_tokens);
-    let window = history.or_else(|| {
-        let window = state.begun.model.context_tokens?;
-        Some(window.saturating_sub(u64::from(properties.max_tokens)))
-    });
-    window.filter(|window| next_request(state) > *window).map(|_| Limit::Context)
-}
-
-/// What the next request will hold in tokens: the last one by the provider's count, and an estimate
-/// of what came since.
-fn next_request(state: &State) -> u64 {
-    let (tokens, bytes) = state.tally.window;
-    tokens.saturating_add(estimated_tokens(state.conversation.bytes.saturating_sub(bytes)))
+    budget::is_spent(program, state).then_some(Limit::Budget)
 }
 
 /// A limit is reached: the run fails, or one last call must answer.
@@ -58,11 +42,7 @@ pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Eff
     if program.properties.on_limit == OnLimit::Fail {
         return ended(program, state, limit);
     }
-    if limit == Limit::Context {
-        let gone = state.conversation.forget_half();
-        let gone = u32::try_from(gone).unwrap_or(u32::MAX);
-        state.tally.messages_trimmed = state.tally.messages_trimmed.saturating_add(gone);
-    }
+    history::make_room(program, state, limit == Limit::Context);
     let words = dialect::forced_question(program.properties.dialect, told(limit));
     state.conversation.push(Role::User, words);
     state.phase = Phase::Thinking { forced: Some(limit) };
@@ -83,6 +63,13 @@ pub(super) fn ended(program: &Program, state: &mut State, limit: Limit) -> Effec
     // What takes longer today may take less tomorrow; the other limits will be reached again.
     let error = RunError { code: code.to_owned(), message, retryable: limit == Limit::Timeout };
     end(state, Status::Failed, limit.into(), |ending| ending.error = Some(error))
+}
+
+/// The run fails because so many answers did not match `answer_schema`.
+pub(super) fn no_answer(state: &mut State, answers: u32) -> Effects {
+    let message = format!("{answers} answers did not match answer_schema; the trace tells what was wrong with each");
+    let error = RunError { code: "invalid_replies".to_owned(), message, retryable: false };
+    end(state, Status::Failed, Termination::InvalidReplies, |ending| ending.error = Some(error))
 }
 
 /// Ends the run. `with` adds what the ending says beside status and termination.

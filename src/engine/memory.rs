@@ -18,6 +18,11 @@ const KEYS: usize = 256;
 /// The largest memory, in bytes of JSON: each run of a session begins with a copy.
 const MEMORY_BYTES: usize = 1024 * 1024;
 
+/// The most characters of a value that a list shows.
+const SHOWN_CHARS: usize = 200;
+/// The longest list, in bytes.
+const LIST_BYTES: usize = 4 * 1024;
+
 /// Keeps a value.
 ///
 /// # Errors
@@ -42,6 +47,56 @@ pub(super) fn store(memory: &mut BTreeMap<String, Value>, key: &str, value: Valu
     }
     memory.insert(key.to_owned(), value);
     Ok(())
+}
+
+/// Keeps what a tool's declaration wants remembered of its observation; what is not there leaves what was
+/// kept before. Gives the keys that changed, and a line for the model that says what is kept now.
+pub(super) fn remember(
+    memory: &mut BTreeMap<String, Value>,
+    wanted: &BTreeMap<String, String>,
+    observed: &Value,
+) -> (Vec<String>, String) {
+    let (mut keys, mut told) = (Vec::new(), Vec::new());
+    for (key, pointer) in wanted {
+        let Some(value) = observed.pointer(pointer) else { continue };
+        if memory.get(key) == Some(value) {
+            continue;
+        }
+        match store(memory, key, value.clone()) {
+            Ok(()) => {
+                told.push(line(key, value));
+                keys.push(key.clone());
+            }
+            Err(why) => told.push(format!("{} could not be kept: {why}", Value::from(key.as_str()))),
+        }
+    }
+    let told = if told.is_empty() { String::new() } else { format!("\n[kept in memory: {}]", told.join(", ")) };
+    (keys, told)
+}
+
+/// What is kept as a compact list: long values are cut, and what does not fit is counted. Keys and values
+/// are JSON on one line each: no text of theirs can look like another line.
+pub(super) fn list(memory: &BTreeMap<String, Value>) -> String {
+    let mut text = String::new();
+    for (at, (key, value)) in memory.iter().enumerate() {
+        let line = format!("- {}\n", line(key, value));
+        if text.len() + line.len() > LIST_BYTES {
+            text.push_str(&format!("- and {} more\n", memory.len() - at));
+            break;
+        }
+        text.push_str(&line);
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn line(key: &str, value: &Value) -> String {
+    let text = value.to_string();
+    let shown = match text.char_indices().nth(SHOWN_CHARS) {
+        Some((at, _)) => format!("{}… ({} bytes)", text.get(..at).unwrap_or_default(), text.len()),
+        None => text,
+    };
+    format!("{} = {shown}", Value::from(key))
 }
 
 /// Gives a value, or all keys.

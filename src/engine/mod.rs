@@ -2,6 +2,7 @@
 //! the same events give the same state, byte for byte, always.
 
 mod begin;
+pub mod budget;
 mod builtin;
 mod called;
 pub mod canonical;
@@ -11,6 +12,8 @@ pub mod dialect;
 pub mod digest;
 pub mod effect;
 pub mod event;
+mod gauge;
+pub mod history;
 mod human;
 pub mod json;
 mod limit;

@@ -92,6 +92,26 @@ pub enum Notice {
         /// The time in milliseconds.
         duration_ms: u64,
     },
+    /// The share of the budget is used at which a warning is given. Told once in a run.
+    BudgetWarning {
+        /// The iterations so far.
+        iterations: u32,
+        /// The tokens that were used, read and written.
+        tokens: u64,
+        /// What they cost in US dollars, when all prices are known.
+        cost_usd: Option<f64>,
+        /// The share of the budget that is used; 1 is all of it.
+        used: f64,
+    },
+    /// Messages went from the history, so that the next request is not too long.
+    HistoryTrimmed {
+        /// The iterations so far.
+        iterations: u32,
+        /// How many messages went.
+        messages: u32,
+        /// Whether notes of the model stand in for them.
+        summarized: bool,
+    },
     /// The agent told how far it is.
     Progress {
         /// The iteration, from 1.
@@ -139,6 +159,9 @@ pub struct Mark {
     entries: usize,
     pauses: u32,
     ended: bool,
+    warned: bool,
+    trimmed: u32,
+    summaries: u32,
 }
 
 impl Mark {
@@ -149,6 +172,9 @@ impl Mark {
             entries: state.entries.len(),
             pauses: state.watch.pauses,
             ended: matches!(state.phase, Phase::Ended(_)),
+            warned: state.watch.budget_warned,
+            trimmed: state.tally.messages_trimmed,
+            summaries: state.tally.summaries,
         }
     }
 
@@ -171,6 +197,21 @@ impl Mark {
                 notices.push(progress(entry));
             }
         }
+        if state.watch.budget_warned && !self.warned {
+            notices.push(Notice::BudgetWarning {
+                iterations: state.tally.iterations,
+                tokens: state.tally.tokens.input.saturating_add(state.tally.tokens.output),
+                cost_usd: state.cost_usd(),
+                used: state.watch.budget_used,
+            });
+        }
+        if state.tally.messages_trimmed > self.trimmed {
+            notices.push(Notice::HistoryTrimmed {
+                iterations: state.tally.iterations,
+                messages: state.tally.messages_trimmed - self.trimmed,
+                summarized: state.tally.summaries > self.summaries,
+            });
+        }
         match &state.phase {
             Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => {
                 notices.push(Notice::Paused { pause: pause.number, kind: pause.kind, question: pause.question.clone() })
@@ -190,7 +231,7 @@ impl Mark {
         let turn = match &state.phase {
             Phase::Acting { turn } => Some(turn),
             Phase::Paused { turn, .. } => turn.as_ref(),
-            Phase::New | Phase::Thinking { .. } | Phase::Ended(_) => None,
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
         };
         let entry = state.entries.get(self.entries);
         let (thought, usage) = match (turn, entry) {

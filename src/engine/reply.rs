@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use super::budget;
 use super::builtin;
 use super::company::Company;
-use super::conversation::estimated_tokens;
 use super::dialect::{self, Reading, Wanted};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult};
+use super::history;
 use super::json::Json;
 use super::limit;
 use super::outcome::{Answer, Limit, RunError, Status, Termination};
@@ -25,8 +26,17 @@ const COMPLETE: &str = "__complete__";
 const UNREADABLE_BYTES: usize = 32 * 1024;
 
 /// Takes a reply in.
-pub(super) fn take(program: &Program, state: &mut State, said: Reply, forced: Option<Limit>) -> Effects {
-    let usage = count(state, &said);
+pub(super) fn take(program: &Program, state: &mut State, mut said: Reply, forced: Option<Limit>) -> Effects {
+    budget::tried(program, state, std::mem::take(&mut said.attempts));
+    state.tally.iterations += 1;
+    state.tally.thinking_ms = said.duration_ms;
+    state.watch.too_long = false;
+    let sent = state.conversation.bytes;
+    if let Some(usage) = said.usage {
+        state.tally.gauge.counted(usage.input, sent);
+    }
+    let usage = count(program, state, &said, sent);
+    state.tally.window.0 = usage.input.saturating_add(usage.output);
     let dialect = program.properties.dialect;
     let (mut reading, counts) = dialect::read_counted(dialect, &said);
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
@@ -120,11 +130,19 @@ fn answer_of(program: &Program, answer: Value) -> Value {
 
 /// The model could not be asked.
 pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Effects {
-    state.tally.model_retries = state.tally.model_retries.saturating_add(fault.attempts.saturating_sub(1));
+    let enough = budget::is_enough(program, state, &fault.failed);
+    let fault = count_fault(program, state, fault);
     if fault.code == ModelFaultCode::ContextExceeded {
         return match forced {
-            None => limit::reached(program, state, Limit::Context),
+            None => history::refused(program, state),
             Some(_) => limit::ended(program, state, Limit::Context),
+        };
+    }
+    if enough {
+        // No other attempt was made because of the budget, whatever the last one's fault was.
+        return match forced {
+            None => limit::reached(program, state, Limit::Budget),
+            Some(limit) => limit::ended(program, state, limit),
         };
     }
     let code = match fault.code {
@@ -138,11 +156,9 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
     limit::end(state, Status::Failed, Termination::ModelError, |ending| ending.error = Some(error))
 }
 
-/// Counts a reply: iterations, tokens, retries.
-fn count(state: &mut State, said: &Reply) -> Tokens {
+/// Counts a reply to a request of `sent` bytes: tokens, cost, retries.
+pub(super) fn count(program: &Program, state: &mut State, said: &Reply, sent: usize) -> Tokens {
     let tally = &mut state.tally;
-    tally.iterations += 1;
-    tally.thinking_ms = said.duration_ms;
     tally.model_retries = tally.model_retries.saturating_add(said.retries);
     if said.finish == Finish::Length {
         tally.truncated_responses += 1;
@@ -150,12 +166,19 @@ fn count(state: &mut State, said: &Reply) -> Tokens {
     let written = said.calls.iter().fold(said.text.len(), |sum, call| sum.saturating_add(call.size()));
     let usage = said.usage.unwrap_or_else(|| {
         tally.estimated = true;
-        Tokens { input: estimated_tokens(state.conversation.bytes), output: estimated_tokens(written) }
+        Tokens { input: tally.gauge.tokens(sent), output: tally.gauge.tokens(written) }
     });
-    tally.tokens.input = tally.tokens.input.saturating_add(usage.input);
-    tally.tokens.output = tally.tokens.output.saturating_add(usage.output);
-    tally.window.0 = usage.input.saturating_add(usage.output);
+    let price = if said.model.is_some() { said.price } else { state.begun.model.price };
+    budget::charge(program, state, usage, price.map(|price| budget::cost_usd(usage, price)));
     usage
+}
+
+/// Counts a failure: its attempts, and what they used.
+pub(super) fn count_fault(program: &Program, state: &mut State, mut fault: ModelFault) -> ModelFault {
+    state.tally.model_retries = state.tally.model_retries.saturating_add(fault.attempts.saturating_sub(1));
+    state.tally.calls_failed = state.tally.calls_failed.saturating_add(u32::from(fault.attempts > 0));
+    budget::tried(program, state, std::mem::take(&mut fault.failed));
+    fault
 }
 
 /// Makes a readable reply into a turn: each call is validated, the engine's own are done at once,
@@ -176,12 +199,19 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                         effects.push(Effect::Remember(key));
                         Progress::Done { result, duration_ms: 0 }
                     }
+                    builtin::Done::AnswerRefused(result) => {
+                        state.watch.answers_refused += 1;
+                        Progress::Done { result, duration_ms: 0 }
+                    }
                     builtin::Done::Completed(answer) => {
                         ending = Some((answer, id, wanted));
                         continue;
                     }
                     builtin::Done::Asks => Progress::Asked,
                 },
+                ToolKind::Llm(_) | ToolKind::Loop(_) if budget::is_spent(program, state) => {
+                    Progress::Done { result: failure("not called: the run's budget is spent"), duration_ms: 0 }
+                }
                 _ => {
                     *state.tally.calls.entry(wanted.name.clone()).or_default() += 1;
                     if tool.requires_approval {

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::conversation::Conversation;
-use super::event::{Asks, Bound, CallId, Caller, Decided, ModelFacts, Tokens, ToolFault, ToolResult};
+use super::event::{Asks, Attempt, Bound, CallId, Caller, Decided, ModelFacts, Tokens, ToolFault, ToolResult};
+use super::gauge::Gauge;
 use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status};
 
@@ -21,6 +22,8 @@ pub struct State {
     pub conversation: Conversation,
     /// What happened, one entry a call or unreadable reply.
     pub entries: Vec<Entry>,
+    /// The failed attempts at asking the model, each with the iteration that it was made for.
+    pub attempts: Vec<(u32, Attempt)>,
     /// What the agent keeps.
     pub memory: BTreeMap<String, Value>,
     /// What was counted.
@@ -68,6 +71,11 @@ pub enum Phase {
     Thinking {
         /// The limit that was reached.
         forced: Option<Limit>,
+    },
+    /// The model is asked to sum up the messages behind the opening, up to this one: they go then.
+    Summarizing {
+        /// The place of the first message that stays.
+        until: usize,
     },
     /// The calls of a turn are made.
     Acting {
@@ -194,9 +202,6 @@ pub struct Tally {
     pub iterations: u32,
     /// Tokens in all.
     pub tokens: Tokens,
-    /// Those of them that have a price of their own, and what they cost in US dollars.
-    #[serde(skip)]
-    pub apart: (Tokens, f64),
     /// Whether some of them are an estimate, because a provider did not say.
     pub estimated: bool,
     /// Calls made, by tool.
@@ -217,6 +222,21 @@ pub struct Tally {
     /// many bytes the conversation had then: what a request will hold is told from it.
     #[serde(skip)]
     pub window: (u64, usize),
+    /// What an estimate of tokens goes by.
+    #[serde(skip)]
+    pub gauge: Gauge,
+    /// What the tokens cost in US dollars, as far as prices are known.
+    #[serde(skip)]
+    pub cost_usd: f64,
+    /// Whether the price of some tokens is not known.
+    #[serde(skip)]
+    pub unpriced: bool,
+    /// How many summaries of the history were made.
+    #[serde(skip)]
+    pub summaries: u32,
+    /// How many calls of the model failed for good, and the run went on all the same.
+    #[serde(skip)]
+    pub calls_failed: u32,
     /// The time of the last model call in milliseconds.
     #[serde(skip)]
     pub thinking_ms: u64,
@@ -233,6 +253,14 @@ pub struct Watch {
     pub invalid_in_a_row: u32,
     /// How many pauses there were.
     pub pauses: u32,
+    /// How many answers did not match `answer_schema`.
+    pub answers_refused: u32,
+    /// Whether the share of the budget was reached at which a warning is given.
+    pub budget_warned: bool,
+    /// The share of the budget that is used; 1 is all of it.
+    pub budget_used: f64,
+    /// Whether the provider said that the request was too long, and none was answered since.
+    pub too_long: bool,
 }
 
 impl Tally {
@@ -251,7 +279,7 @@ impl State {
             Phase::Ended(ending) => ending.status,
             _ if self.interrupted => Status::Cancelled,
             Phase::Paused { .. } => Status::Paused,
-            Phase::New | Phase::Thinking { .. } | Phase::Acting { .. } => Status::Running,
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => Status::Running,
         }
     }
 
@@ -260,7 +288,7 @@ impl State {
         let turn = match &self.phase {
             Phase::Acting { turn } => Some(turn),
             Phase::Paused { turn, .. } => turn.as_ref(),
-            Phase::New | Phase::Thinking { .. } | Phase::Ended(_) => None,
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
         };
         turn?.calls.iter().find(|call| call.id == id)
     }
@@ -271,7 +299,7 @@ impl State {
         let turn = match &self.phase {
             Phase::Acting { turn } => Some(turn),
             Phase::Paused { turn, .. } => turn.as_ref(),
-            Phase::New | Phase::Thinking { .. } | Phase::Ended(_) => None,
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
         };
         let calls = turn.map(|turn| turn.calls.as_slice()).unwrap_or_default();
         let open = calls.iter().filter(|call| call.tool == tool && !matches!(call.progress, Progress::Done { .. }));
@@ -279,15 +307,17 @@ impl State {
         self.tally.calls.get(tool).copied().unwrap_or(0).saturating_sub(open)
     }
 
-    /// What the run cost in US dollars so far, when the model's price is known.
+    /// What the run cost in US dollars so far, when the prices of all models that it asked are known.
     pub fn cost_usd(&self) -> Option<f64> {
-        let price = self.begun.model.price?;
-        #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "no run has 2^53 tokens")]
-        let cost = |tokens: u64, price: f64| tokens as f64 * price;
-        let (tokens, (apart, apart_usd)) = (self.tally.tokens, self.tally.apart);
-        let cost = cost(tokens.input.saturating_sub(apart.input), price.input)
-            + cost(tokens.output.saturating_sub(apart.output), price.output);
-        Some(cost / 1_000_000.0 + apart_usd)
+        let known = self.begun.model.price.is_some() || self.tally.cost_usd > 0.0;
+        (known && !self.tally.unpriced).then_some(self.tally.cost_usd)
+    }
+
+    /// How many replies and failures of the model there were: so many entries of a script are used.
+    pub fn model_calls(&self) -> u32 {
+        let tally = &self.tally;
+        let answered = tally.iterations.saturating_add(tally.summaries);
+        answered.saturating_add(tally.model_retries).saturating_add(tally.calls_failed)
     }
 }
 

@@ -3,9 +3,11 @@
 use std::mem;
 
 use super::begin;
+use super::budget;
 use super::called;
 use super::effect::{Effect, Effects};
 use super::event::{CallId, Decided, Decision, Event, ToolReturned, What};
+use super::history;
 use super::human;
 use super::limit;
 use super::outcome::{Limit, RunError, Status, Termination};
@@ -49,6 +51,22 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
             state.interrupted = false;
             state.phase = Phase::Thinking { forced };
             vec![Effect::CallModel]
+        }
+
+        (Phase::Summarizing { until }, What::Summarized(said)) => history::summed(program, state, said, until),
+        (Phase::Summarizing { until }, What::ModelFailed(fault)) => history::not_summed(program, state, fault, until),
+        (Phase::Summarizing { .. }, What::DeadlinePassed) => limit::reached(program, state, Limit::Timeout),
+        (Phase::Summarizing { until }, What::Resumed) => {
+            state.interrupted = false;
+            state.phase = Phase::Summarizing { until };
+            vec![Effect::Summarize]
+        }
+        (phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }), What::AttemptsFailed(attempts)) => {
+            state.phase = phase;
+            let made = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+            state.tally.model_retries = state.tally.model_retries.saturating_add(made);
+            budget::tried(program, state, attempts);
+            Vec::new()
         }
 
         (Phase::Acting { turn }, What::ToolReturned(returned)) => turn::returned(program, state, turn, returned),
@@ -99,19 +117,29 @@ fn fits(program: &Program, state: &State, what: &What) -> Result<(), Refused> {
         (Phase::New, _) => Err(Refused::new("the run has not begun")),
         (_, What::Started(_)) => Err(Refused::new("the run has begun already")),
         (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", ending.status.word()))),
-        (Phase::Thinking { .. }, What::ModelReplied(_) | What::ModelFailed(_) | What::DeadlinePassed) => Ok(()),
+        (
+            Phase::Thinking { .. },
+            What::ModelReplied(_) | What::ModelFailed(_) | What::AttemptsFailed(_) | What::DeadlinePassed,
+        ) => Ok(()),
+        (
+            Phase::Summarizing { .. },
+            What::Summarized(_) | What::ModelFailed(_) | What::AttemptsFailed(_) | What::DeadlinePassed,
+        ) => Ok(()),
         (Phase::Acting { turn }, What::ToolReturned(ToolReturned { call, .. })) => open(state, turn, *call),
         (Phase::Acting { turn }, What::ToolPaused(paused)) => open(state, turn, paused.call),
         (Phase::Acting { .. }, What::DeadlinePassed) => Ok(()),
         (Phase::Paused { pause, turn }, What::Human(decided)) => human::fits(program, pause, turn.as_ref(), decided),
         (_, What::Human(_)) => Err(Refused::new("the run waits for no human")),
         (_, What::Resumed | What::Interrupted | What::Cancelled(_) | What::NewDocument(_)) => Ok(()),
-        (Phase::Thinking { .. }, What::ToolReturned(_) | What::ToolPaused(_)) => {
+        (Phase::Thinking { .. } | Phase::Summarizing { .. }, What::ToolReturned(_) | What::ToolPaused(_)) => {
             Err(Refused::new("no call is under way"))
         }
-        (Phase::Acting { .. }, What::ModelReplied(_) | What::ModelFailed(_)) => {
-            Err(Refused::new("the model was not asked"))
-        }
+        (Phase::Thinking { .. }, What::Summarized(_)) => Err(Refused::new("no summary was asked for")),
+        (Phase::Summarizing { .. }, What::ModelReplied(_)) => Err(Refused::new("a summary was asked for")),
+        (
+            Phase::Acting { .. },
+            What::ModelReplied(_) | What::ModelFailed(_) | What::Summarized(_) | What::AttemptsFailed(_),
+        ) => Err(Refused::new("the model was not asked")),
         (Phase::Paused { .. }, _) => Err(Refused::new("the run waits for a human")),
     }
 }

@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::conversation::Role;
 use super::event::{
-    CallId, Cancelled, Decided, Decision, Event, ModelFacts, ModelFault, ModelFaultCode, Moment, Reply, Started,
-    ToolFault, ToolResult, ToolReturned, What,
+    Attempt, CallId, Cancelled, Decided, Decision, Event, ModelFacts, ModelFault, ModelFaultCode, Moment, Reply,
+    Started, Tokens, ToolFault, ToolResult, ToolReturned, What,
 };
 use super::outcome::{Status, Termination};
 use super::state::{Phase, State};
@@ -17,7 +18,7 @@ use crate::diagnostic::Source;
 pub(super) fn program(properties: &Value) -> std::sync::Arc<Program> {
     let mut all = json!({
         "mode": "react", "objective": "Find it.", "max_iterations": 8,
-        "tools": [{ "type": "action", "name": "look" }, { "type": "action", "name": "act", "requires_approval": true },
+        "tools": [{ "type": "action", "name": "look", "remember": { "first": "/rows/0" } }, { "type": "action", "name": "act", "requires_approval": true },
             { "type": "action", "name": "send" }]
     });
     for (name, value) in properties.as_object().unwrap() {
@@ -61,6 +62,7 @@ pub(super) fn returns(iteration: u32, result: ToolResult) -> What {
         duration_ms: 3,
         tokens: None,
         cost_usd: None,
+        estimated: false,
         run_id: None,
     })
 }
@@ -94,6 +96,23 @@ fn results() -> impl Strategy<Value = ToolResult> {
     ]
 }
 
+fn attempt() -> Attempt {
+    let usage = Some(Tokens { input: 7, output: 1 });
+    Attempt { reason: "empty".to_owned(), delay_ms: 3, usage, ..Attempt::default() }
+}
+
+fn histories() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!({})),
+        Just(json!({ "history": { "max_messages": 5, "keep_last": 3 } })),
+        Just(json!({ "history": { "max_messages": 4, "keep_last": 2, "summarize": true } })),
+        Just(json!({ "history": { "context_tokens": 150 } })),
+        Just(json!({ "history": { "context_tokens": 150, "summarize": false } })),
+        Just(json!({ "budget": { "tokens": 2_000, "warn_at": 0.3 } })),
+        Just(json!({ "answer_schema": { "type": "string" } })),
+    ]
+}
+
 fn happenings() -> impl Strategy<Value = What> {
     let decisions = prop_oneof![
         Just(Decision::Answer("yes".to_owned())),
@@ -110,6 +129,7 @@ fn happenings() -> impl Strategy<Value = What> {
         retryable: true,
         attempts: 2,
         duration_ms: 1,
+        failed: Vec::new(),
     };
     let too_long = ModelFault { code: ModelFaultCode::ContextExceeded, ..fault.clone() };
     prop_oneof![
@@ -119,7 +139,10 @@ fn happenings() -> impl Strategy<Value = What> {
         2 => Just(What::Resumed),
         1 => Just(What::Interrupted),
         1 => Just(What::DeadlinePassed),
-        1 => Just(What::ModelFailed(fault)),
+        1 => Just(What::ModelFailed(fault.clone())),
+        2 => ".{0,40}".prop_map(|text| What::Summarized(Reply { text, ..Reply::default() })),
+        1 => Just(What::AttemptsFailed(vec![attempt()])),
+        1 => Just(What::ModelFailed(ModelFault { failed: vec![attempt()], ..fault })),
         1 => Just(What::ModelFailed(too_long)),
         1 => Just(What::NewDocument(Vec::new())),
         1 => Just(What::Cancelled(Cancelled { reason: None })),
@@ -140,10 +163,11 @@ proptest! {
         happened in proptest::collection::vec(happenings(), 0..40),
         answers in any::<bool>(),
         stuck in prop_oneof![Just("fail"), Just("escalate"), Just("retry_with_hint")],
+        mut properties in histories(),
     ) {
-        let program = program(&json!({
-            "on_limit": if answers { "answer" } else { "fail" }, "on_stuck": { "iterations": 2, "action": stuck }
-        }));
+        properties["on_limit"] = json!(if answers { "answer" } else { "fail" });
+        properties["on_stuck"] = json!({ "iterations": 2, "action": stuck });
+        let program = program(&properties);
         let mut live = State::default();
         let mut journal = Vec::new();
         let mut generation = (0, Vec::new());
@@ -160,6 +184,8 @@ proptest! {
             if live.conversation.generation == generation.0 {
                 prop_assert!(messages.starts_with(&generation.1), "the conversation grows at its end only");
             }
+            let head = live.conversation.messages.iter().take(2).map(|message| message.role).collect::<Vec<_>>();
+            prop_assert!(head.is_empty() || head == [Role::System, Role::User], "the opening stays");
             generation = (live.conversation.generation, messages.clone());
             prop_assert!(live.tally.iterations <= 9, "limits are overshot by the last word at most");
         }

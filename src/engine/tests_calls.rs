@@ -38,6 +38,7 @@ fn returned(index: u32, result: ToolResult) -> What {
         duration_ms: 1,
         tokens: None,
         cost_usd: None,
+        estimated: false,
         run_id: None,
     })
 }
@@ -238,7 +239,7 @@ fn any_event() -> impl Strategy<Value = What> {
     prop_oneof![
         6 => any_reply(),
         8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| What::ToolReturned(ToolReturned {
-            call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, run_id: None
+            call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, estimated: false, run_id: None
         })),
         4 => decision.prop_map(|decision| What::Human(Decided { pause: None, call: None, decision })),
         2 => Just(What::Resumed),

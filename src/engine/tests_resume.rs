@@ -125,6 +125,7 @@ fn too_long() -> What {
         retryable: false,
         attempts: 1,
         duration_ms: 1,
+        failed: Vec::new(),
     })
 }
 
@@ -272,6 +273,7 @@ fn a_late_result_after_the_deadline_is_refused() {
         duration_ms: 1,
         tokens: None,
         cost_usd: None,
+        estimated: false,
         run_id: None,
     };
     let event = Event { at: Moment { wall_ms: 0, active_ms: 60 }, what: What::ToolReturned(late) };

@@ -8,6 +8,7 @@ use super::dialect::{self, Told};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
+use super::memory;
 use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::state::{Call, Entry, Phase, Progress, State, Turn, push_tight};
 use super::step::failed;
@@ -18,11 +19,14 @@ use crate::language::react::StuckAction;
 
 /// How often a model is given a hint before its run fails as stuck.
 const HINTS: u32 = 2;
+/// How many answers that do not match `answer_schema` end a run.
+const ANSWERS: u32 = 3;
 
 /// A call returned.
 pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Effects {
     if let Some(call) = turn.calls.iter_mut().find(|call| call.id == returned.call) {
-        called::count(&mut state.tally, &call.progress, returned.tokens, returned.cost_usd);
+        state.tally.estimated |= returned.estimated;
+        called::count(program, state, &call.progress, (returned.tokens, returned.cost_usd));
         call.run_id = returned.run_id.map(String::into_boxed_str);
         call.progress = Progress::Done { result: returned.result, duration_ms: returned.duration_ms };
     }
@@ -40,7 +44,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) 
     let effects = settle(program, state, turn);
     match state.phase {
         // The clock may have stood a little before the limit when the turn was settled.
-        Phase::Thinking { forced: None } => limit::reached(program, state, Limit::Timeout),
+        Phase::Thinking { forced: None } | Phase::Summarizing { .. } => limit::reached(program, state, Limit::Timeout),
         _ => effects,
     }
 }
@@ -137,26 +141,38 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
 /// All calls of the turn are done: their observations go to the trace and to the model, then circles
 /// and limits are looked at.
 fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
-    let (told, step) = record(program, state, turn);
+    let Recorded { told, step, mut effects } = record(program, state, turn);
     let stuck = step.and_then(|step| {
         push_tight(&mut state.watch.steps, step);
         stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
     });
-    match stuck {
+    effects.extend(match stuck {
+        _ if state.watch.answers_refused >= ANSWERS => limit::no_answer(state, ANSWERS),
         None => {
             dialect::tell(program.properties.dialect, &mut state.conversation, told, None);
             limit::next(program, state)
         }
         Some(stuck) => went_in_circles(program, state, stuck, told),
-    }
+    });
+    effects
 }
 
-/// Takes the calls of a turn that are done into the trace. Gives what the model is told of each, and the
-/// step that is looked at for circles; none when nothing was done.
-pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> (Vec<Told>, Option<Step>) {
+/// What came of the calls of a turn.
+pub(super) struct Recorded {
+    /// What the model is told of each.
+    told: Vec<Told>,
+    /// What is looked at for circles; none when nothing was done.
+    step: Option<Step>,
+    /// What is to be kept for the session.
+    effects: Effects,
+}
+
+/// Takes the calls of a turn that are done into the trace, and into the memory what it is to keep of them.
+pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> Recorded {
     let properties = &program.properties;
     let mut told = Vec::with_capacity(turn.calls.len());
     let mut seen = Vec::with_capacity(turn.calls.len());
+    let mut effects = Effects::new();
     for call in turn.calls {
         let Call { tool, input, progress, run_id, .. } = call;
         let Progress::Done { result, duration_ms } = progress else { continue };
@@ -164,7 +180,14 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> (Vec<T
             ToolResult::Ok(value) => (value, None),
             ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
         };
-        let (observation, text) = cut(state, value, properties.max_observation_chars);
+        let wanted = program.tool(&tool).map(|tool| &tool.remember).filter(|_| error.is_none());
+        let (keys, kept) = match wanted.filter(|wanted| !wanted.is_empty()) {
+            Some(wanted) => memory::remember(&mut state.memory, wanted, &value),
+            None => Default::default(),
+        };
+        effects.extend(keys.into_iter().filter(|_| state.begun.session.is_some()).map(Effect::Remember));
+        let (observation, mut text) = cut(state, value, properties.max_observation_chars);
+        text.push_str(&kept);
         told.push(Told { text, failed: error.is_some() });
         seen.push(Seen { tool, input, observation, error, duration_ms, run_id });
     }
@@ -188,7 +211,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> (Vec<T
             },
         );
     }
-    (told, step)
+    Recorded { told, step, effects }
 }
 
 /// What came of a call, before it is put away as an entry.

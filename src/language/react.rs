@@ -188,9 +188,10 @@ pub struct History {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub context_tokens: Option<u64>,
-    /// Whether the model sums up what goes.
-    #[serde(default = "defaults::yes")]
-    pub summarize: bool,
+    /// Whether the model sums up what goes. Default: by `context_tokens` and the model's window yes, by
+    /// `max_messages` no. Without it, `on_limit: answer` makes a full window a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summarize: Option<bool>,
 }
 
 /// How a failed model call is tried again: 408, 409, 429, 5xx and connection faults, with full

@@ -1,5 +1,7 @@
 //! Tool declarations: what stands in a loop's `tools`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +55,9 @@ macro_rules! tool_declaration {
             /// as stuck only when its observation is the same too.
             #[serde(default)]
             pub polling: bool,
+            /// What is kept in memory of each observation: JSON pointers by the key to keep them under.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub remember: BTreeMap<String, String>,
         }
     };
 }

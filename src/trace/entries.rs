@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::redact::Redaction;
-use super::units::rfc3339;
-use crate::engine::event::{Tokens, ToolFault};
+use super::units::{duration, rfc3339};
+use crate::engine::event::{Attempt, Tokens, ToolFault};
 use crate::engine::state::Entry;
 
 /// What happened in one call, or in one reply that could not be read. What does not apply is left out.
@@ -80,4 +80,45 @@ impl TraceEntry {
 /// All entries of a run, in the journal's order.
 pub fn entries(all: &[Entry], redact: &Redaction) -> Vec<TraceEntry> {
     all.iter().map(|entry| TraceEntry::new(entry, redact)).collect()
+}
+
+/// A failed attempt at asking the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TraceAttempt {
+    /// The iteration that it was made for, from 1.
+    pub iteration: u32,
+    /// The fallback that was asked, when it was not the run's own model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Why it failed.
+    pub reason: String,
+    /// The wait after it in milliseconds.
+    pub delay_ms: u64,
+    /// The tokens that the provider counted all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<EntryUsage>,
+}
+
+impl TraceAttempt {
+    /// The attempt in a sentence.
+    pub fn told(&self) -> String {
+        let model = self.model.as_deref().unwrap_or("the model");
+        let wait = match self.delay_ms {
+            0 => String::new(),
+            delay => format!("; again in {}", duration(delay)),
+        };
+        format!("{model}: {}{wait}", self.reason)
+    }
+}
+
+/// All failed attempts of a run, in their order.
+pub fn attempts(all: &[(u32, Attempt)], redact: &Redaction) -> Vec<TraceAttempt> {
+    let shown = |(iteration, attempt): &(u32, Attempt)| TraceAttempt {
+        iteration: *iteration,
+        model: attempt.model.clone(),
+        reason: redact.text(&attempt.reason).into_owned(),
+        delay_ms: attempt.delay_ms,
+        usage: attempt.usage.map(EntryUsage::from),
+    };
+    all.iter().map(shown).collect()
 }

@@ -57,7 +57,7 @@ pub fn html(about: &About<'_>, result: &RunResult) -> String {
         }
         page.push_str("</p>\n</section>\n");
     }
-    iterations(&mut page, result.trace.as_deref().unwrap_or_default());
+    iterations(&mut page, result);
     let _ = write!(
         page,
         "</main>\n<footer>written by loopctl {}; times are UTC</footer>\n</body>\n</html>\n",
@@ -164,7 +164,8 @@ fn pause(page: &mut String, waiting: &Waiting) {
     page.push_str("</section>\n");
 }
 
-fn iterations(page: &mut String, trace: &[TraceEntry]) {
+fn iterations(page: &mut String, result: &RunResult) {
+    let trace = result.trace.as_deref().unwrap_or_default();
     if trace.is_empty() {
         return;
     }
@@ -183,6 +184,9 @@ fn iterations(page: &mut String, trace: &[TraceEntry]) {
             let _ = write!(page, " · {} in, {} out", plural(usage.input_tokens, "token"), count(usage.output_tokens));
         }
         page.push_str("</p>\n");
+        for attempt in result.attempts.iter().filter(|attempt| attempt.iteration == first.iteration) {
+            page.push_str(&folded("meta", &attempt.told()));
+        }
         page.push_str(&folded("thought", first.thought.trim()));
         for entry in turn {
             call(page, entry);

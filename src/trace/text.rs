@@ -220,11 +220,13 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
                 shown.push('\n');
             }
             iteration = entry.iteration;
+            shown.push_str(&attempts(&pieces, result, |attempt| attempt == iteration));
             let cost = entry.usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
             shown.push_str(&pieces.thought(entry.iteration, &entry.thought, &cost.unwrap_or_default()));
         }
         shown.push_str(&call_and_observation(&pieces, entry));
     }
+    shown.push_str(&attempts(&pieces, result, |attempt| attempt > iteration));
     if !trace.is_empty() {
         shown.push('\n');
     }
@@ -237,6 +239,12 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
         let _ = write!(shown, "\n{}\n", escape::terminal(text.trim_end()));
     }
     shown
+}
+
+/// The failed attempts at asking the model that were made for these iterations.
+fn attempts(pieces: &Pieces, result: &RunResult, of: impl Fn(u32) -> bool) -> String {
+    let attempts = result.attempts.iter().filter(|attempt| of(attempt.iteration));
+    attempts.map(|attempt| pieces.remark(&attempt.told())).collect()
 }
 
 fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {

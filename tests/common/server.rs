@@ -53,6 +53,7 @@ type Handler = dyn Fn(usize, &Request) -> Answer + Send + Sync;
 
 struct Shared {
     handler: Box<Handler>,
+    reads_first: bool,
     requests: Mutex<Vec<Request>>,
     arrived: Condvar,
     sockets: Mutex<Vec<TcpStream>>,
@@ -78,10 +79,20 @@ impl Server {
 
     /// A server that asks the function, which gets the request's number, from 0.
     pub fn with(handler: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
+        Self::open(Box::new(handler), false)
+    }
+
+    /// The same, and the function is given the request with its body: it is read before.
+    pub fn reading(handler: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
+        Self::open(Box::new(handler), true)
+    }
+
+    fn open(handler: Box<Handler>, reads_first: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on 127.0.0.1");
         let address = listener.local_addr().expect("its address");
         let shared = Arc::new(Shared {
-            handler: Box::new(handler),
+            handler,
+            reads_first,
             requests: Mutex::default(),
             arrived: Condvar::new(),
             sockets: Mutex::default(),
@@ -168,8 +179,11 @@ impl Shared {
         let mut reader = BufReader::with_capacity(1, socket.try_clone()?);
         while let Some(mut request) = head(&mut reader, connection)? {
             let number = self.requests.lock().unwrap().len();
+            if self.reads_first {
+                request.body = body(&mut reader, &request)?;
+            }
             let answer = (self.handler)(number, &request);
-            if !matches!(answer.body, Body::Reset) {
+            if !self.reads_first && !matches!(answer.body, Body::Reset) {
                 request.body = body(&mut reader, &request)?;
             }
             self.requests.lock().unwrap().push(request);

@@ -17,7 +17,6 @@ fn observation_of(reply: Value) -> (String, Value) {
 #[test]
 fn replies_that_can_not_be_read_are_told_and_counted() {
     let cases = [
-        json!(""),
         json!("I think I should look at the ticket first."),
         json!("<!DOCTYPE html><html><body>502 Bad Gateway</body></html>"),
         json!(r#"{"thought": "half", "action": "look", "action_inp"#),

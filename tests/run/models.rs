@@ -160,12 +160,13 @@ fn retries_end_and_the_run_says_so() {
 }
 
 #[test]
-fn an_empty_reply_and_a_page_of_html_as_a_reply_are_observations() {
+fn an_empty_reply_is_asked_for_again_and_a_page_of_html_as_a_reply_is_an_observation() {
     let replies = vec![Answer::openai(""), Answer::openai("<html><body>hello</body></html>"), finish()];
     let server = Server::new(replies);
     let ran = run(&place(json!({})), &server, &[]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert_eq!(ran.json()["metadata"]["invalid_replies"], 2);
+    let told = ran.json()["metadata"].clone();
+    assert_eq!((&told["invalid_replies"], &told["model_retries"]), (&json!(1), &json!(1)));
     let last = server.requests()[2].json();
     let texts: Vec<&str> =
         last["messages"].as_array().expect("messages").iter().filter_map(|m| m["content"].as_str()).collect();

@@ -111,3 +111,63 @@ fn an_agent_that_takes_the_hint_completes() {
     let result = stuck(&[look("a"), look("a"), look("b"), complete(json!("ok"))], json!({ "look": ["x"] }), on_stuck);
     assert_eq!(result["termination"], "complete");
 }
+
+#[test]
+fn cycles_of_every_length_up_to_six_fire_and_one_of_seven_does_not() {
+    for length in 2..=7_usize {
+        let places: Vec<String> = (0..length).map(|n| n.to_string()).collect();
+        let replies: Vec<Value> =
+            (0..2 * length).map(|n| look(&places[n % length])).chain([complete(json!("ok"))]).collect();
+        let result = stuck(&replies, json!({ "look": ["x"] }), json!({ "iterations": 2 }));
+        let expected = match length {
+            2 => json!("alternation"),
+            3..=6 => json!("cycle"),
+            _ => json!(null),
+        };
+        assert_eq!(result["stuck"]["pattern"], expected, "{length}: {result:#}");
+    }
+}
+
+#[test]
+fn a_polling_tool_within_a_cycle_is_no_circle_while_it_has_news() {
+    let place = Place::new();
+    let tools = json!([{ "type": "action", "name": "look", "polling": true }, { "type": "action", "name": "act" }]);
+    place.looped(&json!({ "tools": tools }));
+    let replies: Vec<Value> = (0..6)
+        .map(|n| if n % 2 == 0 { look("a") } else { think("act", json!({ "what": "wait" })) })
+        .chain([complete(json!("ok"))])
+        .collect();
+    place.json("script.json", &json!({ "replies": replies, "tools": { "look": [1, 2, 3], "act": ["waited"] } }));
+    assert_eq!(place.run(&[]).1["termination"], "complete");
+    place.json("script.json", &json!({ "replies": replies, "tools": { "look": [1], "act": ["waited"] } }));
+    assert_eq!(place.run(&[]).1["stuck"]["pattern"], "alternation");
+}
+
+#[test]
+fn what_a_human_says_resets_the_count() {
+    let ask = json!({ "thought": "unsure", "action": "__pause_for_human__", "action_input": { "question": "Go on?" } });
+    let asked = |asks: bool| {
+        let place = Place::new();
+        place.looped(&json!({}));
+        let before = if asks { vec![look("a"), look("a"), ask.clone()] } else { vec![look("a"), look("a")] };
+        let replies: Vec<Value> = before.into_iter().chain([look("a"), look("a"), complete(json!("ok"))]).collect();
+        place.script(&replies);
+        let args = ["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r"];
+        let ran = place.call(&args);
+        if !asks {
+            return ran.json();
+        }
+        assert_eq!(ran.code, 3, "{ran:#?}");
+        place.call(&["resume", "r", "--answer", "yes", "--script", "script.json", "--output", "json"]).json()
+    };
+    assert_eq!(asked(true)["termination"], "complete");
+    assert_eq!(asked(false)["stuck"]["pattern"], "same_action", "without a human it is a circle");
+}
+
+#[test]
+fn a_hint_resets_the_count() {
+    let on_stuck = json!({ "iterations": 3, "action": "retry_with_hint" });
+    let replies = [look("a"), look("a"), look("a"), look("a"), look("a"), complete(json!("ok"))];
+    assert_eq!(stuck(&replies, json!({ "look": ["x"] }), on_stuck)["termination"], "complete");
+    assert_eq!(stuck(&replies, json!({ "look": ["x"] }), json!({ "iterations": 3 }))["termination"], "stuck");
+}

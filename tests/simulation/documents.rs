@@ -67,8 +67,15 @@ fn document(chance: &mut Chance) -> Value {
     if chance.one_in(3) {
         properties["answer_schema"] = json!({ "type": "object", "required": ["ok"] });
     }
-    if chance.one_in(4) {
-        properties["history"] = json!({ "context_tokens": 300 + chance.below(900) });
+    if chance.one_in(3) {
+        let tokens = 300 + chance.below(900);
+        properties["history"] = chance.pick(&[
+            json!({ "context_tokens": tokens }),
+            json!({ "context_tokens": tokens, "summarize": true }),
+            json!({ "context_tokens": tokens, "summarize": false }),
+            json!({ "max_messages": 6, "keep_last": 3 }),
+            json!({ "max_messages": 8, "keep_last": 4, "summarize": true }),
+        ]);
     }
     json!({ "type": "loop", "name": "simulated", "actions": actions, "properties": properties })
 }

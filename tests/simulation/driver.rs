@@ -83,7 +83,7 @@ impl Driver {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::CallTool(id) => Some(*id),
-                Effect::CallModel | Effect::Remember(_) => None,
+                Effect::CallModel | Effect::Summarize | Effect::Remember(_) => None,
             })
             .collect();
         for id in &calls {
@@ -94,11 +94,14 @@ impl Driver {
             let what = words::returned(*id, result, &mut world.chance);
             self.coming.push(Coming { at: world.time + takes, what });
         }
-        if calls.is_empty() && owed.contains(&Effect::CallModel) {
+        let sums_up = owed.contains(&Effect::Summarize);
+        if calls.is_empty() && (sums_up || owed.contains(&Effect::CallModel)) {
             world.ledger.asks(world.program, &self.state);
             let lost = world.trouble(15);
             let what = if lost {
                 words::model_fault(&mut world.chance)
+            } else if sums_up {
+                What::Summarized(words::summary(&mut world.chance))
             } else {
                 What::ModelReplied(words::reply(&mut world.chance, world.calm))
             };
@@ -138,9 +141,12 @@ impl Driver {
     /// What was taken comes once more: refused, unless the model was asked again since, which the real
     /// driver can't mix up: it waits for one reply.
     fn comes_twice(&self, world: &World<'_>, what: What) {
-        let asked_again = matches!(self.state.phase, Phase::Thinking { .. });
+        let thinks = matches!(self.state.phase, Phase::Thinking { .. });
+        let sums_up = matches!(self.state.phase, Phase::Summarizing { .. });
         let fits_again = match &what {
-            What::ModelReplied(_) | What::ModelFailed(_) | What::DeadlinePassed => asked_again,
+            What::ModelReplied(_) => thinks,
+            What::Summarized(_) => sums_up,
+            What::ModelFailed(_) | What::DeadlinePassed => thinks || sums_up,
             What::ToolReturned(_) => false,
             What::Cancelled(_) => !matches!(self.state.phase, Phase::Ended(_)),
             _ => true,

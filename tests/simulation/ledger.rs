@@ -50,6 +50,7 @@ impl Ledger {
                     *self.allowed.entry(call.id).or_default() += 1;
                 }
             }
+            What::Summarized(said) => self.tokens += said.usage.map_or(0, |usage| usage.input + usage.output),
             What::ToolReturned(returned) => {
                 self.finished.insert(returned.call);
                 self.tokens += returned.tokens.map_or(0, |tokens| tokens.input + tokens.output);
@@ -113,7 +114,11 @@ impl Ledger {
 
     /// The model is about to be asked.
     pub fn asks(&self, program: &Program, state: &State) {
-        let Phase::Thinking { forced } = state.phase else { panic!("the model is asked in {:?}", state.phase) };
+        let forced = match state.phase {
+            Phase::Thinking { forced } => forced,
+            Phase::Summarizing { .. } => None,
+            _ => panic!("the model is asked in {:?}", state.phase),
+        };
         let properties = &program.properties;
         assert_eq!(state.tally.iterations, self.replies, "a reply was lost or counted twice");
         if forced.is_some() {

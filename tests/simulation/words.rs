@@ -45,6 +45,14 @@ pub fn reply(chance: &mut Chance, calm: bool) -> Reply {
     }
 }
 
+/// What the model makes of the steps that go from the history.
+pub fn summary(chance: &mut Chance) -> Reply {
+    let text =
+        chance.pick(&["What was found: 7.", "", "\n\nObservation: all is done.\n{\"action\": \"send\"}"]).to_owned();
+    let usage = Tokens { input: 40 + chance.below(200), output: 5 + chance.below(60) };
+    Reply { text, usage: (!chance.one_in(6)).then_some(usage), ..Reply::default() }
+}
+
 /// Why the model could not be asked.
 pub fn model_fault(chance: &mut Chance) -> What {
     let code = chance.pick(&[
@@ -53,7 +61,14 @@ pub fn model_fault(chance: &mut Chance) -> What {
         ModelFaultCode::ContextExceeded,
         ModelFaultCode::ModelProtocol,
     ]);
-    What::ModelFailed(ModelFault { code, message: "gone".to_owned(), retryable: true, attempts: 2, duration_ms: 7 })
+    What::ModelFailed(ModelFault {
+        code,
+        message: "gone".to_owned(),
+        retryable: true,
+        attempts: 2,
+        duration_ms: 7,
+        failed: Vec::new(),
+    })
 }
 
 /// What a call gives back.
@@ -79,6 +94,7 @@ pub fn returned(call: CallId, result: ToolResult, chance: &mut Chance) -> What {
         duration_ms: chance.below(500),
         tokens,
         cost_usd: None,
+        estimated: false,
         run_id: None,
     })
 }

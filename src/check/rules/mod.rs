@@ -8,6 +8,7 @@ mod bad_host_entry;
 mod bad_input;
 mod bad_name;
 mod bad_number;
+mod bad_pointer;
 mod bad_query;
 mod bad_schema;
 mod bad_store;
@@ -209,6 +210,7 @@ pub const RULES: &[Rule] = &[
     folder_outside::RULE,
     body_of_get::RULE,
     odd_status::RULE,
+    bad_pointer::RULE,
     bad_input::RULE,
     missing_input::RULE,
 ];

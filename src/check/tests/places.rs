@@ -46,4 +46,5 @@ pub const PLACES: &[&str] = &[
     "L126 loop.json:9:14 /actions/0/cwd: \"../other\"",
     "L127 loop.json:10:7 /actions/0/body: \"body\"",
     "L128 loop.json:10:20 /actions/0/ok_status: []",
+    "L138 loop.json:19:34 /properties/tools/0/remember/carrier: \"shipping.carrier\"",
 ];

@@ -136,6 +136,8 @@ fn doing(notice: &Notice) -> Doing {
         | Notice::RunResumed { .. }
         | Notice::ModelDelta { .. }
         | Notice::Observed { .. }
+        | Notice::BudgetWarning { .. }
+        | Notice::HistoryTrimmed { .. }
         | Notice::Progress { .. } => Doing::Same,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::engine::notice::Notice;
 use crate::trace::Redaction;
 use crate::trace::text::{Observation, Pieces, took};
-use crate::trace::units::{duration, plural};
+use crate::trace::units::{count, dollars, duration, plural};
 
 use super::super::failure::Failure;
 
@@ -60,6 +60,15 @@ impl Story {
                 let wait = duration(*delay_ms);
                 self.pieces
                     .remark(&format!("the model: {}; attempt {attempt}, again in {wait}", self.redact.text(reason)))
+            }
+            Notice::BudgetWarning { tokens, cost_usd, used, .. } => {
+                let cost = cost_usd.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
+                let tokens = count(*tokens);
+                self.pieces.remark(&format!("{:.0} % of the budget is used: {tokens} tokens{cost}", used * 100.0))
+            }
+            Notice::HistoryTrimmed { messages, summarized, .. } => {
+                let how = if *summarized { "; notes of the model stand in for them" } else { "" };
+                self.pieces.remark(&format!("the history was too long: {} went{how}", plural(*messages, "message")))
             }
             Notice::ModelReplied { iteration, thought, usage, duration_ms } => {
                 self.several = false;

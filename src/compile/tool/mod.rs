@@ -159,6 +159,7 @@ pub fn declared(
         max_calls: declaration.max_calls,
         timeout_ms: declaration.timeout_ms.or(head.timeout_ms).unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
+        remember: declaration.remember.clone(),
         idempotent: head.idempotent.unwrap_or_else(|| kinds::is_idempotent(action)),
         on_uncertain: head.on_uncertain,
     };
@@ -185,6 +186,7 @@ pub fn embedded(
         max_calls: declaration.max_calls,
         timeout_ms: declaration.timeout_ms.unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
+        remember: declaration.remember.clone(),
         idempotent,
         on_uncertain: OnUncertain::default(),
     })
@@ -213,6 +215,7 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<
             .timeout_ms
             .map_or(called.properties.timeout_ms, |own| own.min(called.properties.timeout_ms)),
         polling: declaration.polling,
+        remember: declaration.remember.clone(),
         // A call is a run with an id of its own: called again, it goes on where it stands.
         idempotent: true,
         on_uncertain: OnUncertain::default(),

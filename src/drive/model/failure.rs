@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::drive::secret::Vault;
-use crate::engine::event::ModelFaultCode;
+use crate::engine::event::{ModelFaultCode, Tokens};
 
 /// The most characters of a server's own words that are shown.
 const SHOWN: usize = 300;
@@ -37,22 +37,24 @@ pub(super) struct Failure {
     pub(super) transient: bool,
     /// The wait that the server asked for.
     pub(super) after: Option<Duration>,
+    /// The tokens that the provider counted all the same.
+    pub(super) usage: Option<Tokens>,
 }
 
 impl Failure {
     /// No connection, or one that broke: may help to try again.
     pub(super) fn unreachable(message: String) -> Self {
-        Self { code: ModelFaultCode::ModelUnreachable, message, transient: true, after: None }
+        Self { code: ModelFaultCode::ModelUnreachable, message, transient: true, after: None, usage: None }
     }
 
     /// An answer that is not of the protocol: a server or a proxy in trouble, so it may help to try again.
     pub(super) fn protocol(message: String) -> Self {
-        Self { code: ModelFaultCode::ModelProtocol, message, transient: true, after: None }
+        Self { code: ModelFaultCode::ModelProtocol, message, transient: true, after: None, usage: None }
     }
 
     /// A failure that stays when the same is tried again.
     pub(super) fn lasting(code: ModelFaultCode, message: String) -> Self {
-        Self { code, message, transient: false, after: None }
+        Self { code, message, transient: false, after: None, usage: None }
     }
 }
 
@@ -94,7 +96,7 @@ impl Peer {
         }
         match status {
             408 | 409 | 429 | 500..=599 => {
-                Failure { code: ModelFaultCode::ModelUnreachable, message, transient: true, after }
+                Failure { code: ModelFaultCode::ModelUnreachable, message, transient: true, after, usage: None }
             }
             413 => Failure::lasting(ModelFaultCode::ContextExceeded, message),
             400..=499 if told.too_long() => Failure::lasting(ModelFaultCode::ContextExceeded, message),

@@ -18,13 +18,14 @@ mod wire;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::compile::Program;
 use crate::drive::{clock, retry};
 use crate::engine::conversation::Conversation;
-use crate::engine::event::{ModelFacts, ModelFault, ModelFaultCode, Reply};
+use crate::engine::event::{self, ModelFacts, ModelFault, ModelFaultCode, Reply};
 use crate::language::react::Retry;
 use failure::{Failure, Peer};
 use http::Endpoint;
@@ -35,6 +36,9 @@ pub use models::Models;
 use script::Part;
 pub use script::Script;
 pub use wire::Wire;
+
+/// Whether the attempts that failed have used up what there was.
+pub type Enough<'a> = &'a (dyn Fn(&[event::Attempt]) -> bool + Send + Sync);
 
 /// What a model is asked.
 pub struct Ask<'a> {
@@ -52,6 +56,8 @@ pub struct Ask<'a> {
     /// Is given the reply in pieces; then the model is asked to stream. An attempt that fails midway
     /// is made again: its pieces come again then.
     pub deltas: Option<&'a (dyn Fn(&str) + Send + Sync)>,
+    /// Says after failed attempts whether no other one may be made: what they used is all that there was.
+    pub enough: Option<Enough<'a>>,
 }
 
 /// The track of the script that takes the place of every model.
@@ -81,7 +87,7 @@ impl std::fmt::Debug for Model {
 }
 
 /// A failed attempt that is made again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     /// Which one failed, from 1.
     pub number: u32,
@@ -89,6 +95,8 @@ pub struct Attempt {
     pub reason: String,
     /// The wait before the next one, in milliseconds.
     pub delay_ms: u64,
+    /// The same as a journal keeps it.
+    pub kept: event::Attempt,
 }
 
 impl Model {
@@ -164,9 +172,9 @@ fn garbage(peer: &Peer, kind: Option<&str>, unread: Unread) -> Failure {
 /// `wire` can be used again then.
 ///
 /// Transient failures (408, 409, 429, 5xx, connections that fail or break, answers that can't be
-/// read) are tried again as `retry` says; others are not. Either way the next model is asked when
-/// the one before has failed for good, but a script that is spent ends it. `failed` is told of each
-/// attempt that is followed by another one.
+/// read or are empty) are tried again as `retry` says; others are not. Either way the next model is
+/// asked when the one before has failed for good, but a script that is spent ends it, and so does
+/// [`Ask::enough`]. `failed` is told of each attempt that is followed by another one.
 ///
 /// # Errors
 /// The last fault, when all attempts of all models are spent.
@@ -178,12 +186,12 @@ pub async fn ask(
     failed: &(dyn Fn(Attempt) + Send + Sync),
 ) -> Result<Reply, ModelFault> {
     let begun = clock::instant();
-    let mut attempts = 0u32;
+    let mut tried = Vec::new();
     for (place, model) in models.iter().enumerate() {
         let has_next = place + 1 < models.len();
+        let facts = (place > 0).then_some(&model.facts);
         for failures in 1..=retry.attempts.max(1) {
-            attempts = attempts.saturating_add(1);
-            let failure = match model.attempt(ask, wire).await {
+            let failure = match model.attempt(ask, wire).await.and_then(|said| said.unless_empty(model)) {
                 Ok(said) => {
                     return Ok(Reply {
                         text: said.text,
@@ -191,35 +199,50 @@ pub async fn ask(
                         finish: said.finish,
                         usage: said.usage,
                         duration_ms: clock::elapsed_ms(begun),
-                        retries: attempts - 1,
-                        model: (place > 0).then(|| model.facts.name.clone()),
+                        retries: u32::try_from(tried.len()).unwrap_or(u32::MAX),
+                        model: facts.map(|facts| facts.name.clone()),
+                        price: facts.and_then(|facts| facts.price),
+                        attempts: tried,
                     });
                 }
                 Err(failure) => failure,
             };
             let again = failure.transient && failures < retry.attempts;
-            if again {
-                let delay = retry::delay(retry, failures, failure.after);
-                let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-                failed(Attempt { number: attempts, reason: failure.message, delay_ms });
-                tokio::time::sleep(delay).await;
-                continue;
+            let delay = if again { retry::delay(retry, failures, failure.after) } else { Duration::ZERO };
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            tried.push(event::Attempt {
+                model: facts.map(|facts| facts.name.clone()),
+                reason: failure.message.clone(),
+                delay_ms,
+                usage: failure.usage,
+                price: facts.and_then(|facts| facts.price),
+            });
+            let enough = ask.enough.is_some_and(|enough| enough(&tried));
+            if enough || !again && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
+                return Err(fault(failure, tried, begun));
             }
-            if failure.code == ModelFaultCode::ScriptExhausted || !has_next {
-                return Err(fault(failure, attempts, begun));
+            if let Some(kept) = tried.last().cloned() {
+                let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
+                failed(Attempt { number, reason: failure.message, delay_ms, kept });
             }
-            failed(Attempt { number: attempts, reason: failure.message, delay_ms: 0 });
-            break;
+            if !again {
+                break;
+            }
+            tokio::time::sleep(delay).await;
         }
     }
     let none = Failure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
-    Err(fault(none, attempts, begun))
+    Err(fault(none, tried, begun))
 }
 
-fn fault(failure: Failure, attempts: u32, begun: std::time::Instant) -> ModelFault {
+fn fault(failure: Failure, mut failed: Vec<event::Attempt>, begun: std::time::Instant) -> ModelFault {
+    let attempts = u32::try_from(failed.len()).unwrap_or(u32::MAX);
     let mut message = failure.message;
     if attempts > 1 {
         message.push_str(&format!(" (after {attempts} attempts)"));
+    }
+    if let Some(last) = failed.last_mut() {
+        last.delay_ms = 0;
     }
     ModelFault {
         code: failure.code,
@@ -227,5 +250,6 @@ fn fault(failure: Failure, attempts: u32, begun: std::time::Instant) -> ModelFau
         retryable: failure.transient,
         attempts,
         duration_ms: clock::elapsed_ms(begun),
+        failed,
     }
 }

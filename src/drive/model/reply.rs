@@ -1,5 +1,6 @@
 //! Replies: an answer read whole, or put together from the pieces of a stream.
 
+use super::Model;
 use super::failure::Failure;
 use crate::engine::event::{Finish, SaidCall, Tokens};
 
@@ -17,6 +18,21 @@ pub(super) struct Said {
     pub(super) finish: Finish,
     /// What the provider counted.
     pub(super) usage: Option<Tokens>,
+}
+
+impl Said {
+    /// The reply, unless it has nothing to say: then it is a fault, and the same question may well be
+    /// answered when it is asked again.
+    ///
+    /// # Errors
+    /// When nothing was said, and the provider gives no reason for it.
+    pub(super) fn unless_empty(self, model: &Model) -> Result<Self, Failure> {
+        if self.finish != Finish::Stop || !self.text.trim().is_empty() || !self.calls.is_empty() {
+            return Ok(self);
+        }
+        let failure = Failure::protocol(format!("the reply of the model {:?} is empty", model.facts.name));
+        Err(Failure { usage: self.usage, ..failure })
+    }
 }
 
 /// Why an answer could not be read.

@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 
+use super::Spent;
 use super::output::fault;
 use crate::compile::program::LlmTool;
 use crate::compile::reference::Scope;
 use crate::drive::model::{self, Ask, Models, Wire};
-use crate::engine::conversation::{Conversation, Role};
-use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault};
+use crate::engine::budget;
+use crate::engine::conversation::{Conversation, Role, estimated_tokens};
+use crate::engine::event::{Attempt, Finish, ModelFaultCode, Tokens, ToolFault};
+use crate::language::project::Price;
 use crate::language::react::Retry;
 
 /// The question: the rendered template as the one message. It is rendered without secrets: a
@@ -24,16 +27,16 @@ pub(super) fn prepare(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation,
     Ok(conversation)
 }
 
-/// Asks the action's model, or the run's, and gives its text and the tokens that it used.
+/// Asks the action's model, or the run's, and gives its text and what that used, failed attempts too.
 pub(super) async fn ask(
     tool: &LlmTool,
     run_model: &str,
     conversation: &Conversation,
     models: &Models,
-) -> (Result<Value, ToolFault>, Option<Tokens>) {
+) -> (Result<Value, ToolFault>, Spent) {
     let model = match models.get(Some(tool.action.model.as_deref().unwrap_or(run_model))) {
         Ok(model) => model,
-        Err(why) => return (Err(fault("model not available", why)), None),
+        Err(why) => return (Err(fault("model not available", why)), Spent::default()),
     };
     let ask = Ask {
         conversation,
@@ -42,15 +45,42 @@ pub(super) async fn ask(
         temperature: tool.action.temperature,
         stop: &[],
         deltas: None,
+        enough: None,
     };
+    let price = model.facts.price;
     let mut wire = Wire::default();
     match model::ask(&[model], &ask, &mut wire, &Retry::default(), &|_| {}).await {
-        Ok(reply) if reply.finish == Finish::Filtered => {
-            (Err(fault("the model's answer was kept back", reply.text)), reply.usage)
+        Ok(reply) => {
+            let said = Said { reply: reply.usage, asked: conversation.bytes, text: reply.text.len() };
+            let spent = spent(&reply.attempts, Some(said), price);
+            match reply.finish {
+                Finish::Filtered => (Err(fault("the model's answer was kept back", reply.text)), spent),
+                _ => (Ok(Value::String(reply.text)), spent),
+            }
         }
-        Ok(reply) => (Ok(Value::String(reply.text)), reply.usage),
-        Err(error) => (Err(fault(class(error.code), error.message)), None),
+        Err(error) => (Err(fault(class(error.code), error.message)), spent(&error.failed, None, price)),
     }
+}
+
+/// A reply's usage, and the bytes that an estimate goes by when the provider did not count.
+struct Said {
+    reply: Option<Tokens>,
+    asked: usize,
+    text: usize,
+}
+
+fn spent(attempts: &[Attempt], said: Option<Said>, price: Option<Price>) -> Spent {
+    let estimated = said.as_ref().is_some_and(|said| said.reply.is_none());
+    let last = said.map(|said| {
+        let estimate = || Tokens { input: estimated_tokens(said.asked), output: estimated_tokens(said.text) };
+        said.reply.unwrap_or_else(estimate)
+    });
+    let all = attempts.iter().filter_map(|attempt| attempt.usage).chain(last);
+    let tokens = all.reduce(|one, other| Tokens {
+        input: one.input.saturating_add(other.input),
+        output: one.output.saturating_add(other.output),
+    });
+    Spent { tokens, cost_usd: tokens.zip(price).map(|(tokens, price)| budget::cost_usd(tokens, price)), estimated }
 }
 
 fn class(code: ModelFaultCode) -> &'static str {

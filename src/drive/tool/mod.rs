@@ -65,8 +65,19 @@ impl ToolCall<'_> {
 pub struct Called {
     /// Its result, without any resolved secret.
     pub result: ToolResult,
-    /// Tokens that it used itself (`llm`).
+    /// What it used itself (`llm`).
+    pub spent: Spent,
+}
+
+/// What a call used of models.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    /// The tokens; nothing when no model was asked.
     pub tokens: Option<Tokens>,
+    /// What they cost in US dollars, when the model's price is known.
+    pub cost_usd: Option<f64>,
+    /// Whether some of them are an estimate, because a provider did not say.
+    pub estimated: bool,
 }
 
 /// A future on the heap.
@@ -155,9 +166,9 @@ impl Toolbox {
     /// Makes a call. It ends by its deadline, whatever the tool does, but for an embedded tool that
     /// blocks its thread.
     pub async fn call(&self, tool: &Tool, call: &ToolCall<'_>) -> Called {
-        let (result, tokens) = match tokio::time::timeout(call.deadline, self.perform(tool, call)).await {
+        let (result, spent) = match tokio::time::timeout(call.deadline, self.perform(tool, call)).await {
             Ok(made) => made,
-            Err(_) => (Err(fault(format!("timed out after {}", seconds(call.deadline)), "")), None),
+            Err(_) => (Err(fault(format!("timed out after {}", seconds(call.deadline)), "")), Spent::default()),
         };
         let result = match result {
             // What a journal could not give back is kept as its text.
@@ -167,12 +178,12 @@ impl Toolbox {
                 detail: self.vault.scrub(fault.detail),
             }),
         };
-        Called { result, tokens }
+        Called { result, spent }
     }
 
-    async fn perform(&self, tool: &Tool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Option<Tokens>) {
+    async fn perform(&self, tool: &Tool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Spent) {
         if let Some(result) = self.scripted(tool, call) {
-            return (result, None);
+            return (result, Spent::default());
         }
         let result = match &tool.kind {
             ToolKind::Http(http) => self.http(http, call).await,
@@ -186,7 +197,7 @@ impl Toolbox {
             ToolKind::Loop(_) => Err(fault("tool not available", "a loop is called as a run of its own")),
             ToolKind::Builtin(_) => Err(fault("tool not available", "a built-in tool is the engine's own")),
         };
-        (result, None)
+        (result, Spent::default())
     }
 
     // A scope can't go from thread to thread: each kind is prepared with it at once, and waits
@@ -197,16 +208,16 @@ impl Toolbox {
         self.http.perform(request, tool.action.ok_status.as_deref()).await
     }
 
-    async fn llm(&self, tool: &LlmTool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Option<Tokens>) {
+    async fn llm(&self, tool: &LlmTool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Spent) {
         if self.script.is_some() {
             // A script's replies are the run's own: a tool that took one would play another run.
             let why = "name the tool under `tools` in the script".to_owned();
-            return (Err(output::fault("the script does not answer for this tool", why)), None);
+            return (Err(output::fault("the script does not answer for this tool", why)), Spent::default());
         }
         let prepared = llm::prepare(tool, &self.scope(call));
         match prepared {
             Ok(conversation) => llm::ask(tool, call.model, &conversation, &self.models).await,
-            Err(fault) => (Err(fault), None),
+            Err(fault) => (Err(fault), Spent::default()),
         }
     }
 

@@ -87,6 +87,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         max_calls: None,
         timeout_ms: 1,
         polling: false,
+        remember: BTreeMap::new(),
         idempotent: false,
         on_uncertain: OnUncertain::Pause,
     };

@@ -72,6 +72,7 @@ fn gives(index: u32, used: u64) -> What {
         duration_ms: 1,
         tokens: Some(Tokens { input: used, output: 0 }),
         cost_usd: Some(0.75),
+        estimated: false,
         run_id: Some(format!("r.1.{index}")),
     })
 }
@@ -99,7 +100,7 @@ fn two_loops_of_a_turn_that_ask_are_answered_one_after_the_other() {
     let effects = step(&program, &mut state, at(1, gives(1, 30))).unwrap();
     assert_eq!(effects, [Effect::CallModel]);
     assert_eq!(state.tally.tokens.input, 45, "what was counted at a pause is not counted again");
-    assert!((state.tally.apart.1 - 1.5).abs() < 1e-9, "{}", state.tally.apart.1);
+    assert!((state.tally.cost_usd - 1.5).abs() < 1e-9, "{}", state.tally.cost_usd);
     assert_eq!(state.entries[1].run_id.as_deref(), Some("r.1.1"));
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::entries::{TraceEntry, entries};
+use super::entries::{TraceAttempt, TraceEntry, attempts, entries};
 use super::redact::Redaction;
 use super::units::rfc3339;
 use crate::engine::event::{AsksFor, CallId};
@@ -65,6 +65,9 @@ pub struct RunResult {
     /// What happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<TraceEntry>>,
+    /// The failed attempts at asking the model; with the trace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<TraceAttempt>,
 }
 
 /// What a paused run waits for.
@@ -155,7 +158,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
     let (ending, pause) = match &state.phase {
         Phase::Ended(ending) => (Some(&**ending), None),
         Phase::Paused { pause, .. } => (None, Some(pause)),
-        Phase::New | Phase::Thinking { .. } | Phase::Acting { .. } => (None, None),
+        Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => (None, None),
     };
     let status = state.status();
     let open = status != Status::Completed;
@@ -177,6 +180,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         started_at: rfc3339(state.begun.at_ms),
         finished_at: ending.map(|ending| rfc3339(ending.at_ms)),
         trace: shown.trace.then(|| entries(&state.entries, redact)),
+        attempts: if shown.trace { attempts(&state.attempts, redact) } else { Vec::new() },
     }
 }
 

@@ -184,9 +184,12 @@ fn a_cost_is_told_only_when_the_price_is_known_and_an_estimate_is_called_one() {
         ..ModelFacts::default()
     };
     state.tally.tokens = Tokens { input: 3, output: 0 };
+    state.tally.cost_usd = 3e-7;
     state.tally.estimated = true;
     assert_eq!(
         shown(&state)["usage"].to_string(),
         r#"{"input_tokens":3,"output_tokens":0,"cost_usd":3e-7,"estimated":true}"#
     );
+    state.tally.unpriced = true;
+    assert!(shown(&state)["usage"].get("cost_usd").is_none(), "a part of the cost is not the cost");
 }

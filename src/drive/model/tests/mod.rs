@@ -67,7 +67,7 @@ fn hello() -> Conversation {
 }
 
 fn plain(conversation: &Conversation) -> Ask<'_> {
-    Ask { conversation, program: None, max_tokens: 100, temperature: 0.7, stop: &[], deltas: None }
+    Ask { conversation, program: None, max_tokens: 100, temperature: 0.7, stop: &[], deltas: None, enough: None }
 }
 
 /// Retries that take no time.

@@ -27,12 +27,25 @@ fn openai_answer(content: &str, finish: &str) -> String {
 async fn content_may_be_text_parts_or_null() {
     for (content, text) in [
         (r#"[{"type":"thinking","thinking":"..."},{"type":"text","text":"a"},{"type":"text","text":"b"}]"#, "ab"),
-        ("null", ""),
-        ("\"\"", ""),
         (r#""\ud83d\ude00 ü""#, "😀 ü"),
     ] {
         assert_eq!(read(openai, &openai_answer(content, "null")).await.unwrap().text, text, "{content}");
     }
+}
+
+#[tokio::test]
+async fn an_empty_reply_is_a_fault_that_is_tried_again_and_its_tokens_count() {
+    for content in ["null", "\"\"", r#"" \n""#, "[]"] {
+        let fault = read(openai, &openai_answer(content, "\"stop\"")).await.unwrap_err();
+        assert_eq!((fault.code, fault.retryable), (ModelFaultCode::ModelProtocol, true), "{content}");
+        assert_eq!(fault.failed[0].usage, Some(Tokens { input: 10, output: 5 }), "{content}");
+        let cut = read(openai, &openai_answer(content, "\"length\"")).await.unwrap();
+        assert_eq!(cut.finish, Finish::Length, "what max_tokens left nothing of would be empty again: {content}");
+    }
+    let server = Server::new(vec![Answer::openai(""), Answer::openai("Hi")]);
+    let reply = greet(&openai(&server), 2).await.0.unwrap();
+    assert_eq!((reply.text.as_str(), reply.retries, reply.attempts.len()), ("Hi", 1, 1));
+    assert!(reply.attempts[0].reason.contains("is empty"), "{:?}", reply.attempts);
 }
 
 #[tokio::test]

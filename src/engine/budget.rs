@@ -1,0 +1,87 @@
+//! The budget: what a run has used of it, when it is warned about, and when it is spent.
+
+use super::event::{Attempt, Tokens};
+use super::state::State;
+use crate::compile::Program;
+use crate::language::project::Price;
+
+/// What tokens cost in US dollars.
+pub fn cost_usd(tokens: Tokens, price: Price) -> f64 {
+    (number(tokens.input) * price.input + number(tokens.output) * price.output) / 1_000_000.0
+}
+
+#[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "no run has 2^53 tokens")]
+fn number(tokens: u64) -> f64 {
+    tokens as f64
+}
+
+/// Counts tokens and what they cost; `None`: the price is not known, so that of the run is not either.
+pub(super) fn charge(program: &Program, state: &mut State, tokens: Tokens, cost_usd: Option<f64>) {
+    let tally = &mut state.tally;
+    tally.tokens.input = tally.tokens.input.saturating_add(tokens.input);
+    tally.tokens.output = tally.tokens.output.saturating_add(tokens.output);
+    match cost_usd {
+        Some(cost) if cost.is_finite() => tally.cost_usd += cost.max(0.0),
+        _ => tally.unpriced |= tokens != Tokens::default(),
+    }
+    if let Some(budget) = &program.properties.budget {
+        state.watch.budget_used = share((budget.tokens, budget.cost_usd), &used(state, &[]));
+        state.watch.budget_warned |= state.watch.budget_used >= budget.warn_at;
+    }
+}
+
+/// Counts what failed attempts used, and keeps them for the trace.
+pub(super) fn tried(program: &Program, state: &mut State, attempts: Vec<Attempt>) {
+    let iteration = state.tally.iterations.saturating_add(1);
+    for attempt in attempts {
+        if let Some(usage) = attempt.usage {
+            let cost = price(state, &attempt).map(|price| self::cost_usd(usage, price));
+            charge(program, state, usage, cost);
+        }
+        state.attempts.push((iteration, attempt));
+    }
+}
+
+/// Whether nothing is left for another call.
+pub(super) fn is_spent(program: &Program, state: &State) -> bool {
+    is_spent_by(program, state, &[])
+}
+
+/// Whether the last of these failed attempts was paid for, and nothing is left then: no other one is made.
+/// One that cost nothing may be made again, the last word of a spent budget too.
+pub fn is_enough(program: &Program, state: &State, attempts: &[Attempt]) -> bool {
+    attempts.last().is_some_and(|last| last.usage.is_some()) && is_spent_by(program, state, attempts)
+}
+
+fn is_spent_by(program: &Program, state: &State, attempts: &[Attempt]) -> bool {
+    let (own, left) = (program.properties.budget.as_ref(), state.begun.bound);
+    let used = used(state, attempts);
+    let bounds = own.map(|budget| (budget.tokens, budget.cost_usd)).into_iter().chain([(left.tokens, left.cost_usd)]);
+    bounds.into_iter().any(|bound| share(bound, &used) >= 1.0)
+}
+
+fn price(state: &State, attempt: &Attempt) -> Option<Price> {
+    if attempt.model.is_some() { attempt.price } else { state.begun.model.price }
+}
+
+/// Tokens and US dollars.
+struct Used(u64, f64);
+
+fn used(state: &State, attempts: &[Attempt]) -> Used {
+    let tally = &state.tally;
+    let mut used = Used(tally.tokens.input.saturating_add(tally.tokens.output), tally.cost_usd);
+    for attempt in attempts {
+        let Some(usage) = attempt.usage else { continue };
+        used.0 = used.0.saturating_add(usage.input).saturating_add(usage.output);
+        used.1 += price(state, attempt).map_or(0.0, |price| cost_usd(usage, price));
+    }
+    used
+}
+
+/// The share that is used of so many tokens and US dollars: the larger one of the two; 1 is all of it.
+fn share((tokens, cost_usd): (Option<u64>, Option<f64>), used: &Used) -> f64 {
+    let part = |used: f64, bound: f64| if bound > 0.0 { used / bound } else { 1.0 };
+    let tokens = tokens.map_or(0.0, |bound| part(number(used.0), number(bound)));
+    let cost = cost_usd.map_or(0.0, |bound| part(used.1, bound));
+    tokens.max(cost)
+}

@@ -1,0 +1,83 @@
+//! How many tokens a text has: estimated by its bytes, set right by what providers count.
+
+/// What an estimate of tokens goes by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gauge {
+    /// The tokens that a provider counted in a request of so many bytes: the first one, and the last.
+    first: Option<(u64, usize)>,
+    last: Option<(u64, usize)>,
+}
+
+/// The bytes by which two requests must differ, so that their difference tells the bytes of a token.
+const APART: usize = 2_000;
+/// The most and the least tokens that a thousand bytes are taken to have, whatever was counted.
+const MOST: u64 = 1_000;
+const LEAST: u64 = 60;
+/// Without any count: a token of English or JSON has about four bytes.
+const USUAL: u64 = 250;
+
+impl Gauge {
+    /// A provider counted the tokens of a request of so many bytes.
+    pub fn counted(&mut self, tokens: u64, bytes: usize) {
+        if tokens == 0 || bytes == 0 {
+            return;
+        }
+        self.first.get_or_insert((tokens, bytes));
+        self.last = Some((tokens, bytes));
+    }
+
+    /// The tokens of so many bytes of text.
+    pub fn tokens(&self, bytes: usize) -> u64 {
+        number(bytes).saturating_mul(self.in_a_thousand()).div_ceil(1_000)
+    }
+
+    /// The tokens of a thousand bytes: by what two requests differ, as every request holds tokens that no
+    /// text of ours has; else by the last request as a whole.
+    fn in_a_thousand(&self) -> u64 {
+        let Some((tokens, bytes)) = self.last else { return USUAL };
+        let (before, before_bytes) = self.first.unwrap_or_default();
+        let (more, more_bytes) = (tokens.saturating_sub(before), bytes.saturating_sub(before_bytes));
+        let (tokens, bytes) = if more > 0 && more_bytes >= APART { (more, more_bytes) } else { (tokens, bytes) };
+        tokens.saturating_mul(1_000).checked_div(number(bytes)).unwrap_or(USUAL).clamp(LEAST, MOST)
+    }
+}
+
+fn number(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_count_a_token_has_four_bytes() {
+        assert_eq!(Gauge::default().tokens(4_000), 1_000);
+        assert_eq!((Gauge::default().tokens(1), Gauge::default().tokens(0)), (1, 0));
+    }
+
+    #[test]
+    fn one_count_sets_the_estimate_right_by_its_ratio() {
+        let mut gauge = Gauge::default();
+        gauge.counted(500, 1_000);
+        assert_eq!(gauge.tokens(3_000), 1_500);
+    }
+
+    #[test]
+    fn what_every_request_holds_beside_the_text_is_not_taken_for_the_text() {
+        let mut gauge = Gauge::default();
+        // 3,000 tokens of tool schemas, and a quarter token a byte.
+        gauge.counted(3_000 + 250, 1_000);
+        gauge.counted(3_000 + 1_250, 5_000);
+        assert_eq!(gauge.tokens(8_000), 2_000);
+    }
+
+    #[test]
+    fn counts_that_make_no_sense_stay_within_reason() {
+        for (tokens, bytes) in [(0, 10), (10, 0), (u64::MAX, 1), (1, usize::MAX)] {
+            let mut gauge = Gauge::default();
+            gauge.counted(tokens, bytes);
+            assert!((60..=1_000).contains(&gauge.tokens(1_000)), "{tokens} {bytes}");
+        }
+    }
+}

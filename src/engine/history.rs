@@ -1,0 +1,183 @@
+//! The history: when it is too long, what goes, and what is said in its place. The opening and the last
+//! iteration always stay; an iteration goes as a whole, the oldest first.
+
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use super::budget;
+use super::conversation::{Message, Role};
+use super::effect::{Effect, Effects};
+use super::event::{Finish, ModelFault, ModelFaultCode, Reply};
+use super::limit;
+use super::outcome::Limit;
+use super::reply;
+use super::state::{Phase, State};
+use crate::compile::Program;
+use crate::language::react::{History, OnLimit};
+
+pub use summary::{max_tokens, question};
+
+/// Whether the next request is too long, and what helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// It is not.
+    Fits,
+    /// The messages behind the opening go, up to `until`; `summed`: the model sums them up.
+    Over { until: usize, summed: bool },
+    /// It is, and nothing can go.
+    Full,
+}
+
+/// Looks at the request that comes next.
+pub(super) fn look(program: &Program, state: &State) -> Length {
+    let history = program.properties.history.as_ref();
+    if let Some(until) = history.and_then(|history| over_messages(history, state)) {
+        return Length::Over { until, summed: history.and_then(|history| history.summarize) == Some(true) };
+    }
+    match bound(program, state) {
+        Some(bound) if next_request(state) > bound => too_long(program, state, bound),
+        _ => Length::Fits,
+    }
+}
+
+/// What goes when a request must get shorter than `bound` tokens: half of them is left free.
+pub(super) fn too_long(program: &Program, state: &State, bound: u64) -> Length {
+    let summarize = program.properties.history.as_ref().and_then(|history| history.summarize);
+    // Whoever wants an answer at a limit, and says nothing of summing up, has the full window as a limit.
+    if program.properties.on_limit == OnLimit::Answer && summarize.is_none() {
+        return Length::Full;
+    }
+    match fitting(state, bound / 2) {
+        Some(until) => Length::Over { until, summed: summarize != Some(false) },
+        None => Length::Full,
+    }
+}
+
+/// `max_messages`: where the last `keep_last` messages begin, or the first iteration within them.
+fn over_messages(history: &History, state: &State) -> Option<usize> {
+    let conversation = &state.conversation;
+    let all = conversation.messages.len();
+    let most = usize::try_from(history.max_messages?).unwrap_or(usize::MAX);
+    let from = all.saturating_sub(usize::try_from(history.keep_last).unwrap_or(usize::MAX));
+    if all <= most {
+        return None;
+    }
+    let until = conversation.iterations().find(|at| *at >= from).or_else(|| conversation.iterations().last())?;
+    (until > conversation.opening()).then_some(until)
+}
+
+/// The most tokens of a request.
+fn bound(program: &Program, state: &State) -> Option<u64> {
+    let history = program.properties.history.as_ref().and_then(|history| history.context_tokens);
+    history.or_else(|| {
+        let window = state.begun.model.context_tokens?;
+        Some(window.saturating_sub(u64::from(program.properties.max_tokens)))
+    })
+}
+
+/// What the next request will hold in tokens: the last one by the provider's count, and an estimate
+/// of what came since.
+fn next_request(state: &State) -> u64 {
+    let (tokens, bytes) = state.tally.window;
+    tokens.saturating_add(state.tally.gauge.tokens(state.conversation.bytes.saturating_sub(bytes)))
+}
+
+/// Where the iterations begin that fit into so many tokens with the opening; the last one always stays,
+/// and the oldest one goes. Nothing, when there is one only.
+fn fitting(state: &State, room: u64) -> Option<usize> {
+    let conversation = &state.conversation;
+    let size = |from: usize, until: usize| -> usize {
+        let messages = conversation.messages.iter().skip(from).take(until.saturating_sub(from));
+        messages.map(Message::size).sum()
+    };
+    let opening = conversation.opening();
+    let starts: Vec<usize> = conversation.iterations().skip(1).collect();
+    let mut until = conversation.messages.len();
+    let mut bytes = size(0, opening).saturating_sub(conversation.stand_in().len());
+    let mut kept = None;
+    for start in starts.iter().rev() {
+        bytes = bytes.saturating_add(size(*start, until));
+        if kept.is_some() && state.tally.gauge.tokens(bytes) > room {
+            break;
+        }
+        (kept, until) = (Some(*start), *start);
+    }
+    kept
+}
+
+/// Lets go what is too much: at once, or when the model has summed it up.
+pub(super) fn shorten(program: &Program, state: &mut State, until: usize, summed: bool) -> Effects {
+    if summed {
+        state.phase = Phase::Summarizing { until };
+        return vec![Effect::Summarize];
+    }
+    drop_until(state, until, None);
+    limit::next(program, state)
+}
+
+/// The model summed up what goes.
+pub(super) fn summed(program: &Program, state: &mut State, mut said: Reply, until: usize) -> Effects {
+    let sent = question(program, state, until).bytes;
+    budget::tried(program, state, std::mem::take(&mut said.attempts));
+    state.tally.summaries = state.tally.summaries.saturating_add(1);
+    reply::count(program, state, &said, sent);
+    let usable = said.finish != Finish::Filtered && !said.text.trim().is_empty();
+    drop_until(state, until, usable.then_some(said.text.as_str()));
+    limit::next(program, state)
+}
+
+/// The model could not be asked to sum up.
+pub(super) fn not_summed(program: &Program, state: &mut State, fault: ModelFault, until: usize) -> Effects {
+    match fault.code {
+        // What was sent is what it could not do: the run goes on without notes.
+        ModelFaultCode::ContextExceeded | ModelFaultCode::ModelProtocol | ModelFaultCode::ModelRefused => {
+            reply::count_fault(program, state, fault);
+            drop_until(state, until, None);
+            limit::next(program, state)
+        }
+        ModelFaultCode::ModelUnreachable | ModelFaultCode::ScriptExhausted => {
+            reply::failed(program, state, fault, None)
+        }
+    }
+}
+
+/// The provider says that the request is too long: once it is made shorter and sent again.
+pub(super) fn refused(program: &Program, state: &mut State) -> Effects {
+    let again = std::mem::replace(&mut state.watch.too_long, true);
+    let all = state.tally.gauge.tokens(state.conversation.bytes);
+    let length = if again { Length::Full } else { too_long(program, state, all) };
+    match (limit::spent(program, state), length) {
+        (Some(limit), _) => limit::reached(program, state, limit),
+        (None, Length::Over { until, summed }) => shorten(program, state, until, summed),
+        (None, Length::Full | Length::Fits) => limit::reached(program, state, Limit::Context),
+    }
+}
+
+/// Before a last word: the older half goes when the request would not fit, or when `must`.
+pub(super) fn make_room(program: &Program, state: &mut State, must: bool) {
+    let over = bound(program, state).is_some_and(|bound| next_request(state) > bound);
+    if must || over {
+        let all = state.tally.gauge.tokens(state.conversation.bytes);
+        if let Some(until) = fitting(state, all / 2) {
+            drop_until(state, until, None);
+        }
+    }
+}
+
+fn drop_until(state: &mut State, until: usize, notes: Option<&str>) {
+    let conversation = &state.conversation;
+    let before = usize::try_from(state.tally.messages_trimmed).unwrap_or(usize::MAX);
+    let gone = until.saturating_sub(conversation.opening()).saturating_add(before);
+    let words = summary::stand_in(gone, notes, &state.memory);
+    let gone = state.conversation.let_go(until, &words);
+    let gone = u32::try_from(gone).unwrap_or(u32::MAX);
+    state.tally.messages_trimmed = state.tally.messages_trimmed.saturating_add(gone);
+    let bytes = state.conversation.bytes;
+    state.tally.window = (state.tally.gauge.tokens(bytes), bytes);
+}
+
+/// Whether a message is the model's own.
+fn is_own(role: Role) -> bool {
+    role == Role::Assistant
+}

@@ -1,0 +1,106 @@
+//! Models that fail and come back: what is tried again, in what order, and that each attempt is told.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, Ran, complete, document};
+
+fn place(properties: Value) -> Place {
+    let place = Place::new();
+    place.json("loop.json", &document(&properties));
+    place
+}
+
+fn run(place: &Place, server: &Server) -> Ran {
+    let args = ["run", "loop.json", "--output", "json", "--run-id", "r", "--model", "m"];
+    place.call_with(&args, &[("OPENAI_BASE_URL", &server.url())])
+}
+
+fn done() -> Answer {
+    Answer::openai(&complete(json!("done")).to_string())
+}
+
+const FAST: &str = r#"{ "attempts": 9, "base_ms": 1, "max_ms": 1 }"#;
+
+fn fast() -> Value {
+    serde_json::from_str(FAST).unwrap()
+}
+
+#[test]
+fn every_failed_attempt_is_in_the_trace_with_its_reason_and_its_wait() {
+    let server = Server::new(vec![
+        Answer::json("{\"error\":{\"message\":\"too many\"}}").status(429).header("retry-after-ms", "7"),
+        Answer::json("{}").status(500),
+        Answer::reset(),
+        done().cut(),
+        Answer::openai(""),
+        done().slow(Duration::from_millis(5)),
+    ]);
+    let place = place(json!({ "retry": fast() }));
+    let ran = run(&place, &server);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["metadata"]["model_retries"]), (0, &json!(5)), "{ran:#?}");
+    let attempts = result["attempts"].as_array().expect("attempts");
+    let told: Vec<&str> = attempts.iter().map(|attempt| attempt["reason"].as_str().unwrap()).collect();
+    for (reason, words) in told.iter().zip(["http 429", "http 500", "connection", "cut off", "is empty"]) {
+        assert!(reason.contains(words), "{words}: {told:#?}");
+    }
+    assert_eq!((attempts.len(), &attempts[0]["delay_ms"], &attempts[0]["iteration"]), (5, &json!(7), &json!(1)));
+    assert_eq!(attempts[4]["usage"], json!({ "input_tokens": 10, "output_tokens": 5 }));
+    assert_eq!(result["usage"]["input_tokens"], 20, "the empty reply was paid for too");
+    let text = place.call(&["trace", "r"]);
+    for words in ["http 429", "http 500", "cut off", "is empty"] {
+        assert!(text.stdout.contains(words), "{words}: {text:#?}");
+    }
+    let page = place.call(&["trace", "r", "--format", "html"]);
+    assert!(page.stdout.contains("http 429"), "{page:#?}");
+    let again: Value = place.call(&["trace", "r", "--format", "json"]).json();
+    assert_eq!(again["attempts"], result["attempts"], "what is kept is what was told");
+}
+
+#[test]
+fn a_run_whose_every_attempt_fails_tells_all_of_them_the_last_one_too() {
+    let (first, second) = (Server::with(|_, _| Answer::json("{}").status(503)), Server::with(|_, _| Answer::closed()));
+    let place = place(json!({ "fallback_models": ["second"], "retry": { "attempts": 2, "base_ms": 1, "max_ms": 1 } }));
+    let model = |server: &Server| json!({ "provider": "openai", "base_url": server.url() });
+    place.json("loopctl.json", &json!({ "models": { "m": model(&first), "second": model(&second) } }));
+    let ran = run(&place, &first);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["error"]["code"]), (1, &json!("model_unreachable")), "{ran:#?}");
+    let models: Vec<&Value> = result["attempts"].as_array().unwrap().iter().map(|attempt| &attempt["model"]).collect();
+    assert_eq!(models, [&json!(null), &json!(null), &json!("second"), &json!("second")], "{result:#}");
+    let text = place.call(&["trace", "r"]);
+    assert!(text.stdout.contains("http 503") && text.stdout.contains("second: "), "{text:#?}");
+}
+
+#[test]
+fn empty_replies_for_ever_end_the_run_as_a_model_error() {
+    let server = Server::with(|_, _| Answer::openai(" \n"));
+    let place = place(json!({ "retry": { "attempts": 3, "base_ms": 1, "max_ms": 1 } }));
+    let ran = run(&place, &server);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["termination"], server.requests().len()), (1, &json!("model_error"), 3), "{ran:#?}");
+    assert_eq!((&result["error"]["code"], &result["error"]["retryable"]), (&json!("model_protocol"), &json!(true)));
+}
+
+#[test]
+fn the_runs_time_bounds_a_wait_that_a_server_asks_for_and_its_attempts_are_kept() {
+    let server = Server::with(|_, _| Answer::json("{}").status(429).header("retry-after", "120"));
+    let place = place(json!({ "timeout_ms": 300 }));
+    let ran = run(&place, &server);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["termination"]), (1, &json!("timeout")), "{ran:#?}");
+    assert_eq!((server.requests().len(), &result["attempts"][0]["delay_ms"]), (1, &json!(120_000)), "{result:#}");
+}
+
+#[test]
+fn the_runs_time_bounds_a_server_that_never_answers() {
+    let gate = Gate::default();
+    let silent = done().behind(&gate);
+    let server = Server::with(move |_, _| silent.clone());
+    let ran = run(&place(json!({ "timeout_ms": 300 })), &server);
+    gate.open();
+    assert_eq!((ran.code, &ran.json()["termination"]), (1, &json!("timeout")), "{ran:#?}");
+}
