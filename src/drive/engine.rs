@@ -179,9 +179,7 @@ impl Engine {
         self.world.vault.find_all();
         let models = self.models(program, start.model.as_deref())?;
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
-        if called.is_none() {
-            self.can_call(program, &facts.name)?;
-        }
+        called.is_none().then(|| self.can_call(program, &facts.name)).transpose()?;
         let run_id = start.id();
         let mut started = start.event(program, run_id.clone(), facts)?;
         if let Some(session) = &started.session {

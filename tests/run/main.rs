@@ -20,4 +20,5 @@ mod secrets;
 mod signals;
 mod stuck;
 mod subloops;
+mod subloops_around;
 mod termination;
