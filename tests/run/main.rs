@@ -33,4 +33,5 @@ mod signals;
 mod signals_everywhere;
 mod stuck;
 mod subloops;
+mod subloops_around;
 mod termination;
