@@ -195,3 +195,46 @@ fn several_calls_of_a_script_are_refused_where_the_dialect_has_one() {
         assert_eq!(trace[1]["action_input"], json!({ "at": "b" }), "{dialect}");
     }
 }
+
+#[test]
+fn a_response_that_the_model_of_tags_invents_is_cut_and_not_remembered() {
+    let place = Place::new();
+    let server = Server::with(|turn, _| match turn {
+        0 => Answer::openai(
+            "<think>I keep it.</think>\n<tool_call>{'name': 'look', arguments: {at: 'a',},}</tool_call>\n\
+             <tool_response>\nall is well\n</tool_response>\n<answer>all is well</answer>",
+        ),
+        _ => Answer::openai("<answer>It is not.</answer>"),
+    });
+    let action = json!({ "action_name": "look", "kind": "command", "description": "Looks.", "program": "printf",
+        "args": ["broken"], "parameters": { "type": "object" } });
+    let tools = json!([{ "type": "action", "name": "look" }]);
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "actions": [action], "properties": { "mode": "react",
+        "objective": "Look.", "tools": tools, "dialect": "tags", "model": "m" } }),
+    );
+    let allow = json!({ "commands": ["printf"] });
+    let model = json!({ "provider": "openai", "base_url": format!("{}/v1", server.url()) });
+    place.json("loopctl.json", &json!({ "models": { "m": model }, "allow": allow }));
+    let ran = place.call(&["run", "loop.json", "--output", "json", "--store", "memory"]);
+    let result = ran.json();
+    assert_eq!(result["result"]["answer"], "It is not.", "{ran:#?}");
+    assert_eq!(observed(&result["trace"][0]), "broken");
+    let last = server.requests().pop().expect("a request").json();
+    assert_eq!(last["stop"], json!(["<tool_response>"]));
+    let messages = last["messages"].as_array().expect("messages");
+    let said = messages.iter().find(|message| message["role"] == "assistant").expect("a message");
+    assert!(!said["content"].as_str().expect("a text").contains("all is well"), "{said}");
+    assert_eq!(messages.last().expect("a message")["content"], "<tool_response>\nbroken\n</tool_response>");
+}
+
+#[test]
+fn a_text_without_the_mark_ends_nothing_in_final_answer() {
+    let replies = [json!("I will look at it first."), look("a"), json!("It is so.\n\nFINAL_ANSWER: the cable")];
+    let result = scripted("final_answer", &json!({}), &replies);
+    assert_eq!((&result["iterations"], &result["result"]["answer"]), (&json!(3), &json!("the cable")), "{result:#}");
+    assert_eq!(result["trace"][0]["thought"], "I will look at it first.");
+    let result = scripted("tool_calls", &json!({}), &replies);
+    assert_eq!(result["result"]["answer"], "I will look at it first.", "{result:#}");
+}

@@ -39,9 +39,9 @@ pub(super) struct Part<'a> {
 enum Entry {
     /// The model says something.
     Said { said: Said, delay: Duration },
-    /// The model says something in the words of its loop's dialect; `object`: as it is written, when it
-    /// is written as `json` has it.
-    Speaks { saying: Saying, object: Option<String> },
+    /// The model says something in the words of its loop's dialect; `object`: as it is written,
+    /// which may be as `json` has it.
+    Speaks { saying: Saying, object: String, is_json: bool },
     /// The server fails.
     Fails { failure: Failure, delay: Duration },
 }
@@ -105,27 +105,30 @@ impl Script {
         match entry {
             Entry::Fails { failure, .. } => Err(failure.clone()),
             Entry::Said { said, .. } => Ok(told(said.clone(), ask)),
-            Entry::Speaks { saying, object } => {
-                let dialect = ask.program.map(|program| program.properties.dialect);
-                let words = match dialect {
-                    // What is written for `json` is said as it is written.
-                    None | Some(Dialect::Json) if object.is_some() => object.clone().map(|text| (text, Vec::new())),
-                    _ => dialect::say(dialect.unwrap_or_default(), saying),
-                };
-                let Some((text, mut calls)) = words else {
-                    let message = format!(
-                        "reply {position} of the script has several calls, and the dialect `json` has one a turn"
-                    );
-                    return Err(Failure::lasting(ModelFaultCode::ModelProtocol, message));
-                };
-                for call in &mut calls {
-                    let name = ask.program.map(|program| program.called.told(&call.name).into_owned());
-                    call.name = name.unwrap_or_default();
-                }
-                Ok(told(Said { text, calls, ..Said::default() }, ask))
+            Entry::Speaks { saying, object, is_json } => {
+                Ok(told(spoken(saying, (object, *is_json), ask, *position)?, ask))
             }
         }
     }
+}
+
+/// What a reply is in the words of the loop that asks. A lone question has no dialect: it is given the
+/// object as it is written.
+fn spoken(saying: &Saying, (object, is_json): (&str, bool), ask: &Ask<'_>, number: usize) -> Result<Said, Failure> {
+    let Some(program) = ask.program else { return Ok(Said { text: object.to_owned(), ..Said::default() }) };
+    let dialect = program.properties.dialect;
+    // So is one that is written as `json` has it.
+    if dialect == Dialect::Json && is_json {
+        return Ok(Said { text: object.to_owned(), ..Said::default() });
+    }
+    let Some((text, mut calls)) = dialect::say(dialect, saying) else {
+        let message = format!("reply {number} of the script has several calls, and the dialect `json` has one a turn");
+        return Err(Failure::lasting(ModelFaultCode::ModelProtocol, message));
+    };
+    for call in &mut calls {
+        call.name = program.called.told(&call.name).into_owned();
+    }
+    Ok(Said { text, calls, ..Said::default() })
 }
 
 /// What is said, to the one who listens to its pieces too.
@@ -150,8 +153,8 @@ impl Entry {
             }
             Value::Object(fields) => match saying(&fields) {
                 Some(saying) => {
-                    let object = fields.contains_key("action").then(|| Value::Object(fields).to_string());
-                    Self::Speaks { saying, object }
+                    let is_json = fields.contains_key("action");
+                    Self::Speaks { saying, object: Value::Object(fields).to_string(), is_json }
                 }
                 None => Self::said(Said { text: Value::Object(fields).to_string(), ..Said::default() }),
             },

@@ -135,3 +135,17 @@ fn scripted_tools_answer_in_order_and_the_last_again_and_again() {
     assert!(script.names_tool("none") && !script.names_tool("other"));
     assert_eq!(script.tool("other", 0), None);
 }
+
+#[tokio::test]
+async fn a_lone_question_is_given_an_object_as_it_is_written() {
+    let texts = [
+        r#"{"thought":"t","action":"a","action_input":{"n":1.50}}"#,
+        r#"{"calls":[{"action":"a"},{"action":"b"}]}"#,
+        r#"{"answer":"x"}"#,
+    ];
+    let played = script(&format!(r#"{{"replies":[{}]}}"#, texts.join(",")));
+    let (conversation, mut position) = (hello(), 0);
+    for text in texts {
+        assert_eq!(played.say(&mut position, &plain(&conversation)).await.unwrap().text, text);
+    }
+}
