@@ -1,5 +1,6 @@
 //! Scripts: what a scripted model says, and what scripted tools answer.
 
+use super::super::script::Part;
 use super::*;
 use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolResult};
 
@@ -146,6 +147,7 @@ async fn a_lone_question_is_given_an_object_as_it_is_written() {
     let played = script(&format!(r#"{{"replies":[{}]}}"#, texts.join(",")));
     let (conversation, mut position) = (hello(), 0);
     for text in texts {
-        assert_eq!(played.say(&mut position, &plain(&conversation)).await.unwrap().text, text);
+        let part = Part { loop_name: None, alone: true };
+        assert_eq!(played.say(part, &mut position, &plain(&conversation)).await.unwrap().text, text);
     }
 }
