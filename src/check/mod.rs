@@ -16,6 +16,8 @@ mod subject;
 mod tests;
 mod used;
 
+use std::collections::HashSet;
+
 use crate::compile::{Compiled, Texts};
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -42,10 +44,19 @@ pub struct Rule {
 /// What the rules tell of a compiled document: of the document itself first, then of each other file;
 /// each in the order of its text.
 pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
-    let subject = Subject::new(texts, compiled);
+    let subjects = Subject::all(texts, compiled);
     let mut found = Vec::new();
-    for look in RULES.iter().filter_map(|rule| rule.look) {
-        look(&subject, &mut found);
+    for subject in &subjects {
+        for look in RULES.iter().filter_map(|rule| rule.look) {
+            look(subject, &mut found);
+        }
+    }
+    if subjects.len() > 1 {
+        // What several loops of one document share is told once.
+        let mut told = HashSet::new();
+        found.retain(|fault| {
+            told.insert((fault.code, fault.place.file.clone(), fault.place.start, fault.message.clone()))
+        });
     }
     found.sort_by_cached_key(|fault| {
         let other = (fault.place.file != texts.main.name).then(|| fault.place.file.clone());

@@ -1,6 +1,9 @@
 //! Tool declarations: from what stands in `tools` to the tools that a model may call.
 
+mod lookup;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,7 +28,7 @@ pub(super) struct Declare<'a> {
     pub main: &'a Document,
     pub layout: Layout,
     pub shelf: &'a Shelf,
-    pub catalog: Catalog<'a>,
+    pub catalog: Arc<Catalog<'a>>,
     pub properties: &'a ReactProperties,
     /// The tools so far.
     pub tools: Vec<Tool>,
@@ -50,12 +53,24 @@ impl<'a> Declare<'a> {
         shelf: &'a Shelf,
         properties: &'a ReactProperties,
     ) -> Self {
+        let catalog = Arc::new(Catalog::new(main, shelf));
+        Self { catalog, ..Self::of(texts, main, layout, shelf, properties) }
+    }
+
+    /// Without the catalog.
+    fn of(
+        texts: &'a Texts,
+        main: &'a Document,
+        layout: Layout,
+        shelf: &'a Shelf,
+        properties: &'a ReactProperties,
+    ) -> Self {
         Self {
             texts,
             main,
             layout,
             shelf,
-            catalog: Catalog::new(main, shelf),
+            catalog: Arc::default(),
             properties,
             tools: Vec::new(),
             used: Vec::new(),
@@ -67,9 +82,18 @@ impl<'a> Declare<'a> {
         }
     }
 
+    /// The same for a loop that is a step of the document.
+    pub(super) fn of_step<'b>(&self, layout: Layout, properties: &'b ReactProperties) -> Declare<'b>
+    where
+        'a: 'b,
+    {
+        let catalog: Arc<Catalog<'b>> = Arc::<Catalog<'a>>::clone(&self.catalog);
+        let told = self.told.clone();
+        Declare { catalog, told, ..Declare::of(self.texts, self.main, layout, self.shelf, properties) }
+    }
+
     /// Makes the tools in their order, then the built-in ones.
     pub(super) fn all(&mut self) {
-        self.own_names();
         let pointer = self.layout.pointer("tools");
         let declarations = self.layout.get(self.main, "tools").and_then(Value::as_array);
         if declarations.is_some_and(|all| all.len() > MAX_TOOLS) {
@@ -97,7 +121,7 @@ impl<'a> Declare<'a> {
             ToolDeclaration::Typed(TypedTool::Action(declaration)) => {
                 self.action(&declaration, pointer, &format!("{pointer}/name"));
             }
-            ToolDeclaration::Typed(TypedTool::Workflow(_)) => self.not_yet("workflows as tools", pointer),
+            ToolDeclaration::Typed(TypedTool::Workflow(declaration)) => self.workflow(&declaration, pointer),
             ToolDeclaration::Typed(TypedTool::Loop(_)) => self.not_yet("loops as tools", pointer),
             ToolDeclaration::Typed(TypedTool::Mcp(_)) => self.not_yet("tools of MCP servers", pointer),
         }
@@ -198,8 +222,8 @@ impl<'a> Declare<'a> {
         self.faults.push(fault.related(&first, "the other is declared here"));
     }
 
-    /// The loop's own actions must have names that can be declared.
-    fn own_names(&mut self) {
+    /// The document's own actions must have names that can be declared.
+    pub(super) fn own_names(&mut self) {
         let own: Vec<Registered<'_>> = self.catalog.all.iter().filter(|action| action.own).copied().collect();
         for action in own {
             let at = format!("{}/action_name", action.pointer());
@@ -279,10 +303,10 @@ impl<'a> Declare<'a> {
     fn stands_in_broken(&mut self, name: &str) -> bool {
         let shelf = self.shelf;
         let quoted = super::parse::quoted(name);
-        let names_it = |document: &&Document| document.tree.source.text.contains(&quoted);
-        let unfit = |document: &&Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
+        let names_it = |document: &Document| document.tree.source.text.contains(&quoted);
+        let unfit = |document: &Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
         // What is wrong with those that the user named is told in any case.
-        if shelf.given.iter().filter(unfit).any(|document| names_it(&document)) {
+        if shelf.given.iter().any(|document| unfit(document) && names_it(document)) {
             return true;
         }
         let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
@@ -290,22 +314,6 @@ impl<'a> Declare<'a> {
             self.tell_of(document);
         }
         broken.is_some()
-    }
-
-    /// Where actions were looked for.
-    fn looked_in(&self) -> String {
-        let own = if self.main.value.get("actions").is_some() {
-            "looked in the document's own `actions`"
-        } else {
-            "the document has no `actions`"
-        };
-        let shelf = self.shelf;
-        let files = shelf.beside.iter().chain(&shelf.given);
-        let files: Vec<&str> = files.map(|document| &*document.tree.source.name).collect();
-        if files.is_empty() {
-            return format!("{own}, and there is no `actions/*.json` beside it; `--actions FILE` names another file");
-        }
-        format!("{own}, and looked in {}", named(&files)).replace("`actions`, and looked in", "`actions` and in")
     }
 
     fn unknown(&mut self, name: &str, at: &str) {
@@ -340,18 +348,6 @@ impl<'a> Declare<'a> {
             self.tell_of(document);
         }
         self.faults.extend(self.texts.unread.iter().cloned());
-    }
-}
-
-/// The names of files as a list in a sentence, the first ones of many.
-fn named(files: &[&str]) -> String {
-    match files {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
-        files => {
-            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
-        }
     }
 }
 

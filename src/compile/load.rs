@@ -1,5 +1,6 @@
 //! From texts to a program: each part by its own module, put together here.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,6 +11,7 @@ use super::declare::Declare;
 use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::prompt::Prompts;
+use super::steps::{self, Context, Steps};
 use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
@@ -25,38 +27,78 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend(pasted::secrets(&main));
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
-    let layout = Layout::of(&main);
-    let shelf = layout.map_or_else(Shelf::default, |_| Shelf::read(texts));
-    let program = match (main.kind, layout) {
-        (Some(DocumentKind::Loop), _) if main.value.pointer("/properties/mode") == Some(&Value::from("foreach")) => {
-            let at = "/properties/mode";
-            let fault =
-                Diagnostic::error(codes::NOT_YET, "loops of mode `foreach` can't be run yet", at, main.tree.place(at));
-            faults.push(fault.help("the mode that runs here is `react`"));
-            None
-        }
+    let layout = Layout::of(&main).filter(|_| !steps::is_foreach(&main));
+    let has_steps = !steps::roots(&main).is_empty();
+    let shelf = if layout.is_some() || has_steps { Shelf::read(texts) } else { Shelf::default() };
+    let mut steps = Steps::default();
+    let program = match main.kind {
         // One with so many faults is not judged further: it is most likely no loop at all.
-        (_, Some(_)) if main.faults.len() >= shape::MAX_FAULTS => None,
-        (_, Some(layout)) => {
+        Some(_) if main.faults.len() >= shape::MAX_FAULTS && (layout.is_some() || has_steps) => None,
+        Some(_) if layout.is_some() || has_steps => {
             let around = Around { texts, shelf: &shelf, project: settings.clone().unwrap_or_default() };
-            react(&around, &main, layout, &mut faults)
+            faults.extend(shelf.faults_of_given());
+            faults.extend(not_yet::document(&main));
+            whole(&around, &main, layout, (&mut steps, &mut faults))
         }
-        (Some(kind), None) if !main.is_broken() => {
+        Some(kind) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
             None
         }
-        (_, None) => None,
+        _ => None,
     };
     sort(&mut faults, &main.tree.source);
+    if has_steps {
+        // What several loops of one document meet is told once.
+        let mut told = HashSet::new();
+        faults.retain(|fault| {
+            told.insert((fault.code, fault.place.file.clone(), fault.place.start, fault.message.clone()))
+        });
+    }
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error));
-    Compiled { program, diagnostics: faults, document: main, project, settings, shelf }
+    Compiled { program, diagnostics: faults, document: main, project, settings, shelf, steps }
 }
 
 /// What stands around a document.
-struct Around<'a> {
+pub(super) struct Around<'a> {
     texts: &'a Texts,
     shelf: &'a Shelf,
     project: Arc<Project>,
+}
+
+/// The loop that a document is, and its steps.
+fn whole(
+    around: &Around<'_>,
+    main: &Document,
+    layout: Option<Layout>,
+    (steps, faults): (&mut Steps, &mut Vec<Diagnostic>),
+) -> Option<Program> {
+    let defaults = layout::defaults()?;
+    let of_steps = layout.clone().unwrap_or_else(|| Layout::of_step("/properties".to_owned()));
+    let mut declare = Declare::new(around.texts, main, of_steps, around.shelf, &defaults);
+    declare.own_names();
+    let head = head(main, faults);
+    if !steps::roots(main).is_empty() {
+        *steps = steps::walk(around, main, &mut declare, faults);
+    }
+    let program = layout.and_then(|layout| {
+        let read = Read { layout: &layout, head, context: &Context::default() };
+        react(around, main, read, (&declare, faults))
+    });
+    faults.append(&mut declare.faults);
+    program
+}
+
+/// The meaning of a loop that is a step.
+pub(super) fn inner(
+    around: &Around<'_>,
+    main: &Document,
+    layout: &Layout,
+    (context, declare): (&Context, &Declare<'_>),
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Program> {
+    let name = stem(&main.tree.source.name);
+    let head = Head { name, description: None, input: None, default_input: None };
+    react(around, main, Read { layout, head, context }, (declare, faults))
 }
 
 /// The document's faults first, then those of each other file; each in the order of the text.
@@ -70,11 +112,6 @@ fn sort(faults: &mut [Diagnostic], main: &Source) {
 
 fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
     let place = main.tree.source.whole();
-    if kind == DocumentKind::Workflow {
-        let fault = Diagnostic::error(codes::NOT_YET, "workflows can't be run yet", "", place);
-        return fault
-            .help("a loop step of it runs here when it stands alone: `{\"type\": \"loop\", \"properties\": {...}}`");
-    }
     let message = format!("a loop was expected; this is {}", kind.called());
     let fault = Diagnostic::error(codes::NO_LOOP, message, "", place);
     match kind {
@@ -99,26 +136,36 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
     (Some(document), settings.map(Arc::new))
 }
 
-fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<Diagnostic>) -> Option<Program> {
-    let Around { texts, shelf, .. } = *around;
+/// A loop of a document: where it stands, what is around it, what the steps before it write.
+struct Read<'r> {
+    layout: &'r Layout,
+    head: Head,
+    context: &'r Context,
+}
+
+fn react(
+    around: &Around<'_>,
+    main: &Document,
+    Read { layout, head, context }: Read<'_>,
+    (lookup, faults): (&Declare<'_>, &mut Vec<Diagnostic>),
+) -> Option<Program> {
     let sound = !main.is_broken();
-    faults.extend(shelf.faults_of_given());
     let mut reading = Vec::new();
     let typed = layout.read(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
     let defaults = if typed.is_some() { None } else { layout::defaults() };
-    let mut declare = Declare::new(texts, main, layout, shelf, typed.as_ref().or(defaults.as_ref())?);
+    let mut declare = lookup.of_step(layout.clone(), typed.as_ref().or(defaults.as_ref())?);
     declare.all();
     faults.append(&mut declare.faults);
+    let shelf = around.shelf;
     for document in shelf.beside.iter().chain(&shelf.given) {
         if declare.used.iter().any(|used| used.name == document.tree.source.name) {
             faults.extend(pasted::secrets(document));
         }
     }
-    let mut prompts = Prompts::compile(main, layout);
+    let mut prompts = Prompts::compile(main, layout, context);
     faults.append(&mut prompts.faults);
     faults.extend(not_yet::faults(main, layout));
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
-    let head = head(main, faults);
     let mut sources = vec![main.tree.source.clone()];
     sources.append(&mut declare.used);
     let tools = std::mem::take(&mut declare.tools);
@@ -155,6 +202,10 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     if main.kind == Some(DocumentKind::AgentRequest) {
         let default_input = main.value.get("input").and_then(Value::as_object).cloned();
         return Head { name: stem, description: None, input: None, default_input };
+    }
+    if main.kind == Some(DocumentKind::Workflow) {
+        // Its name is told to be wrong where a tool names it.
+        return Head { name: stem, description: None, input: None, default_input: None };
     }
     let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
     let name = text("name");

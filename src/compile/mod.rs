@@ -15,9 +15,11 @@ pub mod parse;
 mod pasted;
 pub mod program;
 mod prompt;
+mod readings;
 pub mod reference;
 pub mod schema;
 pub mod shape;
+pub(crate) mod steps;
 pub mod template;
 pub mod tool;
 
@@ -38,6 +40,7 @@ pub use bind::{Bound, bind};
 pub use document::{Document, DocumentKind};
 pub use load::{compile, compile_read};
 pub use program::{Builtin, Program, Tool, ToolKind};
+pub use readings::Readings;
 pub use schema::{Schema, SchemaFault};
 
 /// A tool of the embedder's: its name, what the model is told of it, the JSON Schema of its input,
@@ -55,10 +58,14 @@ pub struct Texts {
     pub actions: Vec<Source>,
     /// The files that the user named with `--actions`.
     pub extra_actions: Vec<Source>,
+    /// The files beside the document that workflows stand in, the nearest first.
+    pub workflows: Vec<Source>,
     /// The embedder's own tools.
     pub embedded: Vec<Embedded>,
     /// Why files beside the document could not be read: told when an action is not found.
     pub unread: Vec<Diagnostic>,
+    /// What was read of the files beside the document, shared with its neighbours.
+    pub readings: Readings,
 }
 
 impl Texts {
@@ -69,8 +76,10 @@ impl Texts {
             project: None,
             actions: Vec::new(),
             extra_actions: Vec::new(),
+            workflows: Vec::new(),
             embedded: Vec::new(),
             unread: Vec::new(),
+            readings: Readings::default(),
         }
     }
 }
@@ -90,6 +99,8 @@ pub struct Compiled {
     pub settings: Option<Arc<Project>>,
     /// The documents that actions were looked up in.
     pub(crate) shelf: catalog::Shelf,
+    /// Its steps: none in a loop that stands alone.
+    pub(crate) steps: steps::Steps,
 }
 
 impl Compiled {

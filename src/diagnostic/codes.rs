@@ -51,6 +51,7 @@ codes! {
     ODD_RESULT_KEY = "L045" "A result key that no path can name",
     HIDDEN_RESULT = "L046" "A result key with the name of something of the engine's",
     MISSING_SCRIPT = "L047" "A scripted model without its script",
+    UNKNOWN_WORKFLOW = "L049" "A workflow that is not found",
     TEMPLATE = "L050" "A template that is not well formed",
     TEMPLATE_HELPER = "L051" "A helper, block or partial that templates do not have",
     TEMPLATE_NAME = "L052" "A name that means nothing where it stands in a template",

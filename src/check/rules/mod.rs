@@ -86,6 +86,7 @@ mod unknown_document;
 mod unknown_field;
 mod unknown_secret;
 mod unknown_variable;
+mod unknown_workflow;
 mod unquoted;
 mod unreadable_document;
 mod unreadable_file;
@@ -141,6 +142,7 @@ pub const RULES: &[Rule] = &[
     odd_result_key::RULE,
     hidden_result::RULE,
     missing_script::RULE,
+    unknown_workflow::RULE,
     template_syntax::RULE,
     template_helper::RULE,
     template_name::RULE,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Gathered, PROJECT, at, read, within};
-use crate::compile::Texts;
+use crate::compile::{Readings, Texts};
 use crate::diagnostic::{Diagnostic, Source};
 
 /// The most files that names are looked up in.
@@ -22,6 +22,9 @@ pub struct Around {
     given: Vec<Source>,
     /// Each with its real path.
     actions: Vec<(PathBuf, Source)>,
+    workflows: Vec<(PathBuf, Source)>,
+    /// What was read of these files: the documents of the folder share it.
+    readings: Readings,
     unread: Vec<Diagnostic>,
     faults: Vec<Diagnostic>,
 }
@@ -45,6 +48,8 @@ impl Around {
         texts.extra_actions = self.given.clone();
         let others = self.actions.iter().filter(|(path, _)| real != Some(path));
         texts.actions = others.map(|(_, source)| source.clone()).collect();
+        texts.workflows = self.workflows.iter().map(|(_, source)| source.clone()).collect();
+        texts.readings = self.readings.clone();
         texts.unread = self.unread.clone();
         Ok(Gathered { texts, root: self.root.clone() })
     }
@@ -58,6 +63,7 @@ pub struct Library {
     spelled: BTreeMap<PathBuf, PathBuf>,
     texts: BTreeMap<PathBuf, Result<Source, Box<Diagnostic>>>,
     folders: BTreeMap<PathBuf, Arc<Around>>,
+    readings: Readings,
 }
 
 impl Library {
@@ -110,8 +116,17 @@ impl Library {
                 }
             }
         }
-        let Search { actions, unread, .. } = search;
-        Around { root, project, given, actions, unread, faults }
+        let actions = std::mem::take(&mut search.actions);
+        if faults.is_empty() {
+            for folder in folders(folder, &root) {
+                if let Err(fault) = search.folder(&within(&folder, "workflows")) {
+                    faults.push(*fault);
+                    break;
+                }
+            }
+        }
+        let Search { actions: workflows, unread, .. } = search;
+        Around { root, project, given, actions, workflows, readings: self.readings.clone(), unread, faults }
     }
 
     fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {
