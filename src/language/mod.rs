@@ -5,6 +5,7 @@
 pub mod action;
 pub mod agent_request;
 pub mod condition;
+mod examples;
 pub mod foreach;
 pub mod loop_document;
 pub mod project;
