@@ -69,7 +69,7 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
     let sources = sources(texts);
     match program {
         Some(program) if !diagnostics.iter().any(Diagnostic::is_error) => {
-            Ok(Loaded { program: Arc::new(program), root, warnings: diagnostics, sources })
+            Ok(Loaded { program, root, warnings: diagnostics, sources })
         }
         _ => Err(Unsound { diagnostics, sources }),
     }
@@ -83,6 +83,7 @@ pub fn examine(texts: &Texts, document: Document) -> Compiled {
         // Which project they will be used in can't be told, nor what it will have.
         compiled.settings = None;
     }
+    // Without a loop that it calls no loop is sound: they are judged with it.
     let judged = check::judge(texts, &compiled);
     compiled.diagnostics.extend(judged);
     compiled
@@ -93,6 +94,8 @@ pub(crate) fn sources(texts: &Texts) -> Vec<Source> {
     std::iter::once(&texts.main)
         .chain(&texts.project)
         .chain(&texts.actions)
+        .chain(&texts.loops)
+        .chain(&texts.workflows)
         .chain(&texts.extra_actions)
         .cloned()
         .collect()

@@ -93,7 +93,7 @@ fn alone_each_is_told_its_unknown_names_and_that_it_can_not_be_run_and_nothing_e
     assert_eq!(brief(&told(ORDERS, &[], &[])), ["L018 /properties/mode", "L030 /properties/actions_to_execute/0/type"]);
     let router = told(ROUTER, &[], &[]);
     let count = |code: &str| router.iter().filter(|fault| fault.code == code).count();
-    assert_eq!((count("L030"), count("L018"), count("L049"), router.len()), (2, 4, 4, 10));
+    assert_eq!((count("L030"), count("L018"), count("L056"), router.len()), (2, 4, 4, 10));
     assert_eq!(brief(&told(HIGH_VALUE, &[], &[])), [NOT_YET]);
     let (step, other) = ("L030 /definition/actions/0/type", "L030 /definition/actions/0/onFalse/type");
     assert_eq!(brief(&told(&workflow(NOTIFY), &[], &[])), [NOT_YET, step, other]);

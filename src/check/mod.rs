@@ -16,9 +16,7 @@ mod subject;
 mod tests;
 mod used;
 
-use std::collections::HashSet;
-
-use crate::compile::{Compiled, Texts};
+use crate::compile::{Compiled, Texts, once};
 use crate::diagnostic::{Diagnostic, Severity};
 
 pub use rules::RULES;
@@ -41,7 +39,7 @@ pub struct Rule {
     pub look: Option<fn(&Subject<'_>, &mut Vec<Diagnostic>)>,
 }
 
-/// What the rules tell of a compiled document: of the document itself first, then of each other file;
+/// What the rules tell of a compiled document and the loops that it calls: of the document itself first, then of each other file;
 /// each in the order of its text.
 pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
     let subjects = Subject::all(texts, compiled);
@@ -52,11 +50,8 @@ pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
         }
     }
     if subjects.len() > 1 {
-        // What several loops of one document share is told once.
-        let mut told = HashSet::new();
-        found.retain(|fault| {
-            told.insert((fault.code, fault.place.file.clone(), fault.place.start, fault.message.clone()))
-        });
+        // What several loops share is told once.
+        once(&mut found);
     }
     found.sort_by_cached_key(|fault| {
         let other = (fault.place.file != texts.main.name).then(|| fault.place.file.clone());

@@ -37,11 +37,17 @@ impl<'a> Subject<'a> {
         Self::of(texts, compiled, Layout::of(document).filter(|_| judged), None)
     }
 
-    /// A compiled document, then each loop among its steps.
+    /// A compiled document and each loop among its steps, then the same of each loop that is called.
     pub fn all(texts: &'a Texts, compiled: &'a Compiled) -> Vec<Self> {
+        let called = compiled.called.iter().map(|(texts, called)| (texts, called));
+        let documents = std::iter::once((texts, compiled)).chain(called);
+        documents.flat_map(|(texts, compiled)| Self::of_document(texts, compiled)).collect()
+    }
+
+    fn of_document(texts: &'a Texts, compiled: &'a Compiled) -> impl Iterator<Item = Self> {
         let inner = compiled.steps.loops.iter();
-        let inner = inner.map(|inner| Self::of(texts, compiled, Some(inner.layout.clone()), Some(inner)));
-        std::iter::once(Self::new(texts, compiled)).chain(inner).collect()
+        let inner = inner.map(move |inner| Self::of(texts, compiled, Some(inner.layout.clone()), Some(inner)));
+        std::iter::once(Self::new(texts, compiled)).chain(inner)
     }
 
     fn of(texts: &'a Texts, compiled: &'a Compiled, layout: Option<Layout>, inner: Option<&'a Inner>) -> Self {
@@ -66,7 +72,7 @@ impl<'a> Subject<'a> {
     pub fn program(&self) -> Option<&'a Program> {
         match self.inner {
             Some(inner) => inner.program.as_ref(),
-            None => self.compiled.program.as_ref(),
+            None => self.compiled.program.as_deref(),
         }
     }
 

@@ -22,6 +22,7 @@ mod signals;
 mod store;
 mod surface;
 mod trace;
+mod what;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;

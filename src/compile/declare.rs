@@ -9,18 +9,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
-use super::document::{Document, DocumentKind};
+use super::document::Document;
 use super::layout::{self, Layout};
 use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
-use crate::diagnostic::{Diagnostic, Severity, Source, codes, is_lone, nearest, nearest_field};
-use crate::language::tool::{ActionTool, TypedTool};
+use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest};
+use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
 
 /// The most tools that a loop may declare.
 pub(super) const MAX_TOOLS: usize = 1_000;
 /// The most names that are looked at for the nearest one, and how often that is done.
-const MEASURED: (usize, usize) = (10_000, 50);
+pub(super) const MEASURED: (usize, usize) = (10_000, 50);
 
 /// Makes the tools of a loop.
 pub(super) struct Declare<'a> {
@@ -32,6 +32,8 @@ pub(super) struct Declare<'a> {
     pub properties: &'a ReactProperties,
     /// The tools so far.
     pub tools: Vec<Tool>,
+    /// The loops among them, which are still to be made: each with its place in `tools` and its pointer.
+    pub loops: Vec<(usize, LoopTool, String)>,
     /// The documents beside the main one whose actions are used.
     pub used: Vec<Source>,
     pub faults: Vec<Diagnostic>,
@@ -73,6 +75,7 @@ impl<'a> Declare<'a> {
             catalog: Arc::default(),
             properties,
             tools: Vec::new(),
+            loops: Vec::new(),
             used: Vec::new(),
             faults: Vec::new(),
             declared: BTreeMap::new(),
@@ -122,8 +125,18 @@ impl<'a> Declare<'a> {
                 self.action(&declaration, pointer, &format!("{pointer}/name"));
             }
             ToolDeclaration::Typed(TypedTool::Workflow(declaration)) => self.workflow(&declaration, pointer),
-            ToolDeclaration::Typed(TypedTool::Loop(_)) => self.not_yet("loops as tools", pointer),
+            ToolDeclaration::Typed(TypedTool::Loop(declaration)) => self.looped(declaration, pointer),
             ToolDeclaration::Typed(TypedTool::Mcp(_)) => self.not_yet("tools of MCP servers", pointer),
+        }
+    }
+
+    /// A loop as a tool: made once all is known of the other loops.
+    fn looped(&mut self, declaration: LoopTool, pointer: &str) {
+        let at = format!("{pointer}/name");
+        if let Some(fault) = self.name_fault(&declaration.name, &at) {
+            self.faults.push(fault);
+        } else if !self.is_twice(&declaration.name, &at) {
+            self.loops.push((self.tools.len(), declaration, pointer.to_owned()));
         }
     }
 
@@ -175,14 +188,9 @@ impl<'a> Declare<'a> {
             }
             return;
         }
-        if let Some(first) = self.declared.get(name) {
-            let first = self.main.tree.place(first);
-            let fault = Diagnostic::error(codes::DUPLICATE_TOOL, format!("`{name}` is declared twice"), at, place());
-            self.faults.push(fault.help("keep one of the two").related(&first, "it is declared here already"));
+        if self.is_twice(name, at) {
             return;
         }
-        self.case_twin(name, at);
-        self.declared.insert(name.to_owned(), at.to_owned());
         match self.catalog.find(name).to_vec().as_slice() {
             [] => match self.texts.embedded.iter().find(|embedded| embedded.0 == name) {
                 Some(embedded) => self.embedded(declaration, embedded, pointer),
@@ -197,6 +205,19 @@ impl<'a> Declare<'a> {
                     .push(fault.related(&first.place(), "one is here").related(&second.place(), "the other is here"));
             }
         }
+    }
+
+    /// Whether a name was declared before, which is told then; else it is from now on.
+    fn is_twice(&mut self, name: &str, at: &str) -> bool {
+        if let Some(first) = self.declared.get(name) {
+            let (first, place) = (self.main.tree.place(first), self.main.tree.place(at));
+            let fault = Diagnostic::error(codes::DUPLICATE_TOOL, format!("`{name}` is declared twice"), at, place);
+            self.faults.push(fault.help("keep one of the two").related(&first, "it is declared here already"));
+            return true;
+        }
+        self.case_twin(name, at);
+        self.declared.insert(name.to_owned(), at.to_owned());
+        false
     }
 
     fn name_fault(&self, name: &str, at: &str) -> Option<Diagnostic> {
@@ -296,58 +317,6 @@ impl<'a> Declare<'a> {
                 Diagnostic::error(fault.code, message, pointer, self.main.tree.place(pointer))
             })),
         }
-    }
-
-    /// Whether an action seems to stand in a file that can't be used: then the file's own fault is
-    /// told, and not this one besides.
-    fn stands_in_broken(&mut self, name: &str) -> bool {
-        let shelf = self.shelf;
-        let quoted = super::parse::quoted(name);
-        let names_it = |document: &Document| document.tree.source.text.contains(&quoted);
-        let unfit = |document: &Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
-        // What is wrong with those that the user named is told in any case.
-        if shelf.given.iter().any(|document| unfit(document) && names_it(document)) {
-            return true;
-        }
-        let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
-        if let Some(document) = broken {
-            self.tell_of(document);
-        }
-        broken.is_some()
-    }
-
-    fn unknown(&mut self, name: &str, at: &str) {
-        let shelf = self.shelf;
-        if self.stands_in_broken(name) {
-            return;
-        }
-        let names = self.catalog.all.iter().map(|action| action.name);
-        let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
-        self.unknown += 1;
-        let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
-        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
-        let lone = is_lone(name, names.take(measured));
-        let looked = self.looked_in();
-        let help = match &near {
-            Some(near) => format!("the nearest name is `{near}`; {looked}"),
-            None => looked,
-        };
-        let place = self.main.tree.place(at);
-        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, format!("the action `{name}` is not found"), at, place);
-        let fault = fault.help(help);
-        self.faults.push(match near {
-            // The declaration's name is a string; in the old form it is the whole declaration.
-            Some(near) if lone && at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
-            _ => fault,
-        });
-        if self.unknown > 1 {
-            return;
-        }
-        // It may stand in a file that could not be read.
-        for document in shelf.beside.iter().filter(|document| document.is_broken()) {
-            self.tell_of(document);
-        }
-        self.faults.extend(self.texts.unread.iter().cloned());
     }
 }
 

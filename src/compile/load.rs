@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::called::{self, Calls};
 use super::catalog::Shelf;
 use super::declare::Declare;
 use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
+use super::native::Called;
 use super::prompt::Prompts;
 use super::steps::{self, Context, Steps};
 use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
@@ -24,21 +26,51 @@ pub fn compile(texts: &Texts) -> Compiled {
 
 /// The same for a document that was read already, from the text that is the main one.
 pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
+    let mut faults = Vec::new();
+    let (project, settings) = project(texts.project.as_ref(), &mut faults);
+    let looked = Layout::of(&main).is_some() || !steps::roots(&main).is_empty();
+    let shelf = if looked { Shelf::read(texts) } else { Shelf::default() };
+    let mut calls = Calls::new(texts, Arc::new(shelf), settings);
+    let mut compiled = one(&mut calls, texts, main);
+    compiled.project = project;
+    compiled.called = calls.called;
+    faults.append(&mut compiled.diagnostics);
+    if !compiled.called.is_empty() {
+        faults.extend(compiled.called.iter().flat_map(|(_, called)| called.diagnostics.iter().cloned()));
+        once(&mut faults);
+    }
+    sort(&mut faults, &texts.main);
+    compiled.program = compiled.program.filter(|_| !faults.iter().any(Diagnostic::is_error));
+    Compiled { diagnostics: faults, ..compiled }
+}
+
+/// Leaves each fault once, where several loops met it.
+pub fn once(faults: &mut Vec<Diagnostic>) {
+    let mut told = HashSet::new();
+    faults.retain(|fault| {
+        let place = (Arc::clone(&fault.place.file), fault.place.start, fault.place.end);
+        told.insert((fault.code, place, fault.message.clone()))
+    });
+}
+
+/// Compiles one document: the one that is asked for, or a loop that is called.
+pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend(pasted::secrets(&main));
-    let (project, settings) = project(texts.project.as_ref(), &mut faults);
     let layout = Layout::of(&main).filter(|_| !steps::is_foreach(&main));
     let has_steps = !steps::roots(&main).is_empty();
-    let shelf = if layout.is_some() || has_steps { Shelf::read(texts) } else { Shelf::default() };
     let mut steps = Steps::default();
     let program = match main.kind {
         // One with so many faults is not judged further: it is most likely no loop at all.
         Some(_) if main.faults.len() >= shape::MAX_FAULTS && (layout.is_some() || has_steps) => None,
         Some(_) if layout.is_some() || has_steps => {
-            let around = Around { texts, shelf: &shelf, project: settings.clone().unwrap_or_default() };
-            faults.extend(shelf.faults_of_given());
+            let shelf = Arc::clone(&calls.shelf);
+            if !calls.is_called() {
+                faults.extend(shelf.faults_of_given());
+            }
             faults.extend(not_yet::document(&main));
-            whole(&around, &main, layout, (&mut steps, &mut faults))
+            let around = Around { texts, shelf: &shelf };
+            whole(calls, &around, &main, layout, (&mut steps, &mut faults))
         }
         Some(kind) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
@@ -49,24 +81,23 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     sort(&mut faults, &main.tree.source);
     if has_steps {
         // What several loops of one document meet is told once.
-        let mut told = HashSet::new();
-        faults.retain(|fault| {
-            told.insert((fault.code, fault.place.file.clone(), fault.place.start, fault.message.clone()))
-        });
+        once(&mut faults);
     }
-    let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error));
-    Compiled { program, diagnostics: faults, document: main, project, settings, shelf, steps }
+    let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error)).map(Arc::new);
+    let (settings, shelf) = (calls.settings.clone(), Arc::clone(&calls.shelf));
+    let called = Vec::new();
+    Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, steps, called }
 }
 
 /// What stands around a document.
 pub(super) struct Around<'a> {
     texts: &'a Texts,
     shelf: &'a Shelf,
-    project: Arc<Project>,
 }
 
 /// The loop that a document is, and its steps.
 fn whole(
+    calls: &mut Calls<'_>,
     around: &Around<'_>,
     main: &Document,
     layout: Option<Layout>,
@@ -78,27 +109,14 @@ fn whole(
     declare.own_names();
     let head = head(main, faults);
     if !steps::roots(main).is_empty() {
-        *steps = steps::walk(around, main, &mut declare, faults);
+        *steps = steps::walk(calls, around, main, &mut declare, faults);
     }
     let program = layout.and_then(|layout| {
         let read = Read { layout: &layout, head, context: &Context::default() };
-        react(around, main, read, (&declare, faults))
+        react(calls, around, main, read, (&declare, faults))
     });
     faults.append(&mut declare.faults);
     program
-}
-
-/// The meaning of a loop that is a step.
-pub(super) fn inner(
-    around: &Around<'_>,
-    main: &Document,
-    layout: &Layout,
-    (context, declare): (&Context, &Declare<'_>),
-    faults: &mut Vec<Diagnostic>,
-) -> Option<Program> {
-    let name = stem(&main.tree.source.name);
-    let head = Head { name, description: None, input: None, default_input: None };
-    react(around, main, Read { layout, head, context }, (declare, faults))
 }
 
 /// The document's faults first, then those of each other file; each in the order of the text.
@@ -137,13 +155,23 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
 }
 
 /// A loop of a document: where it stands, what is around it, what the steps before it write.
-struct Read<'r> {
+pub(super) struct Read<'r> {
     layout: &'r Layout,
     head: Head,
     context: &'r Context,
 }
 
-fn react(
+impl<'r> Read<'r> {
+    /// A loop that is a step.
+    pub(super) fn of_step(main: &Document, layout: &'r Layout, context: &'r Context) -> Self {
+        let name = stem(&main.tree.source.name);
+        Self { layout, head: Head { name, description: None, input: None, default_input: None }, context }
+    }
+}
+
+/// The meaning of a loop: the one that a document is, or one that is a step.
+pub(super) fn react(
+    calls: &mut Calls<'_>,
     around: &Around<'_>,
     main: &Document,
     Read { layout, head, context }: Read<'_>,
@@ -156,9 +184,13 @@ fn react(
     let mut declare = lookup.of_step(layout.clone(), typed.as_ref().or(defaults.as_ref())?);
     declare.all();
     faults.append(&mut declare.faults);
+    let mut sources = vec![main.tree.source.clone()];
+    sources.append(&mut declare.used);
+    let mut tools = std::mem::take(&mut declare.tools);
+    let loops = std::mem::take(&mut declare.loops);
     let shelf = around.shelf;
     for document in shelf.beside.iter().chain(&shelf.given) {
-        if declare.used.iter().any(|used| used.name == document.tree.source.name) {
+        if sources.iter().any(|used| used.name == document.tree.source.name) {
             faults.extend(pasted::secrets(document));
         }
     }
@@ -166,13 +198,12 @@ fn react(
     faults.append(&mut prompts.faults);
     faults.extend(not_yet::faults(main, layout));
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
-    let mut sources = vec![main.tree.source.clone()];
-    sources.append(&mut declare.used);
-    let tools = std::mem::take(&mut declare.tools);
+    let (made, levels) = calls.make(main, loops, faults);
     // Why they can't be read is told by the shape, unless that found nothing.
     if sound {
         faults.append(&mut reading);
     }
+    called::put(made?, &mut tools, &mut sources);
     let properties = typed.filter(|_| sound);
     Some(Program {
         name: head.name,
@@ -183,14 +214,16 @@ fn react(
         input: head.input,
         default_input: head.default_input,
         answer,
+        called: Called::of(tools.iter().map(|tool| tool.name.as_str())),
+        levels,
         tools,
-        project: Arc::clone(&around.project),
+        project: calls.settings.clone().unwrap_or_default(),
         sources,
     })
 }
 
 /// What stands around the properties.
-struct Head {
+pub(super) struct Head {
     name: String,
     description: Option<String>,
     input: Option<Schema>,
@@ -217,7 +250,7 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
 }
 
 /// A file's name without its folders and its ending.
-fn stem(file: &str) -> String {
+pub(super) fn stem(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.strip_suffix(".json").unwrap_or(name).to_owned()
 }

@@ -1,8 +1,10 @@
-//! Names that are looked up beside the actions of `tools`: those of steps, and those of workflows.
+//! Names that are looked up: what is told of those that are not found, those of steps, and those of workflows.
 
 use serde_json::Value;
 
 use super::{Declare, MEASURED};
+use crate::compile::called::named;
+use crate::compile::catalog::no_actions;
 use crate::compile::document::{Document, DocumentKind};
 use crate::compile::parse::quoted;
 use crate::diagnostic::{Diagnostic, codes, is_lone, nearest_field};
@@ -10,6 +12,60 @@ use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
 
 impl<'a> Declare<'a> {
+    /// Whether an action seems to stand in a file that can't be used: then the file's own fault is
+    /// told, and not this one besides.
+    fn stands_in_broken(&mut self, name: &str) -> bool {
+        let shelf = self.shelf;
+        let quoted = quoted(name);
+        let names_it = |document: &Document| document.tree.source.text.contains(&quoted);
+        let unfit = |document: &Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
+        // What is wrong with those that the user named is told in any case.
+        let mut given = shelf.given.iter().map(|document| &**document).filter(|document| unfit(document));
+        if let Some(document) = given.find(|document| names_it(document)) {
+            self.faults.extend(no_actions(document).filter(|_| document.kind == Some(DocumentKind::Loop)));
+            return true;
+        }
+        let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
+        if let Some(document) = broken {
+            self.tell_of(document);
+        }
+        broken.is_some()
+    }
+
+    pub(super) fn unknown(&mut self, name: &str, at: &str) {
+        let shelf = self.shelf;
+        if self.stands_in_broken(name) {
+            return;
+        }
+        let names = self.catalog.all.iter().map(|action| action.name);
+        let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
+        self.unknown += 1;
+        let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
+        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
+        let lone = is_lone(name, names.take(measured));
+        let looked = self.looked_in();
+        let help = match &near {
+            Some(near) => format!("the nearest name is `{near}`; {looked}"),
+            None => looked,
+        };
+        let place = self.main.tree.place(at);
+        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, format!("the action `{name}` is not found"), at, place);
+        let fault = fault.help(help);
+        self.faults.push(match near {
+            // The declaration's name is a string; in the old form it is the whole declaration.
+            Some(near) if lone && at.ends_with("/name") => fault.suggest(quoted(&near)),
+            _ => fault,
+        });
+        if self.unknown > 1 {
+            return;
+        }
+        // It may stand in a file that could not be read.
+        for document in shelf.beside.iter().filter(|document| document.is_broken()) {
+            self.tell_of(document);
+        }
+        self.faults.extend(self.texts.unread.iter().cloned());
+    }
+
     /// The action that a step names, at the JSON pointer of its `type`. Nothing when there is none, or
     /// two, or one that can't be read: that is told.
     pub(in crate::compile) fn step(&mut self, name: &str, at: &str) -> Option<&'a Value> {
@@ -134,17 +190,5 @@ impl<'a> Declare<'a> {
             }
             None => fault.help(looked),
         });
-    }
-}
-
-/// The names of files as a list in a sentence, the first ones of many.
-fn named(files: &[&str]) -> String {
-    match files {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
-        files => {
-            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
-        }
     }
 }

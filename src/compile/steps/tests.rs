@@ -1,6 +1,6 @@
 //! What is told of steps, where, and how often.
 
-use crate::compile::{Texts, compile};
+use crate::compile::{Compiled, Texts, compile};
 use crate::diagnostic::{Diagnostic, Source, codes};
 
 const ACTIONS: &str = r#"[{"action_name": "lookup", "kind": "http", "description": "Looks up.", "url": "https://a.example.com/{{id}}",
@@ -163,4 +163,65 @@ fn a_document_of_very_many_steps_is_cut_off_with_a_word() {
     let step = r#"{"type": "lookup", "properties": {"id": "@nope.id"}, "outputKey": "k"}"#;
     let told = of_steps(&vec![step; 1_500].join(","));
     assert_eq!(told.iter().filter(|fault| fault.starts_with(codes::TOO_MUCH)).count(), 1);
+}
+
+/// A loop of this name that calls others.
+fn calling(name: &str, calls: &[&str]) -> String {
+    let tools: Vec<String> = calls.iter().map(|name| format!(r#"{{"type": "loop", "name": "{name}"}}"#)).collect();
+    let properties = format!(r#"{{"mode": "react", "objective": "x", "tools": [{}]}}"#, tools.join(", "));
+    format!(r#"{{"type": "loop", "name": "{name}", "description": "Does it.", "properties": {properties}}}"#)
+}
+
+/// The step that calls loops.
+fn step_calling(calls: &[&str]) -> String {
+    calling("", calls).replace(r#""name": "", "description": "Does it.", "#, "")
+}
+
+fn with_loops(main: &str, loops: &[(&str, &[&str])]) -> Compiled {
+    let mut texts = Texts::new(Source::new("w.json", main));
+    for (name, calls) in loops {
+        texts.loops.push(Source::new(format!("loops/{name}.json"), calling(name, calls)));
+    }
+    compile(&texts)
+}
+
+fn errors_but_not_yet(compiled: &Compiled) -> Vec<String> {
+    let others = compiled.diagnostics.iter().filter(|fault| fault.is_error() && fault.code != codes::NOT_YET);
+    others.map(|fault| format!("{} {}{}", fault.code, fault.place.file, fault.path)).collect()
+}
+
+#[test]
+fn a_loop_among_the_steps_finds_the_loops_that_it_calls() {
+    let workflow =
+        |steps: &[String]| format!(r#"{{"name": "w", "definition": {{"actions": [{}]}}}}"#, steps.join(", "));
+    let twice = workflow(&[step_calling(&["a"]), step_calling(&["a", "b"])]);
+    let sound = with_loops(&twice, &[("a", &["b"]), ("b", &[])]);
+    assert_eq!(errors_but_not_yet(&sound), [""; 0]);
+    let levels = sound.steps.loops.iter().map(|inner| inner.program.as_ref().map(|program| program.levels));
+    assert_eq!((levels.collect::<Vec<_>>(), sound.called.len()), (vec![Some(3), Some(3)], 2));
+    let missing = with_loops(&twice, &[("a", &[])]);
+    assert_eq!(errors_but_not_yet(&missing), ["L039 w.json/definition/actions/1/properties/tools/1/name"]);
+    assert_eq!(missing.steps.loops.iter().filter(|inner| inner.program.is_some()).count(), 1);
+    let round = with_loops(&twice, &[("a", &["b"]), ("b", &["a"])]);
+    assert_eq!(errors_but_not_yet(&round), ["L048 loops/a.json/properties/tools/0/name"]);
+    let next = ["l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8"];
+    let chain: Vec<(&str, &[&str])> =
+        next.iter().enumerate().map(|(at, name)| (*name, &next[at + 1..][..1.min(7 - at)])).collect();
+    let deep = with_loops(&workflow(&[step_calling(&["l1"])]), &chain);
+    assert_eq!(errors_but_not_yet(&deep), ["L049 loops/l7.json/properties/tools/0/name"]);
+    assert!(deep.diagnostics.iter().any(|fault| fault.message.contains(": w -> l1 -> l2")), "{:?}", deep.diagnostics);
+}
+
+#[test]
+fn a_loop_whose_steps_call_it_is_a_circle() {
+    let step = step_calling(&["w"]);
+    let foreach = format!(
+        r#"{{"type": "loop", "name": "w", "properties": {{"mode": "foreach", "items_path": "@input.x", "item_variable_name": "one",
+        "actions_to_execute": [{step}]}}}}"#
+    );
+    let at = "/properties/actions_to_execute/0/properties/tools/0/name";
+    assert_eq!(errors_but_not_yet(&with_loops(&foreach, &[])), [format!("L048 w.json{at}")]);
+    let own = calling("w", &["a"]).replacen(r#""name""#, &format!(r#""onFalse": {step}, "name""#), 1);
+    let at = "/onFalse/properties/tools/0/name";
+    assert_eq!(errors_but_not_yet(&with_loops(&own, &[("a", &[])])), [format!("L048 w.json{at}")]);
 }

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
+use super::super::called::Calls;
 use super::super::declare::Declare;
 use super::super::document::Document;
 use super::super::layout::Layout;
-use super::super::load::{Around, inner};
+use super::super::load::{Around, Read, react};
 use super::super::prompt::{Inputs, unknown};
 use super::super::reference::{Field, as_path};
 use super::super::tool::LocalFault;
@@ -18,13 +19,14 @@ const GIVEN: [&str; 3] = ["input", "now", "__run_id"];
 
 /// Judges the steps of a document. `declare` looks actions up, and tells of them.
 pub(in crate::compile) fn walk<'a>(
+    calls: &mut Calls<'_>,
     around: &Around<'a>,
     main: &'a Document,
     declare: &mut Declare<'a>,
     faults: &mut Vec<Diagnostic>,
 ) -> Steps {
     let inputs = Inputs::of(main);
-    let mut walk = Walk { around, main, declare, inputs, faults, steps: Steps::default(), count: 0 };
+    let mut walk = Walk { calls, around, main, declare, inputs, faults, steps: Steps::default(), count: 0 };
     let roots = roots(main);
     let mut context = Context::first();
     let at = |pointer: &str| main.value.pointer(pointer);
@@ -49,7 +51,8 @@ pub(in crate::compile) fn walk<'a>(
     walk.steps
 }
 
-struct Walk<'w, 'a> {
+struct Walk<'w, 'a, 't> {
+    calls: &'w mut Calls<'t>,
     around: &'w Around<'a>,
     main: &'a Document,
     declare: &'w mut Declare<'a>,
@@ -59,7 +62,7 @@ struct Walk<'w, 'a> {
     count: usize,
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> Walk<'_, 'a, '_> {
     fn list(&mut self, pointer: &str, steps: Option<&'a Value>, context: &mut Context) {
         for (index, step) in steps.and_then(Value::as_array).into_iter().flatten().enumerate() {
             if step.is_object() {
@@ -114,7 +117,8 @@ impl<'a> Walk<'_, 'a> {
         }
         let layout = Layout::of_step(at.to_owned());
         let mut faults = Vec::new();
-        let program = inner(self.around, self.main, &layout, (context, self.declare), &mut faults);
+        let read = Read::of_step(self.main, &layout, context);
+        let program = react(self.calls, self.around, self.main, read, (self.declare, &mut faults));
         // That it can't be run is told once, where what holds it stands.
         faults.retain(|fault| fault.code != codes::NOT_YET);
         let sound = !faults.iter().any(Diagnostic::is_error);
