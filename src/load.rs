@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::check;
 use crate::compile::document::{self, Document, DocumentKind};
-use crate::compile::{Compiled, Program, Texts, compile_read, once};
+use crate::compile::{Compiled, Program, Texts, compile_read};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::files;
 use crate::drive::tool::EmbeddedTool;
@@ -83,15 +83,9 @@ pub fn examine(texts: &Texts, document: Document) -> Compiled {
         // Which project they will be used in can't be told, nor what it will have.
         compiled.settings = None;
     }
+    // Without a loop that it calls no loop is sound: they are judged with it.
     let judged = check::judge(texts, &compiled);
     compiled.diagnostics.extend(judged);
-    if !compiled.called.is_empty() {
-        // Without a loop that it calls no loop is sound; what they share is told once.
-        let of_called = compiled.called.iter().flat_map(|(texts, called)| check::judge(texts, called));
-        let of_called: Vec<Diagnostic> = of_called.collect();
-        compiled.diagnostics.extend(of_called);
-        once(&mut compiled.diagnostics);
-    }
     compiled
 }
 
@@ -101,6 +95,7 @@ pub(crate) fn sources(texts: &Texts) -> Vec<Source> {
         .chain(&texts.project)
         .chain(&texts.actions)
         .chain(&texts.loops)
+        .chain(&texts.workflows)
         .chain(&texts.extra_actions)
         .cloned()
         .collect()

@@ -9,8 +9,8 @@ use std::process::Command;
 const PAGE: &str = "docs/gallery.md";
 const HEAD: &str = "# Ten wrong documents
 
-Documents of the kind that people write, and what `loopctl check` says of each. The files are in `tests/gallery/`; this page is
-made from them and from the program's own output: `UPDATE_GOLDEN=1 cargo test --test gallery`.
+Documents of the kind that people write, and what `loopctl check` says of each: one fault, the one that it is about. The files
+are in `tests/gallery/`, and beside them is `actions/orders.json` with the action `find_order`. This page is made from them and from the program's own output: `UPDATE_GOLDEN=1 cargo test --test gallery`.
 ";
 
 /// The names of the documents, in their order.
@@ -18,6 +18,7 @@ fn names() -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir("tests/gallery")
         .expect("the gallery is there")
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".json"))
         .collect();
     names.sort();
     names
@@ -56,6 +57,24 @@ fn every_document_of_the_gallery_is_refused_with_its_place() {
         assert_eq!(code, Some(1), "{name}: {told}");
         assert!(told.contains("error[L") && told.contains(&name), "{name}: {told}");
         assert!(!told.contains("any of"), "{name}: {told}");
+    }
+}
+
+#[test]
+fn every_document_of_the_gallery_is_told_one_fault_the_one_that_it_is_about() {
+    for (name, code) in
+        names().iter().zip(["L006", "L030", "L010", "L013", "L012", "L054", "L050", "L031", "L106", "L018"])
+    {
+        let output = Command::new(env!("CARGO_BIN_EXE_loopctl"))
+            .args(["check", "--format", "json", name])
+            .current_dir("tests/gallery")
+            .env_clear()
+            .output()
+            .expect("it starts");
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let codes: Vec<&str> =
+            told.as_array().into_iter().flatten().filter_map(|fault| fault["code"].as_str()).collect();
+        assert_eq!(codes, [code], "{name}: {told:#}");
     }
 }
 

@@ -55,6 +55,68 @@ fn examples_match_the_published_schema_of_their_kind_and_our_own_reading_agrees(
     }
 }
 
+/// Every part of a schema that has examples.
+fn with_examples<'s>(part: &'s serde_json::Value, found: &mut Vec<&'s serde_json::Value>) {
+    match part {
+        serde_json::Value::Object(members) => {
+            if members.contains_key("examples") {
+                found.push(part);
+            }
+            members.values().for_each(|member| with_examples(member, found));
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| with_examples(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_example_of_a_schema_is_one_and_every_field_says_what_it_is() {
+    for kind in KINDS {
+        let root = schema(kind).unwrap();
+        let mut parts = Vec::new();
+        with_examples(&root, &mut parts);
+        assert!(root["examples"].is_array(), "{kind}");
+        for part in parts {
+            let mut alone = part.clone();
+            if let Some(definitions) = root.get("$defs") {
+                alone["$defs"] = definitions.clone();
+            }
+            let validator = jsonschema::validator_for(&alone).unwrap();
+            for example in part["examples"].as_array().into_iter().flatten() {
+                let faults: Vec<String> = validator.iter_errors(example).map(|fault| fault.to_string()).collect();
+                assert!(faults.is_empty(), "{kind}: {example}: {faults:?}");
+            }
+        }
+        let text = root["examples"][0].to_string();
+        let project = (kind == "project").then_some(DocumentKind::Project);
+        let document = read_as(&Source::new("example.json", text), project);
+        assert_eq!(document.kind.map(DocumentKind::name), Some(kind), "{:?}", document.faults);
+        assert!(document.faults.is_empty(), "{kind}: {:?}", document.faults);
+        assert_eq!(silent(&root, ""), Vec::<String>::new(), "{kind}");
+    }
+}
+
+/// The fields without a text.
+fn silent(part: &serde_json::Value, at: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(fields) = part.get("properties").and_then(serde_json::Value::as_object) {
+        let mute = |field: &serde_json::Value| field.get("description").is_none() && field.get("$ref").is_none();
+        let mute = fields.iter().filter(|(_, field)| field.is_object() && mute(field));
+        found.extend(mute.map(|(name, _)| format!("{at}/{name}")));
+    }
+    match part {
+        serde_json::Value::Object(members) => {
+            members
+                .iter()
+                .filter(|(name, _)| *name != "examples")
+                .for_each(|(name, member)| found.extend(silent(member, &format!("{at}/{name}"))));
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| found.extend(silent(item, at))),
+        _ => {}
+    }
+    found
+}
+
 #[test]
 fn what_a_published_schema_says_of_a_document_is_what_we_say() {
     let part = |tail: &str| {

@@ -16,7 +16,7 @@ mod subject;
 mod tests;
 mod used;
 
-use crate::compile::{Compiled, Texts};
+use crate::compile::{Compiled, Texts, once};
 use crate::diagnostic::{Diagnostic, Severity};
 
 pub use rules::RULES;
@@ -39,13 +39,19 @@ pub struct Rule {
     pub look: Option<fn(&Subject<'_>, &mut Vec<Diagnostic>)>,
 }
 
-/// What the rules tell of a compiled document: of the document itself first, then of each other file;
+/// What the rules tell of a compiled document and the loops that it calls: of the document itself first, then of each other file;
 /// each in the order of its text.
 pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
-    let subject = Subject::new(texts, compiled);
+    let subjects = Subject::all(texts, compiled);
     let mut found = Vec::new();
-    for look in RULES.iter().filter_map(|rule| rule.look) {
-        look(&subject, &mut found);
+    for subject in &subjects {
+        for look in RULES.iter().filter_map(|rule| rule.look) {
+            look(subject, &mut found);
+        }
+    }
+    if subjects.len() > 1 {
+        // What several loops share is told once.
+        once(&mut found);
     }
     found.sort_by_cached_key(|fault| {
         let other = (fault.place.file != texts.main.name).then(|| fault.place.file.clone());

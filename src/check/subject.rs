@@ -8,6 +8,7 @@ use super::spot::has_fault;
 use super::{Spot, Used};
 use crate::compile::document::{Document, DocumentKind};
 use crate::compile::layout::Layout;
+use crate::compile::steps::{Inner, is_foreach};
 use crate::compile::{Compiled, Program, Texts, shape};
 use crate::diagnostic::{Place, codes};
 use crate::language::{Project, ReactProperties, ToolDeclaration};
@@ -20,6 +21,8 @@ pub struct Subject<'a> {
     /// What they mean: the program when they are sound so far, and the document with its places.
     pub compiled: &'a Compiled,
     layout: Option<Layout>,
+    /// The loop, when it is a step of the document.
+    inner: Option<&'a Inner>,
     properties: OnceCell<Option<ReactProperties>>,
     declarations: OnceCell<Vec<(String, ToolDeclaration)>>,
     actions: OnceCell<Vec<Used<'a>>>,
@@ -30,12 +33,29 @@ impl<'a> Subject<'a> {
     /// A compiled document with the texts that it was compiled from.
     pub fn new(texts: &'a Texts, compiled: &'a Compiled) -> Self {
         let document = &compiled.document;
-        let foreach = document.value.pointer("/properties/mode").and_then(Value::as_str) == Some("foreach");
-        let judged = !foreach && document.faults.len() < shape::MAX_FAULTS;
+        let judged = !is_foreach(document) && document.faults.len() < shape::MAX_FAULTS;
+        Self::of(texts, compiled, Layout::of(document).filter(|_| judged), None)
+    }
+
+    /// A compiled document and each loop among its steps, then the same of each loop that is called.
+    pub fn all(texts: &'a Texts, compiled: &'a Compiled) -> Vec<Self> {
+        let called = compiled.called.iter().map(|(texts, called)| (texts, called));
+        let documents = std::iter::once((texts, compiled)).chain(called);
+        documents.flat_map(|(texts, compiled)| Self::of_document(texts, compiled)).collect()
+    }
+
+    fn of_document(texts: &'a Texts, compiled: &'a Compiled) -> impl Iterator<Item = Self> {
+        let inner = compiled.steps.loops.iter();
+        let inner = inner.map(move |inner| Self::of(texts, compiled, Some(inner.layout.clone()), Some(inner)));
+        std::iter::once(Self::new(texts, compiled)).chain(inner)
+    }
+
+    fn of(texts: &'a Texts, compiled: &'a Compiled, layout: Option<Layout>, inner: Option<&'a Inner>) -> Self {
         Self {
             texts,
             compiled,
-            layout: Layout::of(document).filter(|_| judged),
+            layout,
+            inner,
             properties: OnceCell::new(),
             declarations: OnceCell::new(),
             actions: OnceCell::new(),
@@ -50,7 +70,21 @@ impl<'a> Subject<'a> {
 
     /// The program, when nothing keeps it from running so far.
     pub fn program(&self) -> Option<&'a Program> {
-        self.compiled.program.as_deref()
+        match self.inner {
+            Some(inner) => inner.program.as_ref(),
+            None => self.compiled.program.as_deref(),
+        }
+    }
+
+    /// Whether it is a loop among the steps of the document.
+    pub fn is_step(&self) -> bool {
+        self.inner.is_some()
+    }
+
+    /// Whether the steps of the document name an action, as a step or as a tool of a loop.
+    pub fn is_in_steps(&self, name: &str) -> bool {
+        let steps = &self.compiled.steps;
+        steps.actions.iter().chain(&steps.tools).any(|known| known == name)
     }
 
     /// A place in the document, at a JSON pointer.
@@ -60,12 +94,12 @@ impl<'a> Subject<'a> {
 
     /// The place of a property of the loop, like `on_stuck/hint`; nothing when it is not written.
     pub fn property(&self, name: &str) -> Option<Spot<'a>> {
-        Some(self.at(&self.layout?.pointer(name))).filter(Spot::is_written)
+        Some(self.at(&self.layout.as_ref()?.pointer(name))).filter(Spot::is_written)
     }
 
     /// The loop's properties, when none of those that are named has a fault.
     pub fn react(&self, sound: &[&str]) -> Option<&ReactProperties> {
-        let layout = self.layout?;
+        let layout = self.layout.as_ref()?;
         if let Some(program) = self.program() {
             return Some(&program.properties);
         }
@@ -76,7 +110,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The properties without those that have faults, for which the defaults stand.
-    fn readable(&self, layout: Layout) -> Option<ReactProperties> {
+    fn readable(&self, layout: &Layout) -> Option<ReactProperties> {
         let sound = layout.properties(self.document()).filter(|(name, _)| !self.is_faulty(&layout.pointer(name)));
         let mut values: Map<String, Value> = sound.map(|(name, value)| (name.to_owned(), value.clone())).collect();
         // Tools are read one by one: see `declarations`.
@@ -108,7 +142,7 @@ impl<'a> Subject<'a> {
     /// What stands in `tools`, each with its JSON pointer.
     pub fn declarations(&self) -> &[(String, ToolDeclaration)] {
         self.declarations.get_or_init(|| {
-            let Some(layout) = self.layout else { return Vec::new() };
+            let Some(layout) = &self.layout else { return Vec::new() };
             let pointer = layout.pointer("tools");
             let tools = layout.get(self.document(), "tools").and_then(Value::as_array).into_iter().flatten();
             let read = |(at, value): (usize, &Value)| {
@@ -119,9 +153,13 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The registered actions that the loop uses; in a document of actions all of them.
+    /// The registered actions that the loop uses; those that are steps are the document's. In a document
+    /// of actions all of them.
     pub fn actions(&self) -> &[Used<'a>] {
-        self.actions.get_or_init(|| Used::of(self.compiled, self.declarations()))
+        self.actions.get_or_init(|| {
+            let steps = if self.is_step() { &[][..] } else { &self.compiled.steps.actions };
+            Used::of(self.compiled, self.declarations(), steps)
+        })
     }
 
     /// What the project says: the defaults without a project file, nothing when it has errors.

@@ -108,3 +108,21 @@ fn a_suggestion_in_the_project_file_mends_its_fault_too() {
     }
     assert!(seen > 10, "{seen}");
 }
+
+#[test]
+fn the_loops_that_are_called_are_judged_with_their_steps_and_each_is_told_once() {
+    let react = |tools: &str, more: &str| {
+        format!(r#"{{"type": "loop", "properties": {{"mode": "react", "objective": "x", "tools": [{tools}]{more}}}}}"#)
+    };
+    let call = react(r#"{"type": "loop", "name": "a"}"#, "");
+    let mut texts = texts(&format!(r#"{{"name": "w", "definition": {{"actions": [{call}, {call}]}}}}"#), "", "");
+    let bare = r#", "system_prompt": "x""#;
+    let called = react(r#"{"type": "mcp", "server": "s"}"#, bare);
+    let step = format!(r#"{{"description": "Does it.", "onFalse": {}, "#, react("", bare));
+    texts.loops.push(Source::new("loops/a.json", called.replacen('{', &step, 1)));
+    let told = told(&texts);
+    let places = told.iter().filter(|fault| fault.code == "L124");
+    let places: Vec<_> = places.map(|fault| (&*fault.place.file, fault.path.as_str())).collect();
+    let of_called = ["/onFalse/properties/system_prompt", "/properties/system_prompt"];
+    assert_eq!(places, of_called.map(|path| ("loops/a.json", path)), "{told:?}");
+}

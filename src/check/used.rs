@@ -24,9 +24,13 @@ impl<'a> Used<'a> {
         Some(Self { action, spot: Spot::new(&registered.document.tree, registered.pointer()) })
     }
 
-    /// Those that tools declare; in a document of actions all of them. One that can't be read is
+    /// Those that tools declare, and those that are steps; in a document of actions all of them. One that can't be read is
     /// left out: the compiler told why.
-    pub(super) fn of(compiled: &'a Compiled, declarations: &[(String, ToolDeclaration)]) -> Vec<Self> {
+    pub(super) fn of(
+        compiled: &'a Compiled,
+        declarations: &[(String, ToolDeclaration)],
+        steps: &[String],
+    ) -> Vec<Self> {
         let main = &compiled.document;
         if main.kind == Some(DocumentKind::Actions) {
             return Catalog::of_actions(main).into_iter().filter_map(Self::new).collect();
@@ -34,8 +38,8 @@ impl<'a> Used<'a> {
         let catalog = Catalog::new(main, &compiled.shelf);
         let mut seen: Vec<&str> = Vec::new();
         let mut used = Vec::new();
-        for (_, declaration) in declarations {
-            let Some(name) = action_name(declaration) else { continue };
+        let declared = declarations.iter().filter_map(|(_, declaration)| action_name(declaration));
+        for name in declared.chain(steps.iter().map(String::as_str)) {
             if let [registered] = catalog.find(name)
                 && !seen.contains(&name)
             {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::catalog::{Registered, registered};
 use super::document::{Document, DocumentKind};
 use super::load::unreadable;
-use super::{declare, layout, names, tool};
+use super::{declare, layout, names, steps, tool};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::tool::ActionTool;
 use crate::language::{Project, ReactProperties, Script};
@@ -29,8 +29,12 @@ pub struct Declared {
 impl Declared {
     /// Adds what a loop declares.
     pub fn add(&mut self, document: &Document) {
-        let Some(layout) = layout::Layout::of(document) else { return };
-        for tool in layout.get(document, "tools").and_then(Value::as_array).into_iter().flatten() {
+        let (names, mut tools) = steps::named(document);
+        self.names.extend(names.into_iter().map(str::to_owned));
+        let layout = layout::Layout::of(document);
+        let own = layout.iter().filter_map(|layout| layout.get(document, "tools")?.as_array());
+        tools.extend(own.flatten());
+        for tool in tools {
             let Some(name) = tool.as_str().or_else(|| tool.get("name").and_then(Value::as_str)) else { continue };
             self.names.insert(name.to_owned());
             let described = tool.get("description").and_then(Value::as_str);

@@ -146,13 +146,13 @@ impl<'t> Calls<'t> {
             let message = format!("there are two loops of the name `{name}`");
             let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place);
             let fault = fault.help("give one of the two another `name`");
-            let [one, other] = [&found, &second].map(|source| named_at(&document::read(source)));
+            let [one, other] = [&found, &second].map(|source| named_at(&self.texts.readings.document(source)));
             faults.push(fault.related(&one, "one is here").related(&other, "the other is here"));
             return None;
         }
         let file = Arc::clone(&found.name);
         let here = Open {
-            name: name_of(main).unwrap_or_default(),
+            name: name_of(main).unwrap_or_else(|| stem(&main.tree.source.name)),
             file: Arc::clone(&main.tree.source.name),
             calls: (at.clone(), place.clone()),
         };
@@ -210,7 +210,8 @@ impl<'t> Calls<'t> {
             None => {
                 let quoted = parse::quoted(name);
                 let may_be = |source: &&Source| stem(&source.name) == name || source.text.contains(&quoted);
-                let is = |source: &&Source| name_of(&document::read(source)).is_some_and(|own| own == name);
+                let is =
+                    |source: &&Source| name_of(&self.texts.readings.document(source)).is_some_and(|own| own == name);
                 let found: Vec<Source> = self.sources().into_iter().filter(may_be).filter(is).cloned().collect();
                 self.found.insert(name.to_owned(), found.clone());
                 found
@@ -238,8 +239,11 @@ impl<'t> Calls<'t> {
     fn unknown(&self, main: &Document, name: &str, at: &str) -> Diagnostic {
         let others = self.sources().into_iter().filter(|source| source.name != main.tree.source.name);
         let others: Vec<&Source> = others.collect();
-        let names: Vec<String> =
-            others.iter().take(MEASURED.0).filter_map(|source| name_of(&document::read(source))).collect();
+        let names: Vec<String> = others
+            .iter()
+            .take(MEASURED.0)
+            .filter_map(|source| name_of(&self.texts.readings.document(source)))
+            .collect();
         let known = || names.iter().map(String::as_str);
         let near = nearest_field(name, known());
         let files: Vec<&str> = others.iter().map(|source| &*source.name).collect();

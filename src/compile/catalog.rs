@@ -1,25 +1,35 @@
 //! The catalog: which registered actions there are, and where each of them stands.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::Value;
 
 use super::Texts;
-use super::document::{Document, DocumentKind, read};
+use super::document::{Document, DocumentKind};
 use crate::diagnostic::{Diagnostic, Place, codes};
 
 /// The documents that actions are looked up in, beside the main one.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     /// Those beside the document, the nearest first.
-    pub beside: Vec<Document>,
+    pub beside: Vec<Arc<Document>>,
     /// Those that the user named.
-    pub given: Vec<Document>,
+    pub given: Vec<Arc<Document>>,
+    /// The workflows beside the document: read when a tool names one.
+    workflows: OnceLock<Vec<Arc<Document>>>,
 }
 
 impl Shelf {
     /// Reads the documents.
     pub(crate) fn read(texts: &Texts) -> Self {
-        let read_all = |sources: &[crate::diagnostic::Source]| sources.iter().map(read).collect();
-        Self { beside: read_all(&texts.actions), given: read_all(&texts.extra_actions) }
+        let read = |source| texts.readings.document(source);
+        let beside = texts.actions.iter().map(read).collect();
+        Self { beside, given: texts.extra_actions.iter().map(read).collect(), workflows: OnceLock::new() }
+    }
+
+    /// The workflows beside the document.
+    pub(crate) fn workflows(&self, texts: &Texts) -> &[Arc<Document>] {
+        self.workflows.get_or_init(|| texts.workflows.iter().map(|source| texts.readings.document(source)).collect())
     }
 
     /// What is wrong with the files that the user named: they are told in any case.
@@ -72,6 +82,7 @@ impl Registered<'_> {
 }
 
 /// All registered actions, the nearest first.
+#[derive(Default)]
 pub(crate) struct Catalog<'a> {
     /// The actions.
     pub all: Vec<Registered<'a>>,

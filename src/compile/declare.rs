@@ -1,17 +1,19 @@
 //! Tool declarations: from what stands in `tools` to the tools that a model may call.
 
+mod lookup;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::called::named;
-use super::catalog::{Catalog, Registered, Shelf, no_actions};
-use super::document::{Document, DocumentKind};
+use super::catalog::{Catalog, Registered, Shelf};
+use super::document::Document;
 use super::layout::{self, Layout};
 use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
-use crate::diagnostic::{Diagnostic, Severity, Source, codes, is_lone, nearest, nearest_field};
+use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
 
@@ -26,7 +28,7 @@ pub(super) struct Declare<'a> {
     pub main: &'a Document,
     pub layout: Layout,
     pub shelf: &'a Shelf,
-    pub catalog: Catalog<'a>,
+    pub catalog: Arc<Catalog<'a>>,
     pub properties: &'a ReactProperties,
     /// The tools so far.
     pub tools: Vec<Tool>,
@@ -53,12 +55,24 @@ impl<'a> Declare<'a> {
         shelf: &'a Shelf,
         properties: &'a ReactProperties,
     ) -> Self {
+        let catalog = Arc::new(Catalog::new(main, shelf));
+        Self { catalog, ..Self::of(texts, main, layout, shelf, properties) }
+    }
+
+    /// Without the catalog.
+    fn of(
+        texts: &'a Texts,
+        main: &'a Document,
+        layout: Layout,
+        shelf: &'a Shelf,
+        properties: &'a ReactProperties,
+    ) -> Self {
         Self {
             texts,
             main,
             layout,
             shelf,
-            catalog: Catalog::new(main, shelf),
+            catalog: Arc::default(),
             properties,
             tools: Vec::new(),
             loops: Vec::new(),
@@ -71,9 +85,18 @@ impl<'a> Declare<'a> {
         }
     }
 
+    /// The same for a loop that is a step of the document.
+    pub(super) fn of_step<'b>(&self, layout: Layout, properties: &'b ReactProperties) -> Declare<'b>
+    where
+        'a: 'b,
+    {
+        let catalog: Arc<Catalog<'b>> = Arc::<Catalog<'a>>::clone(&self.catalog);
+        let told = self.told.clone();
+        Declare { catalog, told, ..Declare::of(self.texts, self.main, layout, self.shelf, properties) }
+    }
+
     /// Makes the tools in their order, then the built-in ones.
     pub(super) fn all(&mut self) {
-        self.own_names();
         let pointer = self.layout.pointer("tools");
         let declarations = self.layout.get(self.main, "tools").and_then(Value::as_array);
         if declarations.is_some_and(|all| all.len() > MAX_TOOLS) {
@@ -101,7 +124,7 @@ impl<'a> Declare<'a> {
             ToolDeclaration::Typed(TypedTool::Action(declaration)) => {
                 self.action(&declaration, pointer, &format!("{pointer}/name"));
             }
-            ToolDeclaration::Typed(TypedTool::Workflow(_)) => self.not_yet("workflows as tools", pointer),
+            ToolDeclaration::Typed(TypedTool::Workflow(declaration)) => self.workflow(&declaration, pointer),
             ToolDeclaration::Typed(TypedTool::Loop(declaration)) => self.looped(declaration, pointer),
             ToolDeclaration::Typed(TypedTool::Mcp(_)) => self.not_yet("tools of MCP servers", pointer),
         }
@@ -221,8 +244,8 @@ impl<'a> Declare<'a> {
         self.faults.push(fault.related(&first, "the other is declared here"));
     }
 
-    /// The loop's own actions must have names that can be declared.
-    fn own_names(&mut self) {
+    /// The document's own actions must have names that can be declared.
+    pub(super) fn own_names(&mut self) {
         let own: Vec<Registered<'_>> = self.catalog.all.iter().filter(|action| action.own).copied().collect();
         for action in own {
             let at = format!("{}/action_name", action.pointer());
@@ -295,75 +318,6 @@ impl<'a> Declare<'a> {
                 Diagnostic::error(fault.code, message, pointer, self.main.tree.place(pointer))
             })),
         }
-    }
-
-    /// Whether an action seems to stand in a file that can't be used: then the file's own fault is
-    /// told, and not this one besides.
-    fn stands_in_broken(&mut self, name: &str) -> bool {
-        let shelf = self.shelf;
-        let quoted = super::parse::quoted(name);
-        let names_it = |document: &&Document| document.tree.source.text.contains(&quoted);
-        let unfit = |document: &&Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
-        // What is wrong with those that the user named is told in any case.
-        if let Some(document) = shelf.given.iter().filter(unfit).find(names_it) {
-            self.faults.extend(no_actions(document).filter(|_| document.kind == Some(DocumentKind::Loop)));
-            return true;
-        }
-        let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
-        if let Some(document) = broken {
-            self.tell_of(document);
-        }
-        broken.is_some()
-    }
-
-    /// Where actions were looked for.
-    fn looked_in(&self) -> String {
-        let own = if self.main.value.get("actions").is_some() {
-            "looked in the document's own `actions`"
-        } else {
-            "the document has no `actions`"
-        };
-        let shelf = self.shelf;
-        let files = shelf.beside.iter().chain(&shelf.given);
-        let files: Vec<&str> = files.map(|document| &*document.tree.source.name).collect();
-        if files.is_empty() {
-            return format!("{own}, and there is no `actions/*.json` beside it; `--actions FILE` names another file");
-        }
-        format!("{own}, and looked in {}", named(&files)).replace("`actions`, and looked in", "`actions` and in")
-    }
-
-    fn unknown(&mut self, name: &str, at: &str) {
-        let shelf = self.shelf;
-        if self.stands_in_broken(name) {
-            return;
-        }
-        let names = self.catalog.all.iter().map(|action| action.name);
-        let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
-        self.unknown += 1;
-        let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
-        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
-        let lone = is_lone(name, names.take(measured));
-        let looked = self.looked_in();
-        let help = match &near {
-            Some(near) => format!("the nearest name is `{near}`; {looked}"),
-            None => looked,
-        };
-        let place = self.main.tree.place(at);
-        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, format!("the action `{name}` is not found"), at, place);
-        let fault = fault.help(help);
-        self.faults.push(match near {
-            // The declaration's name is a string; in the old form it is the whole declaration.
-            Some(near) if lone && at.ends_with("/name") => fault.suggest(super::parse::quoted(&near)),
-            _ => fault,
-        });
-        if self.unknown > 1 {
-            return;
-        }
-        // It may stand in a file that could not be read.
-        for document in shelf.beside.iter().filter(|document| document.is_broken()) {
-            self.tell_of(document);
-        }
-        self.faults.extend(self.texts.unread.iter().cloned());
     }
 }
 

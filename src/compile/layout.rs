@@ -1,5 +1,7 @@
-//! Where the parts of a loop stand in its document: a loop document and an agent request differ in
-//! nothing else.
+//! Where the parts of a loop stand in its document: a loop document, a step of a workflow and an agent
+//! request differ in nothing else.
+
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde::de::value::MapDeserializer;
@@ -10,39 +12,44 @@ use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
 use crate::language::{Action, ReactProperties};
 
 /// Where the parts of a loop stand.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// What stands around `objective` and `tools`.
-    head: &'static str,
+    head: Cow<'static, str>,
     /// What stands around all other properties.
-    rest: &'static str,
+    rest: Cow<'static, str>,
 }
 
 impl Layout {
-    /// The layout of a document; nothing when it holds no loop of mode `react`.
+    /// The layout of a document; nothing when it is no loop.
     pub(crate) fn of(document: &Document) -> Option<Self> {
         match document.kind? {
-            DocumentKind::Loop => Some(Self { head: "/properties", rest: "/properties" }),
-            DocumentKind::AgentRequest => Some(Self { head: "", rest: "/config" }),
+            DocumentKind::Loop => Some(Self { head: "/properties".into(), rest: "/properties".into() }),
+            DocumentKind::AgentRequest => Some(Self { head: "".into(), rest: "/config".into() }),
             _ => None,
         }
     }
 
+    /// The layout of a loop that is a step, at the JSON pointer of its properties.
+    pub(crate) fn of_step(properties: String) -> Self {
+        Self { head: properties.clone().into(), rest: properties.into() }
+    }
+
     /// The JSON pointer of a property.
-    pub(crate) fn pointer(self, property: &str) -> String {
-        let around = if matches!(property, "objective" | "tools") { self.head } else { self.rest };
+    pub(crate) fn pointer(&self, property: &str) -> String {
+        let around = if matches!(property, "objective" | "tools") { &self.head } else { &self.rest };
         format!("{around}/{property}")
     }
 
     /// The value of a property.
-    pub(crate) fn get<'a>(self, document: &'a Document, property: &str) -> Option<&'a Value> {
+    pub(crate) fn get<'a>(&self, document: &'a Document, property: &str) -> Option<&'a Value> {
         document.value.pointer(&self.pointer(property))
     }
 
     /// All properties, by name, wherever they stand.
-    pub(crate) fn properties(self, document: &Document) -> impl Iterator<Item = (&str, &Value)> {
+    pub(crate) fn properties<'a>(&'a self, document: &'a Document) -> impl Iterator<Item = (&'a str, &'a Value)> {
         const HEAD: [&str; 2] = ["objective", "tools"];
-        let rest = document.value.pointer(self.rest).and_then(Value::as_object).into_iter().flatten();
+        let rest = document.value.pointer(&self.rest).and_then(Value::as_object).into_iter().flatten();
         let rest = rest.map(|(name, value)| (name.as_str(), value));
         let rest = rest.filter(|(name, _)| *name != "mode" && !HEAD.contains(name));
         rest.chain(HEAD.into_iter().filter_map(move |name| Some((name, self.get(document, name)?))))
@@ -52,7 +59,7 @@ impl Layout {
     ///
     /// # Errors
     /// When they do not have their shape.
-    pub(super) fn read(self, document: &Document) -> Result<ReactProperties, serde_json::Error> {
+    pub(super) fn read(&self, document: &Document) -> Result<ReactProperties, serde_json::Error> {
         ReactProperties::deserialize(MapDeserializer::new(self.properties(document)))
     }
 }

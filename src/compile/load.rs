@@ -13,6 +13,7 @@ use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::native::Called;
 use super::prompt::Prompts;
+use super::steps::{self, Context, Steps};
 use super::{Compiled, Program, Schema, Texts, names, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
@@ -27,7 +28,8 @@ pub fn compile(texts: &Texts) -> Compiled {
 pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = Vec::new();
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
-    let shelf = Layout::of(&main).map_or_else(Shelf::default, |_| Shelf::read(texts));
+    let looked = Layout::of(&main).is_some() || !steps::roots(&main).is_empty();
+    let shelf = if looked { Shelf::read(texts) } else { Shelf::default() };
     let mut calls = Calls::new(texts, Arc::new(shelf), settings);
     let mut compiled = one(&mut calls, texts, main);
     compiled.project = project;
@@ -55,28 +57,66 @@ pub fn once(faults: &mut Vec<Diagnostic>) {
 pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend(pasted::secrets(&main));
-    let layout = Layout::of(&main);
-    let program = match (main.kind, layout) {
-        (Some(DocumentKind::Loop), _) if main.value.pointer("/properties/mode") == Some(&Value::from("foreach")) => {
-            let at = "/properties/mode";
-            let fault =
-                Diagnostic::error(codes::NOT_YET, "loops of mode `foreach` can't be run yet", at, main.tree.place(at));
-            faults.push(fault.help("the mode that runs here is `react`"));
-            None
-        }
+    let layout = Layout::of(&main).filter(|_| !steps::is_foreach(&main));
+    let has_steps = !steps::roots(&main).is_empty();
+    let mut steps = Steps::default();
+    let program = match main.kind {
         // One with so many faults is not judged further: it is most likely no loop at all.
-        (_, Some(_)) if main.faults.len() >= shape::MAX_FAULTS => None,
-        (_, Some(layout)) => react(calls, texts, &main, (layout, &mut faults)),
-        (Some(kind), None) if !main.is_broken() => {
+        Some(_) if main.faults.len() >= shape::MAX_FAULTS && (layout.is_some() || has_steps) => None,
+        Some(_) if layout.is_some() || has_steps => {
+            let shelf = Arc::clone(&calls.shelf);
+            if !calls.is_called() {
+                faults.extend(shelf.faults_of_given());
+            }
+            faults.extend(not_yet::document(&main));
+            let around = Around { texts, shelf: &shelf };
+            whole(calls, &around, &main, layout, (&mut steps, &mut faults))
+        }
+        Some(kind) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
             None
         }
-        (_, None) => None,
+        _ => None,
     };
     sort(&mut faults, &main.tree.source);
+    if has_steps {
+        // What several loops of one document meet is told once.
+        once(&mut faults);
+    }
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error)).map(Arc::new);
     let (settings, shelf) = (calls.settings.clone(), Arc::clone(&calls.shelf));
-    Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, called: Vec::new() }
+    let called = Vec::new();
+    Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, steps, called }
+}
+
+/// What stands around a document.
+pub(super) struct Around<'a> {
+    texts: &'a Texts,
+    shelf: &'a Shelf,
+}
+
+/// The loop that a document is, and its steps.
+fn whole(
+    calls: &mut Calls<'_>,
+    around: &Around<'_>,
+    main: &Document,
+    layout: Option<Layout>,
+    (steps, faults): (&mut Steps, &mut Vec<Diagnostic>),
+) -> Option<Program> {
+    let defaults = layout::defaults()?;
+    let of_steps = layout.clone().unwrap_or_else(|| Layout::of_step("/properties".to_owned()));
+    let mut declare = Declare::new(around.texts, main, of_steps, around.shelf, &defaults);
+    declare.own_names();
+    let head = head(main, faults);
+    if !steps::roots(main).is_empty() {
+        *steps = steps::walk(calls, around, main, &mut declare, faults);
+    }
+    let program = layout.and_then(|layout| {
+        let read = Read { layout: &layout, head, context: &Context::default() };
+        react(calls, around, main, read, (&declare, faults))
+    });
+    faults.append(&mut declare.faults);
+    program
 }
 
 /// The document's faults first, then those of each other file; each in the order of the text.
@@ -90,11 +130,6 @@ fn sort(faults: &mut [Diagnostic], main: &Source) {
 
 fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
     let place = main.tree.source.whole();
-    if kind == DocumentKind::Workflow {
-        let fault = Diagnostic::error(codes::NOT_YET, "workflows can't be run yet", "", place);
-        return fault
-            .help("a loop step of it runs here when it stands alone: `{\"type\": \"loop\", \"properties\": {...}}`");
-    }
     let message = format!("a loop was expected; this is {}", kind.called());
     let fault = Diagnostic::error(codes::NO_LOOP, message, "", place);
     match kind {
@@ -119,43 +154,55 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
     (Some(document), settings.map(Arc::new))
 }
 
-fn react(
-    calls: &mut Calls<'_>,
-    texts: &Texts,
-    main: &Document,
-    (layout, faults): (Layout, &mut Vec<Diagnostic>),
-) -> Option<Program> {
-    let shelf = Arc::clone(&calls.shelf);
-    let shelf = &*shelf;
-    let sound = !main.is_broken();
-    if !calls.is_called() {
-        faults.extend(shelf.faults_of_given());
+/// A loop of a document: where it stands, what is around it, what the steps before it write.
+pub(super) struct Read<'r> {
+    layout: &'r Layout,
+    head: Head,
+    context: &'r Context,
+}
+
+impl<'r> Read<'r> {
+    /// A loop that is a step.
+    pub(super) fn of_step(main: &Document, layout: &'r Layout, context: &'r Context) -> Self {
+        let name = stem(&main.tree.source.name);
+        Self { layout, head: Head { name, description: None, input: None, default_input: None }, context }
     }
+}
+
+/// The meaning of a loop: the one that a document is, or one that is a step.
+pub(super) fn react(
+    calls: &mut Calls<'_>,
+    around: &Around<'_>,
+    main: &Document,
+    Read { layout, head, context }: Read<'_>,
+    (lookup, faults): (&Declare<'_>, &mut Vec<Diagnostic>),
+) -> Option<Program> {
+    let sound = !main.is_broken();
     let mut reading = Vec::new();
     let typed = layout.read(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
     let defaults = if typed.is_some() { None } else { layout::defaults() };
-    let mut declare = Declare::new(texts, main, layout, shelf, typed.as_ref().or(defaults.as_ref())?);
+    let mut declare = lookup.of_step(layout.clone(), typed.as_ref().or(defaults.as_ref())?);
     declare.all();
     faults.append(&mut declare.faults);
     let mut sources = vec![main.tree.source.clone()];
     sources.append(&mut declare.used);
     let mut tools = std::mem::take(&mut declare.tools);
     let loops = std::mem::take(&mut declare.loops);
+    let shelf = around.shelf;
     for document in shelf.beside.iter().chain(&shelf.given) {
         if sources.iter().any(|used| used.name == document.tree.source.name) {
             faults.extend(pasted::secrets(document));
         }
     }
-    let mut prompts = Prompts::compile(main, layout);
+    let mut prompts = Prompts::compile(main, layout, context);
     faults.append(&mut prompts.faults);
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
-    let head = head(main, faults);
     let (made, levels) = calls.make(main, loops, faults);
-    called::put(made?, &mut tools, &mut sources);
     // Why they can't be read is told by the shape, unless that found nothing.
     if sound {
         faults.append(&mut reading);
     }
+    called::put(made?, &mut tools, &mut sources);
     let properties = typed.filter(|_| sound);
     Some(Program {
         name: head.name,
@@ -175,7 +222,7 @@ fn react(
 }
 
 /// What stands around the properties.
-struct Head {
+pub(super) struct Head {
     name: String,
     description: Option<String>,
     input: Option<Schema>,
@@ -187,6 +234,10 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     if main.kind == Some(DocumentKind::AgentRequest) {
         let default_input = main.value.get("input").and_then(Value::as_object).cloned();
         return Head { name: stem, description: None, input: None, default_input };
+    }
+    if main.kind == Some(DocumentKind::Workflow) {
+        // Its name is told to be wrong where a tool names it.
+        return Head { name: stem, description: None, input: None, default_input: None };
     }
     let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
     let name = text("name");

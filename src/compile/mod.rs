@@ -16,9 +16,11 @@ pub mod parse;
 mod pasted;
 pub mod program;
 mod prompt;
+mod readings;
 pub mod reference;
 pub mod schema;
 pub mod shape;
+pub(crate) mod steps;
 pub mod template;
 pub mod tool;
 
@@ -40,6 +42,7 @@ pub use called::MAX_LEVELS;
 pub use document::{Document, DocumentKind};
 pub use load::{compile, compile_read, once};
 pub use program::{Builtin, Program, Tool, ToolKind};
+pub use readings::Readings;
 pub use schema::{Schema, SchemaFault};
 
 /// A tool of the embedder's: its name, what the model is told of it, the JSON Schema of its input,
@@ -60,10 +63,14 @@ pub struct Texts {
     pub loops: Vec<Source>,
     /// The files that the user named with `--actions`.
     pub extra_actions: Vec<Source>,
+    /// The files beside the document that workflows stand in, the nearest first.
+    pub workflows: Vec<Source>,
     /// The embedder's own tools.
     pub embedded: Vec<Embedded>,
     /// Why files beside the document could not be read: told when an action is not found.
     pub unread: Vec<Diagnostic>,
+    /// What was read of the files beside the document, shared with its neighbours.
+    pub readings: Readings,
 }
 
 impl Texts {
@@ -75,8 +82,10 @@ impl Texts {
             actions: Vec::new(),
             loops: Vec::new(),
             extra_actions: Vec::new(),
+            workflows: Vec::new(),
             embedded: Vec::new(),
             unread: Vec::new(),
+            readings: Readings::default(),
         }
     }
 }
@@ -96,6 +105,8 @@ pub struct Compiled {
     pub settings: Option<Arc<Project>>,
     /// The documents that actions were looked up in.
     pub(crate) shelf: Arc<catalog::Shelf>,
+    /// Its steps: none in a loop that stands alone.
+    pub(crate) steps: steps::Steps,
     /// The loops that it calls, and those that they call: each once, with the texts that it was compiled
     /// from. Their faults are among `diagnostics`.
     pub called: Vec<(Texts, Compiled)>,

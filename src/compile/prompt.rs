@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::document::{Document, DocumentKind};
 use super::layout::Layout;
+use super::steps::Context;
 use super::template::{Escape, Template, Variable};
 use crate::diagnostic::{Diagnostic, codes, nearest};
 
@@ -17,6 +18,8 @@ const SYSTEM_NAMES: [&str; 4] = ["objective", "tools", "today", "dialect_instruc
 
 /// The most names that are looked at for the nearest one.
 const MEASURED: usize = 1_000;
+/// The most names that are told to be known.
+const LISTED: usize = 20;
 /// The most variables of one text that are told to be unknown.
 const MAX_FAULTS: usize = 50;
 
@@ -32,12 +35,13 @@ pub(super) struct Prompts {
 }
 
 impl Prompts {
-    /// Compiles the texts of a document.
-    pub(super) fn compile(document: &Document, layout: Layout) -> Self {
+    /// Compiles the texts of a loop; `context` is what the steps before it wrote.
+    pub(super) fn compile(document: &Document, layout: &Layout, context: &Context) -> Self {
         let mut prompts = Self::default();
-        let reader = Reader { document, layout, inputs: Inputs::of(document) };
-        prompts.objective = reader.text("objective", &NAMES, &mut prompts.faults);
-        let known: Vec<&str> = NAMES.iter().chain(&SYSTEM_NAMES).copied().collect();
+        let reader = Reader { document, layout, inputs: Inputs::of(document), open: context.is_open() };
+        let written = || NAMES.into_iter().chain(context.names());
+        prompts.objective = reader.text("objective", &written().collect::<Vec<_>>(), &mut prompts.faults);
+        let known: Vec<&str> = written().chain(SYSTEM_NAMES).collect();
         prompts.system_prompt = reader.text("system_prompt", &known, &mut prompts.faults);
         prompts
     }
@@ -45,8 +49,10 @@ impl Prompts {
 
 struct Reader<'a> {
     document: &'a Document,
-    layout: Layout,
+    layout: &'a Layout,
     inputs: Option<Inputs>,
+    /// Whether there may be names that nobody can know here.
+    open: bool,
 }
 
 impl Reader<'_> {
@@ -90,57 +96,78 @@ impl Reader<'_> {
         Some(template)
     }
 
-    /// What is wrong with a variable, and how to mend it.
     fn unknown(&self, variable: &Variable, known: &[&str]) -> Option<Unknown> {
-        let written = variable.path.join(".");
-        let (first, second) = (variable.path.first()?.as_str(), variable.path.get(1));
-        let names = || self.inputs.iter().flat_map(|inputs| inputs.names.iter().map(String::as_str)).take(MEASURED);
-        let with = |begin: &str, rest: usize| {
-            let rest = variable.path.iter().skip(rest).map(|part| format!(".{part}"));
-            format!("{begin}{}", rest.collect::<String>())
-        };
-        if !known.contains(&first) {
-            let (help, meant) = if names().any(|name| name == first) {
-                (format!("it is written `{{{{input.{written}}}}}`"), Some(format!("input.{written}")))
-            } else if let Some(near) = nearest(first, known.iter().copied()) {
-                (format!("the nearest name is `{near}`"), Some(with(near, 1)))
-            } else if let Some(near) = nearest(first, names()) {
-                (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 1)))
-            } else {
-                let known = known.join("`, `");
-                (format!("what a run is given is written `{{{{input.{written}}}}}`; known here: `{known}`"), None)
-            };
-            return Some(Unknown { message: format!("nothing supplies `{written}`"), help, meant });
-        }
-        let (second, inputs) = (second?, self.inputs.as_ref().filter(|inputs| first == "input" && inputs.declared)?);
-        if inputs.names.contains(second) {
-            return None;
-        }
-        let near = nearest(second, names());
-        if near.is_none() && !inputs.closed {
-            return None;
-        }
-        let (help, meant) = match near {
-            Some(near) => (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 2))),
-            None => {
-                let names: Vec<String> = inputs.names.iter().map(|name| format!("`{name}`")).collect();
-                (format!("the loop's `input` takes {}", names.join(", ")), None)
-            }
-        };
-        Some(Unknown { message: format!("the loop's `input` has no `{second}`"), help, meant })
+        unknown(variable, (known, false), self.inputs.as_ref(), self.open)
     }
 }
 
+/// What is wrong with a variable, and how to mend it. `known` are the names that are, and whether it is an
+/// `@path` and no part of a template; `open` says that there may be others.
+pub(super) fn unknown(
+    variable: &Variable,
+    (known, is_path): (&[&str], bool),
+    inputs: Option<&Inputs>,
+    open: bool,
+) -> Option<Unknown> {
+    let form = |name: String| if is_path { format!("@{name}") } else { format!("{{{{{name}}}}}") };
+    let written = variable.path.join(".");
+    let (first, second) = (variable.path.first()?.as_str(), variable.path.get(1));
+    let names = || inputs.iter().flat_map(|inputs| inputs.names.iter().map(String::as_str)).take(MEASURED);
+    let with = |begin: &str, rest: usize| {
+        let rest = variable.path.iter().skip(rest).map(|part| format!(".{part}"));
+        format!("{begin}{}", rest.collect::<String>())
+    };
+    if !known.contains(&first) {
+        if open {
+            return None;
+        }
+        let (help, meant) = if names().any(|name| name == first) {
+            (format!("it is written `{}`", form(format!("input.{written}"))), Some(format!("input.{written}")))
+        } else if let Some(near) = nearest(first, known.iter().copied()) {
+            (format!("the nearest name is `{near}`"), Some(with(near, 1)))
+        } else if let Some(near) = nearest(first, names()) {
+            (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 1)))
+        } else {
+            let example = form(format!("input.{written}"));
+            let known = known.iter().take(LISTED).copied().collect::<Vec<_>>().join("`, `");
+            (format!("what a run is given is written `{example}`; known here: `{known}`"), None)
+        };
+        let message = match is_path {
+            true => format!("no step before this one writes `@{written}`"),
+            false => format!("nothing supplies `{written}`"),
+        };
+        return Some(Unknown { message, help, meant });
+    }
+    let (second, inputs) = (second?, inputs.filter(|inputs| first == "input" && inputs.declared)?);
+    if inputs.names.contains(second) {
+        return None;
+    }
+    let near = nearest(second, names());
+    if near.is_none() && !inputs.closed {
+        return None;
+    }
+    let (help, meant) = match near {
+        Some(near) => (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 2))),
+        None => {
+            let names: Vec<String> = inputs.names.iter().map(|name| format!("`{name}`")).collect();
+            (format!("the loop's `input` takes {}", names.join(", ")), None)
+        }
+    };
+    Some(Unknown { message: format!("the loop's `input` has no `{second}`"), help, meant })
+}
+
 /// What is wrong with a variable.
-struct Unknown {
-    message: String,
-    help: String,
+pub(super) struct Unknown {
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub help: String,
     /// What was meant, when that is likely.
-    meant: Option<String>,
+    pub meant: Option<String>,
 }
 
 /// The names that a loop's input is known to have.
-struct Inputs {
+pub(super) struct Inputs {
     names: BTreeSet<String>,
     /// Whether no other names may be given.
     closed: bool,
@@ -149,7 +176,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn of(document: &Document) -> Option<Self> {
+    pub(super) fn of(document: &Document) -> Option<Self> {
         let input = document.value.get("input")?;
         if document.kind != Some(DocumentKind::Loop) {
             let names = input.as_object()?.keys().cloned().collect();

@@ -107,12 +107,14 @@ const ROUTER: &str = r#"{"objective":"~route\n\n{{input.document_text}}\n\n~from
 
 #[test]
 fn what_is_known_and_not_built_is_said_once_each_and_nothing_else() {
-    let foreach = compiled(FOREACH, &[]);
+    let foreach = compiled(FOREACH, &["gmail_send"]);
     assert_eq!(codes_of(&foreach), [codes::NOT_YET]);
     assert_eq!(foreach.diagnostics[0].path, "/properties/mode");
     let router = compiled(ROUTER, &["document_classifier", "field_extractor"]);
-    assert_eq!(codes_of(&router), [codes::NOT_YET, codes::NOT_YET]);
+    let unknown = codes::UNKNOWN_WORKFLOW;
+    assert_eq!(codes_of(&router), [codes::NOT_YET, unknown, codes::NOT_YET, unknown]);
     assert_eq!(router.diagnostics[0].path, "/tools/2/type");
+    assert_eq!(router.diagnostics[3].path, "/tools/3/id");
     let workflow = compiled(
         r#"{"name":"w","definition":{"condition":{"greaterThan":["@input.order_total",10000]},"actions":[]}}"#,
         &[],

@@ -60,6 +60,7 @@ codes! {
     TEMPLATE_SIZE = "L053" "A template that is too long or too deep",
     UNKNOWN_VARIABLE = "L054" "A variable that nothing supplies",
     NATIVE_NAME = "L055" "A tool that the provider knows by another name",
+    UNKNOWN_WORKFLOW = "L056" "A workflow that is not found",
     NO_PARAMETER = "L060" "A variable that the action's parameters do not have",
     OPTIONAL_PARAMETER = "L061" "A variable whose parameter may be left out",
     UNUSED_PARAMETER = "L062" "A required parameter that nothing uses",

@@ -2,18 +2,21 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+use super::Step;
 
 /// What a loop of mode `foreach` does: the same steps for each item of an array.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForeachProperties {
     /// The `@path` of the array.
+    #[schemars(length(min = 1))]
     pub items_path: String,
     /// The name of the current item: `@name.field` in the steps.
+    #[schemars(length(min = 1))]
     pub item_variable_name: String,
     /// The steps for each item.
-    pub actions_to_execute: Vec<Value>,
+    pub actions_to_execute: Vec<Step>,
     /// How many items are worked on at a time.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Action, ForeachProperties, ReactProperties};
+use super::{Action, Filter, ForeachProperties, ReactProperties, Step};
 
 /// A loop document: one loop step, with what it takes and the actions that it carries along.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -33,10 +33,10 @@ pub struct LoopDocument {
     pub properties: LoopProperties,
     /// The step runs only when this condition holds. It has a meaning inside a workflow only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filter: Option<Value>,
+    pub filter: Option<Filter>,
     /// The step that runs instead when `filter` does not hold.
     #[serde(rename = "onFalse", default, skip_serializing_if = "Option::is_none")]
-    pub on_false: Option<Value>,
+    pub on_false: Option<Box<Step>>,
     /// The context key of the step's output. It has a meaning inside a workflow only.
     #[serde(rename = "outputKey", default, skip_serializing_if = "Option::is_none")]
     pub output_key: Option<String>,

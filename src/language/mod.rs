@@ -4,21 +4,26 @@
 
 pub mod action;
 pub mod agent_request;
+pub mod condition;
+mod examples;
 pub mod foreach;
 pub mod loop_document;
 pub mod project;
 pub mod react;
 pub mod schema;
 pub mod script;
+pub mod step;
 pub mod tool;
 pub mod workflow;
 
 pub use action::{Action, ActionHead};
 pub use agent_request::AgentRequest;
+pub use condition::{Condition, Filter};
 pub use foreach::ForeachProperties;
 pub use loop_document::{LoopDocument, LoopProperties};
 pub use project::Project;
 pub use react::ReactProperties;
 pub use script::Script;
+pub use step::Step;
 pub use tool::ToolDeclaration;
 pub use workflow::WorkflowDocument;

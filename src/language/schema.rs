@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::action::ActionsDocument;
-use super::{AgentRequest, LoopDocument, Project, Script, WorkflowDocument};
+use super::{AgentRequest, LoopDocument, Project, Script, WorkflowDocument, examples};
 
 /// The names of all documents that have a schema, as `loopctl schema NAME` and `schemas/NAME.json`
 /// know them.
@@ -16,22 +16,24 @@ pub const KINDS: [&str; 6] = ["loop", "workflow", "agent-request", "actions", "p
 /// The JSON Schema of a kind of document; nothing for a name that is not in [`KINDS`].
 pub fn schema(kind: &str) -> Option<Value> {
     match kind {
-        "loop" => Some(generate::<LoopDocument>("A loop of loopctl")),
-        "workflow" => Some(generate::<WorkflowDocument>("A workflow of loopctl")),
-        "agent-request" => Some(generate::<AgentRequest>("An agent request of loopctl")),
-        "actions" => Some(generate::<ActionsDocument>("Registered actions of loopctl")),
-        "project" => Some(generate::<Project>("A project file of loopctl")),
-        "script" => Some(generate::<Script>("A script of loopctl")),
+        "loop" => Some(generate::<LoopDocument>("loop", "A loop of loopctl")),
+        "workflow" => Some(generate::<WorkflowDocument>("workflow", "A workflow of loopctl")),
+        "agent-request" => Some(generate::<AgentRequest>("agent-request", "An agent request of loopctl")),
+        "actions" => Some(generate::<ActionsDocument>("actions", "Registered actions of loopctl")),
+        "project" => Some(generate::<Project>("project", "A project file of loopctl")),
+        "script" => Some(generate::<Script>("script", "A script of loopctl")),
         _ => None,
     }
 }
 
-fn generate<T: JsonSchema>(title: &str) -> Value {
+fn generate<T: JsonSchema>(kind: &str, title: &str) -> Value {
     let mut schema = SchemaSettings::draft2020_12()
         .with_transform(RecursiveTransform(bound_integers))
+        .with_transform(RecursiveTransform(examples::fields))
         .into_generator()
         .into_root_schema_for::<T>();
     schema.insert("title".to_owned(), Value::from(title));
+    examples::whole(&mut schema, kind);
     schema.to_value()
 }
 

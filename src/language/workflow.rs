@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+use super::{Condition, Step};
 
 /// A workflow document.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +16,7 @@ pub struct WorkflowDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The workflow's name.
+    #[schemars(length(min = 1))]
     pub name: String,
     /// What the workflow is for, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,10 +31,25 @@ pub struct WorkflowDocument {
 pub struct Definition {
     /// The workflow runs only when this holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<Value>,
+    pub condition: Option<Condition>,
     /// The steps, in order.
-    pub actions: Vec<Value>,
+    pub actions: Vec<Step>,
     /// When the platform starts it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Value>,
+    pub schedule: Option<Schedule>,
+}
+
+/// When the platform starts a workflow by itself.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// How often: `30m`, `1h`, `6h`, `1d`, `7d`.
+    #[schemars(length(min = 1))]
+    pub every: String,
+    /// The time of the day, `HH:MM` of 24 hours. It counts where `every` is a day or longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The time zone's IANA name. Default: UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
 }

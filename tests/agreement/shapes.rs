@@ -39,7 +39,10 @@ fn part(root: &Value, part_of: &Value, choices: &mut Choices, depth: usize) -> V
         "integer" => integer(schema, choices),
         "number" => number(schema, choices),
         "array" => {
+            let bound =
+                |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
             let count = choices.below(if depth > 4 { 2 } else { 4 });
+            let count = count.max(bound("minItems").unwrap_or(0)).min(bound("maxItems").unwrap_or(usize::MAX));
             (0..count).map(|_| part(root, &schema["items"], choices, depth + 1)).collect()
         }
         _ => object(root, schema, choices, depth),

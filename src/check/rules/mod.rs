@@ -91,6 +91,7 @@ mod unknown_field;
 mod unknown_loop;
 mod unknown_secret;
 mod unknown_variable;
+mod unknown_workflow;
 mod unquoted;
 mod unreadable_document;
 mod unreadable_file;
@@ -155,6 +156,7 @@ pub const RULES: &[Rule] = &[
     template_size::RULE,
     unknown_variable::RULE,
     native_name::RULE,
+    unknown_workflow::RULE,
     no_parameter::RULE,
     optional_parameter::RULE,
     unused_parameter::RULE,

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::check::used::action_name;
 use crate::check::{Rule, Subject};
+use crate::compile::steps::is_foreach;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 
 /// The rule.
@@ -16,14 +17,18 @@ pub const RULE: Rule = Rule {
 };
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    // What is misspelt in `tools` is told there, and what could not be read may be a tool.
-    if !subject.is_whole() || subject.property("tools").is_none() || subject.react(&["tools"]).is_none() {
+    // What is misspelt in `tools` or as a step is told there, and what could not be read may be a tool.
+    let foreach = is_foreach(subject.document());
+    let readable = foreach || (subject.property("tools").is_some() && subject.react(&["tools"]).is_some());
+    let misspelt = foreach && subject.compiled.diagnostics.iter().any(|fault| fault.code == codes::UNKNOWN_ACTION);
+    if !subject.is_whole() || subject.is_step() || !readable || misspelt {
         return;
     }
     let own = subject.document().value.get("actions").and_then(Value::as_array).into_iter().flatten();
     for (at, action) in own.enumerate() {
         let Some(name) = action.get("action_name").and_then(Value::as_str) else { continue };
-        if subject.declarations().iter().any(|(_, tool)| action_name(tool) == Some(name)) {
+        let declared = || subject.declarations().iter().any(|(_, tool)| action_name(tool) == Some(name));
+        if declared() || subject.is_in_steps(name) {
             continue;
         }
         let spot = subject.at(&format!("/actions/{at}/action_name"));

@@ -147,7 +147,7 @@ impl Survey {
 
 /// Whether a document is a loop, or may be run like one.
 fn is_looped(document: &Document) -> bool {
-    matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest))
+    matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Workflow))
 }
 
 /// Whether a document is judged with what stands around it: actions by the project that they belong to.
@@ -177,7 +177,7 @@ fn judge(work: Work<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) 
     };
     let mut faults = alone(&document, declared);
     let examined = load::examine(&texts, *document);
-    let looped = is_looped(&examined.document) || examined.document.kind == Some(DocumentKind::Workflow);
+    let looped = is_looped(&examined.document);
     // That it is no loop is a fault where one is to be run, and none here.
     faults.extend(examined.diagnostics.into_iter().filter(|fault| looped || fault.code != codes::NO_LOOP));
     let mentioned: HashSet<&str> = faults.iter().map(|fault| &*fault.place.file).collect();

@@ -230,7 +230,8 @@ impl Reader<'_> {
             // Where the last item ends, and not where the next one begins: there the comma belongs.
             let fault = self.fault(codes::COMMA, Span::new(end, end), "a comma is missing here");
             let next = self.source.place(at, at);
-            self.tell(fault.suggest(",").related(&next, "the next one begins here"));
+            let fault = fault.help("a comma stands between two entries").suggest(",");
+            self.tell(fault.related(&next, "the next one begins here"));
         }
     }
 

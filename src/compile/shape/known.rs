@@ -36,7 +36,7 @@ impl Known {
     fn homes(&self) -> &BTreeMap<String, Vec<String>> {
         self.homes.get_or_init(|| {
             let mut homes = BTreeMap::new();
-            self.gather(self.schema, "", &mut homes);
+            self.gather(self.schema, "", &mut Vec::new(), &mut homes);
             for paths in homes.values_mut() {
                 paths.sort_by_key(|path: &String| (path.matches('.').count(), path.len()));
                 paths.dedup();
@@ -45,24 +45,35 @@ impl Known {
         })
     }
 
-    fn gather(&self, schema: &Value, path: &str, homes: &mut BTreeMap<String, Vec<String>>) {
-        // Our types do not contain themselves; the bound is for one that some day does.
-        if path.matches('.').count() > 6 {
+    /// `seen` are the references that led here: none is followed into itself.
+    fn gather<'s>(
+        &'s self,
+        part: &'s Value,
+        path: &str,
+        seen: &mut Vec<&'s str>,
+        homes: &mut BTreeMap<String, Vec<String>>,
+    ) {
+        let reference = part.get("$ref").and_then(Value::as_str);
+        if reference.is_some_and(|reference| seen.contains(&reference)) {
             return;
         }
-        let schema = resolve(self.schema, schema);
+        seen.extend(reference);
+        let schema = resolve(self.schema, part);
         for branches in ["anyOf", "oneOf"] {
             for branch in schema.get(branches).and_then(Value::as_array).into_iter().flatten() {
-                self.gather(branch, path, homes);
+                self.gather(branch, path, seen, homes);
             }
         }
         if let Some(items) = schema.get("items") {
-            self.gather(items, &format!("{path}[]"), homes);
+            self.gather(items, &format!("{path}[]"), seen, homes);
         }
         for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             homes.entry(name.clone()).or_default().push(path.to_owned());
             let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            self.gather(field, &below, homes);
+            self.gather(field, &below, seen, homes);
+        }
+        if reference.is_some() {
+            seen.pop();
         }
     }
 

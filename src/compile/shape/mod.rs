@@ -75,16 +75,19 @@ impl<'a> Walker<'a> {
         }
         match &node.kind {
             Kind::Object(members) => self.object(form, node, members, key),
-            Kind::Array(items) => match &form.items {
-                Some(of) => {
-                    let walked = items
-                        .iter()
-                        .enumerate()
-                        .map(|(index, item)| self.inside(&index.to_string(), |walker| walker.walk(of, item, None)));
-                    Value::Array(walked.collect())
+            Kind::Array(items) => {
+                self.count(form, node, items.len());
+                match &form.items {
+                    Some(of) => {
+                        let walked = items
+                            .iter()
+                            .enumerate()
+                            .map(|(index, item)| self.inside(&index.to_string(), |walker| walker.walk(of, item, None)));
+                        Value::Array(walked.collect())
+                    }
+                    None => node.value(),
                 }
-                None => node.value(),
-            },
+            }
             Kind::String(text) => {
                 self.length(form, node, text);
                 node.value()

@@ -22,7 +22,7 @@ impl<'a> Walker<'a> {
             }
         }
         let others = match &form.others {
-            Others::Of(of) => Some(&**of),
+            Others::Of(of) => Some(of),
             Others::Any | Others::None => None,
         };
         let mut map = Map::with_capacity(members.len());

@@ -105,6 +105,19 @@ impl Walker<'_> {
         self.tell(fault);
     }
 
+    /// How many entries an array has.
+    pub(super) fn count(&mut self, form: &Form, node: &Node, count: usize) {
+        let wanted = match form.count {
+            (Some(least), Some(most)) if least == most && count != least => format!("exactly {least}"),
+            (Some(least), _) if count < least => format!("at least {least}"),
+            (_, Some(most)) if count > most => format!("at most {most}"),
+            _ => return,
+        };
+        let message = format!("{} must have {wanted} entries; it has {count}", self.label());
+        let place = self.place(node.span);
+        self.tell(Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), place));
+    }
+
     /// A number. Where one is meant, the value gets a spelling that serde reads.
     pub(super) fn number(&mut self, form: &Form, node: &Node, digits: &str) -> Value {
         let types = &form.types;

@@ -1,12 +1,12 @@
 //! Values that may be one of several things: the tag decides, or the JSON type, and the fault is
 //! told by the right one.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::form::Form;
-use super::{Walker, listed};
-use crate::compile::parse::{Kind, Node, Span};
-use crate::diagnostic::{Diagnostic, codes, nearest};
+use super::{Walker, insert, listed};
+use crate::compile::parse::{Kind, Member, Node, Span, quoted, token};
+use crate::diagnostic::{Diagnostic, codes, is_lone, nearest, nearest_field};
 
 impl<'a> Walker<'a> {
     /// Branches of different JSON types: the value's type decides.
@@ -28,6 +28,9 @@ impl<'a> Walker<'a> {
 
     /// Branches that are objects with a field that says which branch it is.
     pub(super) fn one_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        if !form.keyed.is_empty() {
+            return self.keyed(form, node, key);
+        }
         let Some(tag) = form.tag else { return self.first_of(form, node, key) };
         let Kind::Object(_) = &node.kind else {
             if !node.is_fault() {
@@ -37,9 +40,12 @@ impl<'a> Walker<'a> {
         };
         let written = node.get(tag);
         let word = written.and_then(Node::as_str);
-        let right = |word: &str| form.one_of.iter().find(|(of, _)| *of == Some(word)).map(|(_, branch)| branch);
+        let right = |word: &str| form.one_of.iter().find(|(of, _)| *of == Some(word)).map(|(_, branch)| &**branch);
         if let Some(branch) = word.and_then(right) {
             return self.walk(branch, node, key);
+        }
+        if let Some(rest) = &form.rest {
+            return self.walk(rest, node, key);
         }
         let words: Vec<&str> = form.one_of.iter().filter_map(|(word, _)| *word).collect();
         let alike = most_alike(form, node);
@@ -69,6 +75,69 @@ impl<'a> Walker<'a> {
             }
             None => node.value(),
         }
+    }
+
+    /// Branches that are objects of one field: the field decides.
+    fn keyed(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        let Kind::Object(members) = &node.kind else {
+            if !node.is_fault() {
+                self.wrong_types(&["object"], node);
+            }
+            return node.value();
+        };
+        let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
+        let names = || form.keyed.iter().map(|(name, _)| *name);
+        let mut map = Map::new();
+        for (at, member) in members.iter().enumerate() {
+            let name = &*member.key;
+            let branch = known(name).or_else(|| nearest(name, names()).and_then(known));
+            // One that stands twice was told to.
+            let first = members.iter().find(|other| known(&other.key).is_some());
+            let of = branch.and_then(|branch| branch.fields.first_key_value());
+            if known(name).is_none() {
+                self.unknown_key(form, member);
+            } else if first.is_some_and(|first| first.key != member.key) && at > 0 && !self.full() {
+                let place = self.place(member.key_span);
+                let message = format!("{} has one field, and `{name}` is one more", self.label());
+                let pointer = format!("{}/{}", self.pointer, token(name));
+                let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
+                self.tell(match known("and") {
+                    Some(_) => fault.help("several are put together: `{\"and\": [{...}, {...}]}`"),
+                    None => fault,
+                });
+            }
+            let value = match of {
+                Some((_, of)) => self.inside(name, |walker| walker.walk(of, &member.value, Some(member.key_span))),
+                None => member.value.value(),
+            };
+            insert(&mut map, name, value);
+        }
+        if members.is_empty() && self.whole {
+            let place = self.place(key.unwrap_or(node.span));
+            let all: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+            let message = format!("{} is empty: it needs one field", self.label());
+            let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
+            self.tell(fault.help(format!("known here: {}", all.join(", "))));
+        }
+        Value::Object(map)
+    }
+
+    fn unknown_key(&mut self, form: &Form, member: &Member) {
+        let name = &*member.key;
+        let names: Vec<&str> = form.keyed.iter().map(|(name, _)| *name).collect();
+        let pointer = format!("{}/{}", self.pointer, token(name));
+        let message = format!("the field `{name}` is not known in {}", self.label());
+        let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, self.place(member.key_span));
+        self.tell(match nearest_field(name, names.iter().copied()) {
+            Some(near) => {
+                let fault = fault.help(format!("the nearest name is `{near}`"));
+                if is_lone(name, names) { fault.suggest(quoted(near)) } else { fault }
+            }
+            None => {
+                let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                fault.help(format!("known here: {}", all.join(", ")))
+            }
+        });
     }
 
     /// Branches without a field that tells them apart: those of different types.

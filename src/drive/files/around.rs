@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Gathered, PROJECT, at, read, within};
-use crate::compile::Texts;
+use crate::compile::{Readings, Texts};
 use crate::diagnostic::{Diagnostic, Source};
 
 /// The most files that names are looked up in.
@@ -24,6 +24,9 @@ pub struct Around {
     actions: Vec<(PathBuf, Source)>,
     /// Likewise; the document itself may be among them.
     loops: Vec<(PathBuf, Source)>,
+    workflows: Vec<(PathBuf, Source)>,
+    /// What was read of these files: the documents of the folder share it.
+    readings: Readings,
     unread: Vec<Diagnostic>,
     faults: Vec<Diagnostic>,
 }
@@ -53,6 +56,8 @@ impl Around {
             .iter()
             .map(|(path, source)| if real == Some(path) { texts.main.clone() } else { source.clone() })
             .collect();
+        texts.workflows = self.workflows.iter().map(|(_, source)| source.clone()).collect();
+        texts.readings = self.readings.clone();
         texts.unread = self.unread.clone();
         Ok(Gathered { texts, root: self.root.clone() })
     }
@@ -66,6 +71,7 @@ pub struct Library {
     spelled: BTreeMap<PathBuf, PathBuf>,
     texts: BTreeMap<PathBuf, Result<Source, Box<Diagnostic>>>,
     folders: BTreeMap<PathBuf, Arc<Around>>,
+    readings: Readings,
 }
 
 impl Library {
@@ -122,9 +128,9 @@ impl Library {
             }
             std::mem::take(&mut search.found)
         };
-        let (actions, loops) = (all("actions"), all("loops"));
+        let (actions, loops, workflows) = (all("actions"), all("loops"), all("workflows"));
         let unread = search.unread;
-        Around { root, project, given, actions, loops, unread, faults }
+        Around { root, project, given, actions, loops, workflows, readings: self.readings.clone(), unread, faults }
     }
 
     fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {

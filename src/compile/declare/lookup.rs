@@ -1,0 +1,194 @@
+//! Names that are looked up: what is told of those that are not found, those of steps, and those of workflows.
+
+use serde_json::Value;
+
+use super::{Declare, MEASURED};
+use crate::compile::called::named;
+use crate::compile::catalog::no_actions;
+use crate::compile::document::{Document, DocumentKind};
+use crate::compile::parse::quoted;
+use crate::diagnostic::{Diagnostic, codes, is_lone, nearest_field};
+use crate::language::step::PRIMITIVES;
+use crate::language::tool::WorkflowTool;
+
+impl<'a> Declare<'a> {
+    /// Whether an action seems to stand in a file that can't be used: then the file's own fault is
+    /// told, and not this one besides.
+    fn stands_in_broken(&mut self, name: &str) -> bool {
+        let shelf = self.shelf;
+        let quoted = quoted(name);
+        let names_it = |document: &Document| document.tree.source.text.contains(&quoted);
+        let unfit = |document: &Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
+        // What is wrong with those that the user named is told in any case.
+        let mut given = shelf.given.iter().map(|document| &**document).filter(|document| unfit(document));
+        if let Some(document) = given.find(|document| names_it(document)) {
+            self.faults.extend(no_actions(document).filter(|_| document.kind == Some(DocumentKind::Loop)));
+            return true;
+        }
+        let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
+        if let Some(document) = broken {
+            self.tell_of(document);
+        }
+        broken.is_some()
+    }
+
+    pub(super) fn unknown(&mut self, name: &str, at: &str) {
+        let shelf = self.shelf;
+        if self.stands_in_broken(name) {
+            return;
+        }
+        let names = self.catalog.all.iter().map(|action| action.name);
+        let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
+        self.unknown += 1;
+        let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
+        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
+        let lone = is_lone(name, names.take(measured));
+        let looked = self.looked_in();
+        let help = match &near {
+            Some(near) => format!("the nearest name is `{near}`; {looked}"),
+            None => looked,
+        };
+        let place = self.main.tree.place(at);
+        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, format!("the action `{name}` is not found"), at, place);
+        let fault = fault.help(help);
+        self.faults.push(match near {
+            // The declaration's name is a string; in the old form it is the whole declaration.
+            Some(near) if lone && at.ends_with("/name") => fault.suggest(quoted(&near)),
+            _ => fault,
+        });
+        if self.unknown > 1 {
+            return;
+        }
+        // It may stand in a file that could not be read.
+        for document in shelf.beside.iter().filter(|document| document.is_broken()) {
+            self.tell_of(document);
+        }
+        self.faults.extend(self.texts.unread.iter().cloned());
+    }
+
+    /// The action that a step names, at the JSON pointer of its `type`. Nothing when there is none, or
+    /// two, or one that can't be read: that is told.
+    pub(in crate::compile) fn step(&mut self, name: &str, at: &str) -> Option<&'a Value> {
+        // An empty name was told by its shape.
+        if name.is_empty() {
+            return None;
+        }
+        let found = self.catalog.find(name).to_vec();
+        let [action] = found.as_slice() else {
+            match found.as_slice() {
+                [first, second, ..] => {
+                    let message = format!("there are two actions of the name `{name}`");
+                    let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, self.main.tree.place(at));
+                    let fault = fault.help("give one of the two another name");
+                    let fault = fault.related(&first.place(), "one is here");
+                    self.faults.push(fault.related(&second.place(), "the other is here"));
+                }
+                _ => self.unknown_step(name, at),
+            }
+            return None;
+        };
+        if !action.own {
+            self.use_document(action.document);
+        }
+        Some(action.value)
+    }
+
+    fn unknown_step(&mut self, name: &str, at: &str) {
+        if self.stands_in_broken(name) {
+            return;
+        }
+        let names = PRIMITIVES.into_iter().chain(self.catalog.all.iter().map(|action| action.name));
+        self.unknown += 1;
+        let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
+        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
+        let lone = is_lone(name, names.take(measured));
+        let looked = self.looked_in();
+        let message = format!("the action `{name}` is not found, and no step of the platform is called so");
+        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
+        self.faults.push(match near {
+            Some(near) => {
+                let fault = fault.help(format!("the nearest name is `{near}`; {looked}"));
+                if lone { fault.suggest(quoted(&near)) } else { fault }
+            }
+            None => fault.help(looked),
+        });
+        if self.unknown == 1 {
+            for document in self.shelf.beside.iter().filter(|document| document.is_broken()) {
+                self.tell_of(document);
+            }
+            self.faults.extend(self.texts.unread.iter().cloned());
+        }
+    }
+
+    /// Where actions were looked for.
+    pub(super) fn looked_in(&self) -> String {
+        let shelf = self.shelf;
+        let files = shelf.beside.iter().chain(&shelf.given);
+        let files: Vec<&str> = files.map(|document| &*document.tree.source.name).collect();
+        let none = "there is no `actions/*.json` beside it; `--actions FILE` names another file";
+        let carries = self.main.value.get("actions").is_some();
+        match (carries, files.as_slice()) {
+            (true, []) => format!("looked in the document's own `actions`, and {none}"),
+            (true, files) => format!("looked in the document's own `actions` and in {}", named(files)),
+            (false, files) if self.main.kind == Some(DocumentKind::Workflow) => match files {
+                [] => none.replace("it;", "the workflow;"),
+                files => format!("looked in {}", named(files)),
+            },
+            (false, []) => format!("the document has no `actions`, and {none}"),
+            (false, files) => format!("the document has no `actions`; looked in {}", named(files)),
+        }
+    }
+
+    /// A workflow as a tool: whether there is one of its id or name, and that none can be run.
+    pub(super) fn workflow(&mut self, declaration: &WorkflowTool, pointer: &str) {
+        match (&declaration.id, &declaration.name) {
+            (Some(id), _) => self.lookup_workflow("id", id, pointer),
+            (None, Some(name)) => self.lookup_workflow("name", name, pointer),
+            (None, None) => {
+                let message = "the tool says neither the `name` nor the `id` of its workflow";
+                let place = self.main.tree.place(pointer);
+                let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, pointer, place);
+                self.faults.push(fault.help("add `\"name\"`: that of a workflow in `workflows/*.json`"));
+                return;
+            }
+        }
+        self.not_yet("workflows as tools", pointer);
+    }
+
+    fn lookup_workflow(&mut self, field: &str, wanted: &str, pointer: &str) {
+        let shelf = self.shelf;
+        let all = shelf.workflows(self.texts);
+        let known = |document: &'a Document| {
+            let workflow = document.kind == Some(DocumentKind::Workflow);
+            document.value.get(field).and_then(Value::as_str).filter(|_| workflow)
+        };
+        let names = || all.iter().filter_map(|document| known(document));
+        if names().any(|name| name == wanted) {
+            return;
+        }
+        let quoted_name = quoted(wanted);
+        let broken =
+            all.iter().find(|document| document.is_broken() && document.tree.source.text.contains(&quoted_name));
+        if let Some(document) = broken {
+            return self.tell_of(document);
+        }
+        let files: Vec<&str> = all.iter().map(|document| &*document.tree.source.name).collect();
+        let looked = match files.as_slice() {
+            [] => "there is no `workflows/*.json` beside the document, nor up to the project's folder".to_owned(),
+            files => format!("looked in {}", named(files)),
+        };
+        let at = format!("{pointer}/{field}");
+        let message = match field {
+            "id" => format!("the workflow with the id `{wanted}` is not found"),
+            _ => format!("the workflow `{wanted}` is not found"),
+        };
+        let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, at.as_str(), self.main.tree.place(&at));
+        self.faults.push(match nearest_field(wanted, names().take(MEASURED.0)) {
+            Some(near) => {
+                let fault = fault.help(format!("the nearest {field} is `{near}`; {looked}"));
+                if is_lone(wanted, names().take(MEASURED.0)) { fault.suggest(quoted(near)) } else { fault }
+            }
+            None => fault.help(looked),
+        });
+    }
+}

@@ -1,0 +1,34 @@
+//! Documents that were read already: those beside a document are beside its neighbours, too, and are
+//! read once for all of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::document::{Document, read};
+use crate::diagnostic::Source;
+
+/// What came of texts that were read, shared by the documents that they stand beside.
+#[derive(Debug, Clone, Default)]
+pub struct Readings {
+    /// By where the text lies in memory: the document keeps it there.
+    all: Arc<Mutex<HashMap<usize, Slot>>>,
+}
+
+/// A text and what came of it.
+type Slot = Arc<(Source, OnceLock<Arc<Document>>)>;
+
+impl Readings {
+    /// The document that a text is; read when it is first asked for.
+    pub(crate) fn document(&self, source: &Source) -> Arc<Document> {
+        let place = source.text.as_ptr().addr();
+        let slot = {
+            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(place).or_insert_with(|| Arc::new((source.clone(), OnceLock::new()))))
+        };
+        // Two empty texts may lie at one place.
+        if slot.0.name != source.name || slot.0.text != source.text {
+            return Arc::new(read(source));
+        }
+        Arc::clone(slot.1.get_or_init(|| Arc::new(read(source))))
+    }
+}

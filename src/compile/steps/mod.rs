@@ -1,0 +1,110 @@
+//! Steps: those of workflows and of loops of mode `foreach`, and those in `onFalse`. Running them is not
+//! there yet; what they say is judged all the same, each loop among them as if it stood alone.
+
+mod context;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use serde_json::Value;
+
+use super::document::{Document, DocumentKind};
+use super::layout::Layout;
+use super::program::Program;
+
+pub(super) use context::Context;
+pub(super) use walk::walk;
+
+/// The most steps of a document that are looked at.
+pub(super) const MAX_STEPS: usize = 1_000;
+
+/// The steps of a document, as far as rules want to know of them.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    /// The loops of mode `react` among them.
+    pub loops: Vec<Inner>,
+    /// The registered actions that are steps themselves.
+    pub actions: Vec<String>,
+    /// The names in the `tools` of those loops.
+    pub tools: Vec<String>,
+}
+
+/// A loop that is a step.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    /// Where its parts stand.
+    pub layout: Layout,
+    /// What it means, when nothing is wrong with it.
+    pub program: Option<Program>,
+}
+
+/// The JSON pointers of the lists of steps, and of the lone steps, that a document holds.
+pub(super) fn roots(document: &Document) -> Roots {
+    let is = |at: &str| document.value.pointer(at).is_some();
+    match document.kind {
+        Some(DocumentKind::Workflow) => Roots { foreach: None, list: Some("/definition/actions"), lone: None },
+        Some(DocumentKind::Loop) => Roots {
+            foreach: is_foreach(document).then_some("/properties"),
+            list: None,
+            lone: is("/onFalse").then_some("/onFalse"),
+        },
+        _ => Roots { foreach: None, list: None, lone: None },
+    }
+}
+
+/// Where steps stand in a document.
+pub(super) struct Roots {
+    /// The properties of a loop of mode `foreach`.
+    pub foreach: Option<&'static str>,
+    /// A list of steps.
+    pub list: Option<&'static str>,
+    /// A step.
+    pub lone: Option<&'static str>,
+}
+
+impl Roots {
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.foreach.is_none() && self.list.is_none() && self.lone.is_none()
+    }
+}
+
+/// Whether a document is a loop of mode `foreach`.
+pub(crate) fn is_foreach(document: &Document) -> bool {
+    document.kind == Some(DocumentKind::Loop)
+        && document.value.pointer("/properties/mode").and_then(Value::as_str) == Some("foreach")
+}
+
+/// The names of all actions that the steps of a document name, as steps or as tools of their loops; and
+/// every tool declaration of these loops.
+pub(super) fn named(document: &Document) -> (Vec<&str>, Vec<&Value>) {
+    let (mut names, mut tools) = (Vec::new(), Vec::new());
+    let roots = roots(document);
+    let at = |pointer: Option<&str>| pointer.and_then(|pointer| document.value.pointer(pointer));
+    if let Some(properties) = at(roots.foreach) {
+        of_properties(properties, &mut names, &mut tools);
+    }
+    for step in at(roots.list).and_then(Value::as_array).into_iter().flatten().chain(at(roots.lone)) {
+        of_step(step, &mut names, &mut tools);
+    }
+    (names, tools)
+}
+
+fn of_step<'v>(step: &'v Value, names: &mut Vec<&'v str>, tools: &mut Vec<&'v Value>) {
+    // A document is never deeper than its reader allows: the recursion ends.
+    match (step.get("type").and_then(Value::as_str), step.get("properties")) {
+        (Some("loop"), Some(properties)) => of_properties(properties, names, tools),
+        (Some(name), _) => names.push(name),
+        (None, _) => {}
+    }
+    if let Some(otherwise) = step.get("onFalse") {
+        of_step(otherwise, names, tools);
+    }
+}
+
+fn of_properties<'v>(properties: &'v Value, names: &mut Vec<&'v str>, tools: &mut Vec<&'v Value>) {
+    for step in properties.get("actions_to_execute").and_then(Value::as_array).into_iter().flatten() {
+        of_step(step, names, tools);
+    }
+    tools.extend(properties.get("tools").and_then(Value::as_array).into_iter().flatten());
+}

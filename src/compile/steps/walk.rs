@@ -1,0 +1,273 @@
+//! The walk through the steps of a document, in the order in which they would run.
+
+use serde_json::Value;
+
+use super::super::called::Calls;
+use super::super::declare::Declare;
+use super::super::document::Document;
+use super::super::layout::Layout;
+use super::super::load::{Around, Read, react};
+use super::super::prompt::{Inputs, unknown};
+use super::super::reference::{Field, as_path};
+use super::super::tool::LocalFault;
+use super::{Context, Inner, MAX_STEPS, Steps, roots};
+use crate::compile::parse::{quoted, token};
+use crate::diagnostic::{Diagnostic, codes};
+
+/// The names that the engine gives to every step.
+const GIVEN: [&str; 3] = ["input", "now", "__run_id"];
+
+/// Judges the steps of a document. `declare` looks actions up, and tells of them.
+pub(in crate::compile) fn walk<'a>(
+    calls: &mut Calls<'_>,
+    around: &Around<'a>,
+    main: &'a Document,
+    declare: &mut Declare<'a>,
+    faults: &mut Vec<Diagnostic>,
+) -> Steps {
+    let inputs = Inputs::of(main);
+    let mut walk = Walk { calls, around, main, declare, inputs, faults, steps: Steps::default(), count: 0 };
+    let roots = roots(main);
+    let mut context = Context::first();
+    let at = |pointer: &str| main.value.pointer(pointer);
+    for condition in ["/definition/condition", "/filter"] {
+        if let Some(value) = at(condition) {
+            walk.values(condition, value, &context);
+        }
+    }
+    if let Some(pointer) = roots.foreach
+        && let Some(properties) = at(pointer)
+    {
+        walk.foreach(pointer, properties, &mut context);
+    }
+    if let Some(pointer) = roots.list {
+        walk.list(pointer, at(pointer), &mut context);
+    }
+    if let Some(pointer) = roots.lone
+        && let Some(step) = at(pointer).filter(|step| step.is_object())
+    {
+        walk.step(pointer, step, &mut Context::first());
+    }
+    walk.steps
+}
+
+struct Walk<'w, 'a, 't> {
+    calls: &'w mut Calls<'t>,
+    around: &'w Around<'a>,
+    main: &'a Document,
+    declare: &'w mut Declare<'a>,
+    inputs: Option<Inputs>,
+    faults: &'w mut Vec<Diagnostic>,
+    steps: Steps,
+    count: usize,
+}
+
+impl<'a> Walk<'_, 'a, '_> {
+    fn list(&mut self, pointer: &str, steps: Option<&'a Value>, context: &mut Context) {
+        for (index, step) in steps.and_then(Value::as_array).into_iter().flatten().enumerate() {
+            if step.is_object() {
+                self.step(&format!("{pointer}/{index}"), step, context);
+            }
+        }
+    }
+
+    /// A step at a JSON pointer; `context` becomes what is known after it.
+    fn step(&mut self, at: &str, step: &'a Value, context: &mut Context) {
+        self.count += 1;
+        if self.count > MAX_STEPS {
+            if self.count == MAX_STEPS + 1 {
+                let message = format!("a document may have at most {MAX_STEPS} steps; the rest is not looked at");
+                self.faults.push(Diagnostic::error(codes::TOO_MUCH, message, at, self.main.tree.place(at)));
+            }
+            return;
+        }
+        if let Some(filter) = step.get("filter") {
+            self.values(&format!("{at}/filter"), filter, context);
+        }
+        let key = step.get("outputKey").and_then(Value::as_str);
+        let otherwise = step.get("onFalse").filter(|step| step.is_object());
+        let mut other = otherwise.map(|step| (step, context.clone()));
+        let properties = step.get("properties");
+        match step.get("type").and_then(Value::as_str) {
+            Some("loop") => self.a_loop(&format!("{at}/properties"), properties, context),
+            Some(name) => {
+                if let Some(properties) = properties {
+                    self.values(&format!("{at}/properties"), properties, context);
+                }
+                let open = context.is_open();
+                self.other(name, &format!("{at}/type"), properties, context);
+                // What an action writes is known where the step names the key.
+                context.set_open(open || (key.is_none() && context.is_open()));
+            }
+            None => context.open(),
+        }
+        if let Some(key) = key {
+            context.add(key);
+        }
+        if let Some((step, other)) = &mut other {
+            self.step(&format!("{at}/onFalse"), step, other);
+            context.join(other, &[]);
+        }
+    }
+
+    fn a_loop(&mut self, at: &str, properties: Option<&'a Value>, context: &mut Context) {
+        let Some(properties) = properties.filter(|properties| properties.is_object()) else { return };
+        if properties.get("mode").and_then(Value::as_str) == Some("foreach") {
+            return self.foreach(at, properties, context);
+        }
+        let layout = Layout::of_step(at.to_owned());
+        let mut faults = Vec::new();
+        let read = Read::of_step(self.main, &layout, context);
+        let program = react(self.calls, self.around, self.main, read, (self.declare, &mut faults));
+        // That it can't be run is told once, where what holds it stands.
+        faults.retain(|fault| fault.code != codes::NOT_YET);
+        let sound = !faults.iter().any(Diagnostic::is_error);
+        self.faults.append(&mut faults);
+        let tools = properties.get("tools").and_then(Value::as_array).into_iter().flatten();
+        let name = |tool: &'a Value| tool.as_str().or_else(|| tool.get("name").and_then(Value::as_str));
+        self.steps.tools.extend(tools.filter_map(name).map(str::to_owned));
+        self.steps.loops.push(Inner { layout, program: program.filter(|_| sound) });
+        if let Some(key) = properties.get("result_key").and_then(Value::as_str) {
+            context.add(key);
+        }
+    }
+
+    /// The same steps for each item of a list.
+    fn foreach(&mut self, at: &str, properties: &'a Value, context: &mut Context) {
+        let text = |name: &str| properties.get(name).and_then(Value::as_str);
+        if let Some(path) = text("items_path") {
+            self.items_path(&format!("{at}/items_path"), path, context);
+        }
+        let mut inside = context.clone();
+        inside.add("item");
+        let name = text("item_variable_name").unwrap_or_default();
+        if !name.is_empty() {
+            inside.add(name);
+            if as_path(&format!("@{name}")).is_none_or(|path| path.len() != 1) {
+                let at = format!("{at}/item_variable_name");
+                let place = self.main.tree.place(&at);
+                let fault = Diagnostic::error(codes::BAD_NAME, format!("no path can name `{name}`"), at, place);
+                self.faults.push(fault.help("a name begins with a letter, and has letters, digits, `_` and `-`"));
+            }
+        }
+        self.list(&format!("{at}/actions_to_execute"), properties.get("actions_to_execute"), &mut inside);
+        let mut but = vec!["item", name];
+        but.retain(|name| !context.names().any(|known| known == *name));
+        context.join(&inside, &but);
+        if let Some(key) = text("result_key") {
+            context.add(key);
+        }
+    }
+
+    fn items_path(&mut self, at: &str, path: &str, context: &Context) {
+        if as_path(path).is_some() {
+            return self.text(at, path, context);
+        }
+        if path.is_empty() {
+            return;
+        }
+        let message = format!("`items_path` must be an `@path`; the text {} was given", quoted(path));
+        let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, message, at, self.main.tree.place(at));
+        let bare = path.trim().trim_start_matches('{').trim_end_matches('}').trim();
+        let meant = format!("@{bare}");
+        self.faults.push(match as_path(&meant) {
+            Some(_) => fault.help("a path begins with `@`").suggest(quoted(&meant)),
+            None => fault.help("it names the list whose items are taken: `@input.customers`"),
+        });
+    }
+
+    /// A step of another type than `loop`, and what it writes.
+    fn other(&mut self, name: &str, at: &str, properties: Option<&Value>, context: &mut Context) {
+        let text = |field: &str, default: &'static str| -> String {
+            let written = properties.and_then(|properties| properties.get(field)?.as_str());
+            written.unwrap_or(default).to_owned()
+        };
+        match name {
+            "matcher" => {
+                context.add(&text("outputMatched", "matched"));
+                context.add(&text("outputUnmatchedLeft", "unmatchedLeft"));
+                context.add(&text("outputUnmatchedRight", "unmatchedRight"));
+            }
+            "PbotApproval" => ["__approved", "__approval_data", "__comment"].iter().for_each(|key| context.add(key)),
+            "PbotForm" => {
+                let keys = properties.and_then(|properties| properties.get("expected_keys")?.as_array());
+                keys.into_iter().flatten().filter_map(Value::as_str).for_each(|key| context.add(key));
+            }
+            "custom-table" => {}
+            _ => {
+                let found = self.declare.step(name, at);
+                self.faults.append(&mut self.declare.faults);
+                match found {
+                    Some(action) => {
+                        if let Some(key) = action.get("outputKey").and_then(Value::as_str) {
+                            context.add(key);
+                        }
+                        // Under which key a raw response is passed on, nothing says.
+                        if action.get("passthrough") == Some(&Value::Bool(true)) {
+                            context.open();
+                        }
+                        self.steps.actions.push(name.to_owned());
+                    }
+                    None => context.open(),
+                }
+            }
+        }
+    }
+
+    /// All texts in a value: templates and `@paths`.
+    fn values(&mut self, at: &str, value: &Value, context: &Context) {
+        match value {
+            Value::String(text) => self.text(at, text, context),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.values(&format!("{at}/{index}"), item, context);
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    self.values(&format!("{at}/{}", token(name)), member, context);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, at: &str, text: &str, context: &Context) {
+        if !text.starts_with('@') && !text.contains("{{") {
+            return;
+        }
+        let field = match Field::compile(&Value::from(text)) {
+            Ok(field) => field,
+            Err(faults) => {
+                let told: Vec<Diagnostic> = faults.into_iter().map(|fault| self.placed(at, text, fault)).collect();
+                return self.faults.extend(told);
+            }
+        };
+        let is_path = matches!(field, Field::Path(_));
+        let known: Vec<&str> = GIVEN.into_iter().chain(context.names()).collect();
+        for found in field.variables() {
+            let Some(unknown) = unknown(&found.variable, (&known, is_path), self.inputs.as_ref(), context.is_open())
+            else {
+                continue;
+            };
+            let begin = usize::from(is_path);
+            let range = found.variable.range.start + begin..found.variable.range.end.max(begin);
+            let place = self.main.tree.place_inside(at, &range);
+            let plain = text.get(range) == Some(&found.variable.path.join("."));
+            let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, unknown.message, at, place).help(unknown.help);
+            self.faults.push(match unknown.meant.filter(|_| plain) {
+                Some(meant) => fault.suggest(meant),
+                None => fault,
+            });
+        }
+    }
+
+    fn placed(&self, at: &str, text: &str, fault: LocalFault) -> Diagnostic {
+        let range = fault.inside.unwrap_or(0..text.len());
+        let told = Diagnostic::error(fault.code, fault.message, at, self.main.tree.place_inside(at, &range));
+        match fault.help {
+            Some(help) => told.help(help),
+            None => told,
+        }
+    }
+}

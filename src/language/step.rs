@@ -1,0 +1,240 @@
+//! A step of a workflow or of a loop of mode `foreach`: what it does, when, and where its output goes.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{Filter, LoopProperties};
+
+/// The words of `type` that are no name of a registered action.
+pub const PRIMITIVES: [&str; 5] = ["loop", "matcher", "custom-table", "PbotApproval", "PbotForm"];
+
+/// A step.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
+    /// What it does: a word of [`PRIMITIVES`], or the name of a registered action.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What the step is given.
+    pub properties: Properties,
+    /// The step runs only when this holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
+    /// The step that runs instead when `filter` does not hold.
+    #[serde(rename = "onFalse", skip_serializing_if = "Option::is_none")]
+    pub on_false: Option<Box<Step>>,
+    /// The context key of the step's output.
+    #[serde(rename = "outputKey", skip_serializing_if = "Option::is_none")]
+    pub output_key: Option<String>,
+}
+
+/// What a step is given, by its type.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Properties {
+    /// A loop's.
+    Loop(Box<LoopProperties>),
+    /// Hyphen's matcher's.
+    Matcher(Matcher),
+    /// Hyphen's custom table's.
+    CustomTable(CustomTable),
+    /// Those of an approval by a human.
+    Approval(Approval),
+    /// Those of a form that a human fills in.
+    Form(Form),
+    /// An action's: values for the names that it takes.
+    Action(Map<String, Value>),
+}
+
+/// Hyphen's matcher: two lists, and which of their entries belong together.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Matcher {
+    /// The one list, or its `@path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Value>,
+    /// The other list, or its `@path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right: Option<Value>,
+    /// The fields that must be equal.
+    #[serde(rename = "matchOn", default, skip_serializing_if = "Option::is_none")]
+    pub match_on: Option<Vec<String>>,
+    /// How far numbers may be apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
+    /// How many days dates may be apart.
+    #[serde(rename = "dateWindowDays", default, skip_serializing_if = "Option::is_none")]
+    pub date_window_days: Option<f64>,
+    /// How alike texts must be, 0 to 100.
+    #[serde(rename = "fuzzyThreshold", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 100.0))]
+    pub fuzzy_threshold: Option<f64>,
+    /// The field whose texts are compared for likeness.
+    #[serde(rename = "descriptionKey", default, skip_serializing_if = "Option::is_none")]
+    pub description_key: Option<String>,
+    /// The context key of the pairs. Default: `matched`.
+    #[serde(rename = "outputMatched", default, skip_serializing_if = "Option::is_none")]
+    pub output_matched: Option<String>,
+    /// The context key of what is left of the one list. Default: `unmatchedLeft`.
+    #[serde(rename = "outputUnmatchedLeft", default, skip_serializing_if = "Option::is_none")]
+    pub output_unmatched_left: Option<String>,
+    /// The context key of what is left of the other list. Default: `unmatchedRight`.
+    #[serde(rename = "outputUnmatchedRight", default, skip_serializing_if = "Option::is_none")]
+    pub output_unmatched_right: Option<String>,
+}
+
+/// Hyphen's custom table: rows are written or read.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CustomTable {
+    /// The table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// What is done with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// The columns that a row is found by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// The values of these columns, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<Value>>,
+    /// Columns with their values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Map<String, Value>>,
+}
+
+/// What is done with a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// A row is added.
+    Write,
+    /// Rows are read.
+    Read,
+    /// Rows are changed.
+    Update,
+    /// A row is changed, or added where there is none.
+    Upsert,
+}
+
+/// An approval by a human.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    /// What the human is asked. A template.
+    pub comment: String,
+    /// What the human is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_payload: Option<Map<String, Value>>,
+}
+
+/// A form that a human fills in.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Form {
+    /// The keys that are asked for; each becomes one of the context.
+    pub expected_keys: Vec<String>,
+    /// How long the form is open, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<f64>,
+    /// When the human is reminded, in seconds from the form's making.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminder_intervals: Option<Vec<f64>>,
+}
+
+/// A step before its type is looked at.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plain {
+    #[serde(rename = "type")]
+    kind: String,
+    properties: Value,
+    #[serde(default)]
+    filter: Option<Filter>,
+    #[serde(rename = "onFalse", default)]
+    on_false: Option<Box<Step>>,
+    #[serde(rename = "outputKey", default)]
+    output_key: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Step {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Plain { kind, properties, filter, on_false, output_key } = Plain::deserialize(deserializer)?;
+        let properties = match kind.as_str() {
+            "loop" => LoopProperties::deserialize(properties).map(|read| Properties::Loop(Box::new(read))),
+            "matcher" => Matcher::deserialize(properties).map(Properties::Matcher),
+            "custom-table" => CustomTable::deserialize(properties).map(Properties::CustomTable),
+            "PbotApproval" => Approval::deserialize(properties).map(Properties::Approval),
+            "PbotForm" => Form::deserialize(properties).map(Properties::Form),
+            _ => Map::deserialize(properties).map(Properties::Action),
+        };
+        Ok(Self { kind, properties: properties.map_err(D::Error::custom)?, filter, on_false, output_key })
+    }
+}
+
+impl JsonSchema for Step {
+    fn schema_name() -> Cow<'static, str> {
+        "Step".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let [a_loop, matcher, table, approval, form] = PRIMITIVES;
+        let primitives = [
+            (a_loop, "A loop.", generator.subschema_for::<LoopProperties>()),
+            (
+                matcher,
+                "Hyphen's matcher: which entries of two lists belong together.",
+                generator.subschema_for::<Matcher>(),
+            ),
+            (table, "Hyphen's custom table: rows are written or read.", generator.subschema_for::<CustomTable>()),
+            (approval, "A human approves, or does not.", generator.subschema_for::<Approval>()),
+            (form, "A human fills a form in.", generator.subschema_for::<Form>()),
+        ];
+        let branches = primitives.map(|(word, about, properties)| {
+            branch(
+                generator,
+                about,
+                &json!({ "const": word, "type": "string", "description": about }),
+                &properties.to_value(),
+            )
+        });
+        let action = json!({
+            "type": "string",
+            "minLength": 1,
+            "not": { "enum": PRIMITIVES },
+            "description": "What the step does: the name of a registered action, or a word of the platform's.",
+        });
+        let values = json!({
+            "type": "object",
+            "description": "Values for the names that the action takes: texts, templates, `@paths`.",
+        });
+        let action = branch(generator, "A registered action.", &action, &values);
+        let all: Vec<Value> = branches.into_iter().chain([action]).collect();
+        json_schema!({ "oneOf": all })
+    }
+}
+
+/// A step of a type.
+fn branch(generator: &mut SchemaGenerator, about: &str, kind: &Value, properties: &Value) -> Value {
+    let or_nothing =
+        |schema: Schema, about: &str| json!({ "anyOf": [schema, { "type": "null" }], "description": about });
+    json!({
+        "type": "object",
+        "description": about,
+        "properties": {
+            "type": kind,
+            "properties": properties,
+            "filter": or_nothing(generator.subschema_for::<Filter>(), "The step runs only when this holds."),
+            "onFalse": or_nothing(
+                generator.subschema_for::<Step>(),
+                "The step that runs instead when `filter` does not hold.",
+            ),
+            "outputKey": {
+                "type": ["string", "null"],
+                "description": "The context key of the step's output: later steps read it as `@key`.",
+            },
+        },
+        "required": ["type", "properties"],
+        "additionalProperties": false,
+    })
+}
