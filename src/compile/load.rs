@@ -14,7 +14,7 @@ use super::layout::{self, Layout};
 use super::native::Called;
 use super::prompt::Prompts;
 use super::steps::{self, Context, Steps};
-use super::{Compiled, Program, Schema, Texts, names, pasted, shape};
+use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::Project;
 

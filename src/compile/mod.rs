@@ -12,6 +12,7 @@ pub(crate) mod layout;
 mod load;
 pub mod names;
 pub mod native;
+mod not_yet;
 pub mod parse;
 mod pasted;
 pub mod program;
