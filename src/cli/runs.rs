@@ -94,7 +94,7 @@ impl Runs {
         let place = self.store.place()?;
         // Where nothing ran yet there is no store, and none is made by looking.
         let runs = if place.exists() {
-            let filter = RunFilter { status: self.status.map(Status::from), limit: self.limit };
+            let filter = RunFilter { status: self.status.map(Status::from), limit: self.limit, ..RunFilter::default() };
             place.open()?.list(filter).await?
         } else if self.store.store.is_some() {
             return Err(Failure::usage(format!("there is no store {}", place.shown())));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::begin::Begin;
 use super::clock;
 use super::fault::Fault;
 use super::fold;
@@ -25,7 +26,7 @@ use crate::engine::outcome::{Answer, Pause, Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::memory::MemoryJournal;
-use crate::journal::{Created, Journal, NewRun, RunSummary, Standing, StoreFault};
+use crate::journal::{Journal, RunSummary, Standing, StoreFault};
 use crate::language::Project;
 
 /// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
@@ -164,41 +165,9 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
-        self.world.vault.find_all();
-        let models = self.models(program, start.model.as_deref())?;
-        let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
-        let run_id = start.id();
-        let mut started = start.event(program, run_id.clone(), facts)?;
-        if let Some(session) = &started.session {
-            started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
-        }
-        let identity = start::identity(&started, &start);
-        let loop_name = started.loop_name.clone();
-        let session = started.session.clone();
-        let event =
-            Event { at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 }, what: What::Started(Box::new(started)) };
-        let new = NewRun {
-            run_id: run_id.clone(),
-            loop_name,
-            session,
-            identity,
-            at_ms: event.at.wall_ms,
-            event: written(&event)?,
-        };
-        // What can't begin leaves nothing in the store.
-        let mut state = State::default();
-        let effects = step(program, &mut state, event)?;
-        match self.world.journal.create(new).await.map_err(Fault::Store)? {
-            Created::New(lease) => {
-                let hold = Hold::new(&self.world.journal, &run_id, &lease);
-                let seat = Seat { run_id, fence: lease.fence, events: 1, hold };
-                let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
-                driver.tell_start(false);
-                let finished = driver.drive(effects).await?;
-                self.left(program, finished, &watch).await
-            }
-            Created::Same => Box::pin(self.join(program, &run_id, watch)).await,
-            Created::Conflict => Err(Fault::Conflict(run_id)),
+        match self.begin(program, start).await? {
+            Begin::New(begun) => self.drive(program, *begun, watch).await,
+            Begin::Same(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
         }
     }
 
@@ -329,7 +298,7 @@ impl Engine {
     }
 
     /// The run's model and its fallbacks.
-    fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
+    pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
         let first = name.or(program.properties.model.as_deref());
         let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
         for fallback in &program.properties.fallback_models {

@@ -1,5 +1,6 @@
 //! THE WORLD: performs effects. It is the only room with a clock, a network, a disk and chance.
 
+pub mod begin;
 mod by_hand;
 pub mod clock;
 pub mod egress;

@@ -138,6 +138,9 @@ impl<'a> Driver<'a> {
     async fn performed(&mut self, mut effects: Effects) -> Result<(), Fault> {
         loop {
             if self.should_stop() {
+                if self.watch.stop.as_ref().is_some_and(Stop::is_leaving) {
+                    return Ok(());
+                }
                 return self.interrupt().await;
             }
             if self.look_due()

@@ -10,6 +10,7 @@ pub mod project;
 pub mod react;
 pub mod schema;
 pub mod script;
+pub mod serving;
 pub mod tool;
 pub mod workflow;
 

@@ -14,7 +14,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// Events of all runs lie one behind the other, with an index by run: a commit of many runs then
 /// writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -58,6 +58,16 @@ CREATE TABLE drivers (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What version 2 added: whose a run is, and where its result is posted.
+const SINCE_2: &str = "
+ALTER TABLE runs ADD COLUMN org TEXT;
+ALTER TABLE runs ADD COLUMN callback_url TEXT;
+ALTER TABLE runs ADD COLUMN callback TEXT;
+ALTER TABLE runs ADD COLUMN callback_tries INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX runs_by_org ON runs (org, id) WHERE org IS NOT NULL;
+CREATE INDEX runs_by_callback ON runs (callback) WHERE callback = 'pending';
+";
+
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// What a file turned out to be.
@@ -66,6 +76,8 @@ enum Found {
     Empty,
     /// A store of our version.
     Ours,
+    /// A store of version 1.
+    First,
 }
 
 /// Opens the store for writing, and makes it where there is none.
@@ -161,19 +173,21 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
         .map_err(failed)?;
     match found {
         Found::Ours => Ok(()),
-        Found::Empty => make_tables(connection, store),
+        Found::Empty | Found::First => make_tables(connection, store),
     }
 }
 
-/// Makes the tables, unless another process was quicker.
+/// Makes the tables, or what an older store lacks of them, unless another process was quicker.
 fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
     let made = look(connection, store).and_then(|found| match found {
         Found::Ours => Ok(()),
-        Found::Empty => connection
-            .execute_batch(&format!("{TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"))
-            .map_err(failed),
+        found => {
+            let tables = if matches!(found, Found::Empty) { TABLES } else { "" };
+            let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
+            connection.execute_batch(&format!("{tables} {SINCE_2} {marks}")).map_err(failed)
+        }
     });
     let made = made.and_then(|()| connection.execute_batch("COMMIT").map_err(failed));
     if made.is_err() && !connection.is_autocommit() {
@@ -192,6 +206,7 @@ fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
     match (application, version) {
         (APPLICATION, VERSION) => Ok(Found::Ours),
+        (APPLICATION, 1) => Ok(Found::First),
         (APPLICATION, newer) if newer > VERSION => {
             Err(StoreFault::Newer { store: store.to_owned(), found: newer, known: VERSION })
         }
