@@ -73,15 +73,14 @@ impl Run {
         let place = Place::of_run(self.store.as_deref(), &program.project, &root);
         let journal = place.open()?;
         let engine = host::engine(program.project.clone(), &root, journal, script);
-        let start =
-            Start {
-                input,
-                run_id: self.run_id,
-                session: self.session,
-                model: self.model,
-                timeout_ms: self.timeout_ms,
-                ..Start::default()
-            };
+        let start = Start {
+            input,
+            run_id: self.run_id,
+            session: self.session,
+            model: self.model,
+            timeout_ms: self.timeout_ms,
+            ..Start::default()
+        };
         let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
         let finished = watched.heed(engine.run(&program, start, watched.watch())).await;
         let make_next = |run_id: &str| Next {

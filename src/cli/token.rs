@@ -56,5 +56,9 @@ impl Token {
 }
 
 fn org(text: &str) -> Result<String, String> {
-    if gate::is_org(text) { Ok(text.to_owned()) } else { Err("letters, digits, `_`, `-` and `.`, at most 64".to_owned()) }
+    if gate::is_org(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("letters, digits, `_`, `-` and `.`, at most 64".to_owned())
+    }
 }

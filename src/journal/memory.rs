@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::{
-    Append, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, Standing, StoreFault, Ticket,
-    failpoint,
+    Append, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun, RunFilter,
+    RunSummary, Standing, StoreFault, Ticket, failpoint,
 };
 use crate::engine::outcome::Status;
 

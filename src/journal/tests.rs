@@ -181,7 +181,8 @@ fn a_list_shows_the_newest_first_with_their_standing() {
         assert_eq!(ids(RunFilter { limit: 2, ..RunFilter::default() }), ["c", "b"]);
         assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 0, ..RunFilter::default() }), ["c", "a"]);
         assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 1, ..RunFilter::default() }), ["c"]);
-        let paused = wait(journal.list(RunFilter { status: Some(Status::Paused), limit: 0, ..RunFilter::default() })).unwrap();
+        let paused =
+            wait(journal.list(RunFilter { status: Some(Status::Paused), limit: 0, ..RunFilter::default() })).unwrap();
         let expected = RunSummary {
             run_id: "b".to_owned(),
             loop_name: "triage".to_owned(),

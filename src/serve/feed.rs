@@ -154,8 +154,7 @@ impl Feed {
             }
             if matches!(self.state.phase, Phase::Ended(_)) {
                 self.ended = true;
-                let shown =
-                    Shown { result_key: self.program.properties.result_key.as_deref(), trace: false };
+                let shown = Shown { result_key: self.program.properties.result_key.as_deref(), trace: false };
                 let result = result(shown, &self.state, &redact);
                 told.push(serde_json::to_string(&Last { event: "result", result: &result }).unwrap_or_default());
             }

@@ -57,7 +57,9 @@ impl Gate {
         for token in &serving.tokens {
             let refuse = |why: &str| Err(format!("the token `{}` of `serve.tokens` {why}", token.name));
             let Some(hash) = token.hash.strip_prefix("sha256:").and_then(hash_of) else {
-                return refuse("needs a `hash` of the form sha256: and 64 hexadecimal digits; `loopctl token` makes one");
+                return refuse(
+                    "needs a `hash` of the form sha256: and 64 hexadecimal digits; `loopctl token` makes one",
+                );
             };
             if holders.iter().any(|known| known.hash == hash) {
                 return refuse("has the hash of another one");

@@ -20,6 +20,8 @@ use crate::language::serving::Scope;
 
 /// The longest path with its query, in bytes.
 const LONGEST_TARGET: usize = 8 * 1024;
+/// The longest headers together, in bytes.
+const LONGEST_HEAD: usize = 32 * 1024;
 /// The header by which a request is found again in the log.
 const REQUEST_ID: &str = "x-request-id";
 /// What pages of this server may do: nothing that it does not say itself.
@@ -99,6 +101,11 @@ fn look(served: &Served, request: &Request) -> Result<(), Problem> {
     if target > LONGEST_TARGET {
         let detail = format!("the address is longer than {LONGEST_TARGET} bytes");
         return Err(Problem::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail));
+    }
+    let head: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if head > LONGEST_HEAD {
+        let detail = format!("the headers are longer than {LONGEST_HEAD} bytes");
+        return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", detail));
     }
     let host = host(request)?;
     if !served.names.knows(&host.0) {

@@ -45,13 +45,13 @@ impl Writer {
     }
 
     /// An operation: its summary, parameters, body and answers. Every one may have a problem.
-    fn operation(&mut self, summary: &str, parameters: Vec<Value>, body: Option<Value>, answers: Value) -> Value {
+    fn operation(&mut self, summary: &str, parameters: &[Value], body: Option<Value>, answers: Value) -> Value {
         let mut responses = answers;
-        responses["default"] = self.problem();
+        put(&mut responses, "default", self.problem());
         let mut operation = json!({ "summary": summary, "parameters": parameters, "responses": responses });
         if let Some(schema) = body {
             let content = json!({ "application/json": { "schema": schema } });
-            operation["requestBody"] = json!({ "required": true, "content": content });
+            put(&mut operation, "requestBody", json!({ "required": true, "content": content }));
         }
         operation
     }
@@ -61,6 +61,12 @@ impl Writer {
         let status = self.json::<AgentStatus>("The run has ended, or waits for a human");
         let accepted = self.json::<Accepted>("The run goes on; `Location` tells where it is seen");
         json!({ "200": status, "202": accepted })
+    }
+}
+
+fn put(object: &mut Value, name: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), value);
     }
 }
 
@@ -102,11 +108,11 @@ fn runs(writer: &mut Writer, paths: &mut Map<String, Value>) {
     let mut parameters = writer.query::<Waiting>();
     parameters.push(header("Idempotency-Key", "The same key and body give the same run; another body is a 409"));
     let answers = writer.waited();
-    let execute = writer.operation("Start a loop", parameters, Some(body), answers);
+    let execute = writer.operation("Start a loop", &parameters, Some(body), answers);
     paths.insert("/agents/execute".to_owned(), json!({ "post": execute }));
     let parameters = writer.query::<AgentsQuery>();
     let answers = json!({ "200": writer.json::<AgentList>("The runs, the newest first") });
-    let list = writer.operation("The caller's runs", parameters, None, answers);
+    let list = writer.operation("The caller's runs", &parameters, None, answers);
     paths.insert("/agents".to_owned(), json!({ "get": list }));
 }
 
@@ -114,49 +120,47 @@ fn one_run(writer: &mut Writer, paths: &mut Map<String, Value>) {
     let with_id = |more: Vec<Value>| [vec![id()], more].concat();
     let parameters = with_id(writer.query::<StatusQuery>());
     let answers = json!({ "200": writer.json::<AgentStatus>("The run") });
-    let status = writer.operation("A run as it stands", parameters, None, answers);
+    let status = writer.operation("A run as it stands", &parameters, None, answers);
     paths.insert("/agents/{id}/status".to_owned(), json!({ "get": status }));
     let result = json!({ "description": "The result with its trace",
         "content": { "application/json": { "schema": { "type": "object" } } } });
-    let trace = writer.operation("All that happened in a run", with_id(vec![]), None, json!({ "200": result }));
+    let trace = writer.operation("All that happened in a run", &with_id(vec![]), None, json!({ "200": result }));
     paths.insert("/agents/{id}/trace".to_owned(), json!({ "get": trace }));
     let stream = json!({ "200": { "description": "Server-sent events; the data of each is JSON with an `event`",
             "content": { "text/event-stream": { "schema": { "type": "string" } } } },
         "204": { "description": "The run has ended, and the caller has all of its events" } });
     let last = header("Last-Event-ID", "Only what came after this event");
-    let events = writer.operation("What happens in a run, as it happens", with_id(vec![last]), None, stream);
+    let events = writer.operation("What happens in a run, as it happens", &with_id(vec![last]), None, stream);
     paths.insert("/agents/{id}/events".to_owned(), json!({ "get": events }));
     let parameters = with_id(writer.query::<Waiting>());
     let (body, answers) = (writer.schema::<ResumeRequest>(), writer.waited());
-    let resume = writer.operation("Decide about a run that waits", parameters, Some(body), answers);
+    let resume = writer.operation("Decide about a run that waits", &parameters, Some(body), answers);
     paths.insert("/agents/{id}/resume".to_owned(), json!({ "post": resume }));
     let parameters = with_id(writer.query::<CancelQuery>());
     let answers = writer.waited();
-    let cancel = writer.operation("End a run", parameters, None, answers);
+    let cancel = writer.operation("End a run", &parameters, None, answers);
     paths.insert("/agents/{id}".to_owned(), json!({ "delete": cancel }));
 }
 
 fn rest(writer: &mut Writer, paths: &mut Map<String, Value>) {
     let answers = json!({ "200": writer.json::<LoopList>("The loops by name") });
-    let loops = writer.operation("The loops of the folder", vec![], None, answers);
+    let loops = writer.operation("The loops of the folder", &[], None, answers);
     paths.insert("/loops".to_owned(), json!({ "get": loops }));
     let list = json!({ "200": { "description": "All that is wrong, as `loopctl check --format json` tells it",
         "content": { "application/json": { "schema": { "type": "array", "items": { "type": "object" } } } } } });
-    let check = writer.operation("Judge a document; nothing is run", vec![], Some(json!(true)), list);
+    let check = writer.operation("Judge a document; nothing is run", &[], Some(json!(true)), list);
     paths.insert("/check".to_owned(), json!({ "post": check }));
-    let object = |description: &str| {
-        json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } })
-    };
+    let object = |description: &str| json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } });
     let open = |mut operation: Value| {
-        operation["security"] = json!([]);
+        put(&mut operation, "security", json!([]));
         json!({ "get": operation })
     };
-    let alive = writer.operation("Whether the process lives", vec![], None, json!({ "200": object("It does") }));
+    let alive = writer.operation("Whether the process lives", &[], None, json!({ "200": object("It does") }));
     paths.insert("/healthz".to_owned(), open(alive));
     let answers = json!({ "200": object("Yes"), "503": object("Not now") });
-    let ready = writer.operation("Whether runs are taken", vec![], None, answers);
+    let ready = writer.operation("Whether runs are taken", &[], None, answers);
     paths.insert("/readyz".to_owned(), open(ready));
     let answers = json!({ "200": object("OpenAPI 3.1") });
-    let this = writer.operation("This description", vec![], None, answers);
+    let this = writer.operation("This description", &[], None, answers);
     paths.insert("/openapi.json".to_owned(), open(this));
 }

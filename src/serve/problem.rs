@@ -32,7 +32,7 @@ pub struct Problem {
     pub detail: String,
     /// What is wrong with a document or an input, as `loopctl check --format json` tells it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
+    #[schemars(default, with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -175,7 +175,8 @@ pub fn may_come(document: &Document) -> Result<(), Problem> {
     let refuse = |code: &'static str, detail: String| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail));
     // One that can't be read is told by its diagnostics.
     if document.kind.is_some_and(|kind| kind != DocumentKind::AgentRequest) {
-        let detail = "the body is to be an agent request, or {\"loop\": NAME, \"input\": {...}} for a loop of the folder";
+        let detail =
+            "the body is to be an agent request, or {\"loop\": NAME, \"input\": {...}} for a loop of the folder";
         return refuse("no_agent_request", detail.to_owned());
     }
     if document.value.get("previous_run_id").is_some() {
@@ -185,7 +186,10 @@ pub fn may_come(document: &Document) -> Result<(), Problem> {
     for action in actions.into_iter().flatten() {
         let kind = action.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
         if !matches!(kind, "http" | "llm" | "") {
-            return refuse("own_action", format!("a request may not bring actions of kind `{kind}`: register it instead"));
+            return refuse(
+                "own_action",
+                format!("a request may not bring actions of kind `{kind}`: register it instead"),
+            );
         }
         if action.to_string().contains("orgconfig:") {
             return refuse("own_action", "a request's own actions may not use secrets: register it instead".to_owned());

@@ -186,9 +186,11 @@ impl Served {
     /// The project of a document: that of the loop of this file, else the folder's.
     fn home(&self, documents: &[Document]) -> (&PathBuf, Option<&Source>) {
         let file = documents.first().map(|document| document.file.as_str());
-        let offered = self.folder.loops.values().find(|offered| {
-            offered.program.sources.first().map(|source| &*source.name) == file
-        });
+        let offered = self
+            .folder
+            .loops
+            .values()
+            .find(|offered| offered.program.sources.first().map(|source| &*source.name) == file);
         match offered {
             Some(offered) => (&offered.root, offered.source.as_ref()),
             None => (&self.folder.root, self.folder.source.as_ref()),

@@ -51,14 +51,18 @@ fn a_result_is_posted_until_it_is_taken_and_signed_over_its_bytes() {
     let envelope = posts[0].json();
     assert_eq!(envelope["event"], "agent_run_completed");
     assert!(envelope["timestamp"].is_string());
-    assert_eq!((&envelope["payload"]["agent_run_id"], &envelope["payload"]["final_answer"]), (&json!(id), &json!("ok")));
+    assert_eq!(
+        (&envelope["payload"]["agent_run_id"], &envelope["payload"]["final_answer"]),
+        (&json!(id), &json!("ok"))
+    );
 }
 
 #[test]
 fn what_was_not_taken_is_posted_by_the_next_server_and_what_was_is_not() {
     let open = Arc::new(AtomicBool::new(false));
     let opened = Arc::clone(&open);
-    let hook = Server::with(move |_, _| Answer::json("{}").status(if opened.load(Ordering::SeqCst) { 200 } else { 500 }));
+    let hook =
+        Server::with(move |_, _| Answer::json("{}").status(if opened.load(Ordering::SeqCst) { 200 } else { 500 }));
     let place = signed();
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test", "callback_url": hook.url() })).json();

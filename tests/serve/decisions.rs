@@ -16,9 +16,14 @@ fn an_answer_goes_to_the_run_and_a_second_one_is_refused() {
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test" })).json();
     let resume = format!("/agents/{}/resume", run["agent_run_id"].as_str().unwrap());
-    for wrong in [json!({}), json!({ "answer": "a", "approve": true }), json!({ "answer": 1 }), json!({ "said": 1 }),
-        json!({ "answer": "a", "reason": "b" }), json!({ "answer": "a", "call": "x" })]
-    {
+    for wrong in [
+        json!({}),
+        json!({ "answer": "a", "approve": true }),
+        json!({ "answer": 1 }),
+        json!({ "said": 1 }),
+        json!({ "answer": "a", "reason": "b" }),
+        json!({ "answer": "a", "call": "x" }),
+    ] {
         assert_eq!(server.post(&resume, &wrong).code(), "bad_request", "{wrong}");
     }
     for unfit in [json!({ "approve": true }), json!({ "answer": "a", "pause": 2 }), json!({ "happened": null })] {

@@ -39,12 +39,14 @@ fn a_reader_who_comes_again_at_any_place_gets_the_rest_and_only_that() {
 
 #[test]
 fn what_happens_while_it_is_read_is_the_same_as_what_is_read_later() {
-    let place = place(json!({}), &[think("__pause_for_human__", json!({ "question": "Go on?" })), complete(json!("ok"))]);
+    let place =
+        place(json!({}), &[think("__pause_for_human__", json!({ "question": "Go on?" })), complete(json!("ok"))]);
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test" })).json();
     let id = run["agent_run_id"].as_str().unwrap();
     let mut reader = server.connect();
-    write!(reader, "GET /agents/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address).unwrap();
+    write!(reader, "GET /agents/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address)
+        .unwrap();
     let mut live = String::new();
     let mut piece = [0; 4096];
     while !live.contains("\"paused\"") {

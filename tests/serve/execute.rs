@@ -59,13 +59,22 @@ fn an_agent_request_is_run_with_the_actions_of_the_folder() {
     let run = server.execute("", request.clone());
     assert_eq!(run.status, 200, "{run:?}");
     assert_eq!((&run.json()["objective"], &run.json()["session"]), (&json!("Help Ada."), &json!("s-1")));
-    let wrong = server.execute("", with(request.clone(), json!({ "tools": [{ "type": "action", "name": "look_upp" }] })));
+    let wrong =
+        server.execute("", with(request.clone(), json!({ "tools": [{ "type": "action", "name": "look_upp" }] })));
     assert_eq!((wrong.status, wrong.code()), (422, "document".to_owned()), "{wrong:?}");
     let found = server.post("/check", &with(request, json!({ "tools": [{ "type": "action", "name": "look_upp" }] })));
     assert_eq!(found.status, 200);
     // `session` stands beside the document, and was taken out of it without moving anything.
-    assert_eq!(wrong.json()["diagnostics"][0]["code"], found.json().as_array().unwrap().iter()
-        .find(|fault| fault["path"].as_str().unwrap().starts_with("/tools")).unwrap()["code"]);
+    assert_eq!(
+        wrong.json()["diagnostics"][0]["code"],
+        found
+            .json()
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|fault| fault["path"].as_str().unwrap().starts_with("/tools"))
+            .unwrap()["code"]
+    );
 }
 
 #[test]
@@ -119,12 +128,15 @@ fn what_can_t_be_started_is_refused_with_its_code() {
 fn a_document_is_checked_as_the_command_checks_it() {
     let place = place(json!({}), &[complete(json!("ok"))]);
     let server = Serving::start(&place, &[]);
-    let wrong = json!({ "type": "loop", "properties": { "mode": "react", "objective": "x", "tools": [], "max_iteration": 3 } });
+    let wrong =
+        json!({ "type": "loop", "properties": { "mode": "react", "objective": "x", "tools": [], "max_iteration": 3 } });
     place.json("wrong/request.json", &wrong);
     let told = place.call(&["check", "wrong/request.json", "--format", "json"]).json();
     let found = server.send("POST", "/check", &[], serde_json::to_string_pretty(&wrong).unwrap().as_bytes());
     assert_eq!(found.status, 200);
-    let codes = |list: &Value| list.as_array().unwrap().iter().map(|f| (f["code"].clone(), f["line"].clone())).collect::<Vec<_>>();
+    let codes = |list: &Value| {
+        list.as_array().unwrap().iter().map(|f| (f["code"].clone(), f["line"].clone())).collect::<Vec<_>>()
+    };
     assert_eq!(codes(&found.json()), codes(&told));
     assert!(!codes(&told).is_empty());
     let broken = server.send("POST", "/check", &[], b"{\"type\": \"loop\",");

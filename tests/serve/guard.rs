@@ -12,7 +12,14 @@ fn another_host_s_name_is_refused_even_on_this_machine() {
     let place = place(json!({}), &[complete(json!("ok"))]);
     let server = Serving::start(&place, &["--host", "agents.example.com"]);
     let port = server.address.port();
-    for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "evil.example:80", "localhost."] {
+    for host in [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "10.0.0.1",
+        "evil.example:80",
+        "localhost.",
+    ] {
         let status = server.send("GET", "/healthz", &[("host", host)], b"").status;
         let known = host == "localhost.";
         assert_eq!(status, if known { 200 } else { 421 }, "{host}");
@@ -38,16 +45,25 @@ fn a_page_of_another_site_changes_nothing() {
     let place = place(json!({}), &[complete(json!("ok"))]);
     let server = Serving::start(&place, &[]);
     let own = format!("http://{}", server.address);
-    for (header, value) in [("origin", "https://evil.example"), ("origin", "null"), ("origin", "http://127.0.0.1:1"),
-        ("sec-fetch-site", "cross-site"), ("sec-fetch-site", "same-site")]
-    {
+    for (header, value) in [
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+        ("origin", "http://127.0.0.1:1"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ] {
         for (method, target) in [("POST", "/agents/execute"), ("POST", "/agents/a/resume"), ("DELETE", "/agents/a")] {
             let reply = server.send(method, target, &[(header, value)], BODY);
             assert_eq!((reply.status, reply.code()), (403, "foreign_origin".to_owned()), "{method} {value}");
         }
     }
-    assert_eq!(server.send("POST", "/agents/execute", &[("origin", &own), ("sec-fetch-site", "same-origin")], BODY).status, 200);
-    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", ""] {
+    assert_eq!(
+        server.send("POST", "/agents/execute", &[("origin", &own), ("sec-fetch-site", "same-origin")], BODY).status,
+        200
+    );
+    for kind in
+        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", ""]
+    {
         let reply = server.send("POST", "/agents/execute", &[("content-type", kind)], BODY);
         assert_eq!((reply.status, reply.code()), (415, "not_json".to_owned()), "{kind}");
     }
@@ -77,7 +93,8 @@ fn what_is_too_much_is_refused_whichever_way_it_comes() {
     let over = full(fill + 1).0;
     let reply = server.send("POST", "/agents/execute", &[], over.as_bytes());
     assert_eq!((reply.status, reply.code()), (413, "body_too_large".to_owned()));
-    let head = format!("POST /agents/execute HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", server.address);
+    let head =
+        format!("POST /agents/execute HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", server.address);
     let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n3e9\r\n{over}\r\n0\r\n\r\n");
     assert_eq!(parse(&server.raw(chunked.as_bytes())).unwrap().status, 413);
     let promised = format!("{head}content-length: 1000000000\r\nconnection: close\r\n\r\n");
@@ -124,10 +141,14 @@ fn one_request_is_never_read_as_two() {
         assert!(answers <= 1, "{case:?} gave {answers}: {answer}");
         assert!(!answer.contains("\"loops\""), "{case:?}: {answer}");
         // What is refused is refused plainly; the two safe readings end the connection.
-        assert!(answer.starts_with("HTTP/1.1 4") || answer.contains("connection: close") || answer.is_empty(), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 4") || answer.contains("connection: close") || answer.is_empty(),
+            "{answer}"
+        );
     }
     // The twin: two requests that are two are answered as two.
-    let two = format!("{head}content-length: 2\r\n\r\n{{}}GET /loops HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\n\r\n");
+    let two =
+        format!("{head}content-length: 2\r\n\r\n{{}}GET /loops HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\n\r\n");
     let answer = String::from_utf8_lossy(&server.raw(two.as_bytes())).into_owned();
     assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "{answer}");
     assert!(answer.contains("\"loops\""));

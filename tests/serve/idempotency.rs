@@ -33,7 +33,11 @@ fn the_same_key_and_body_a_hundred_times_at_once_is_one_run() {
     // The same input, written otherwise.
     let same = server.send("POST", "/agents/execute", &key, br#"{"input":{"b":2,"a":1},"loop":"test"}"#);
     assert_eq!(same.json()["agent_run_id"], ids[0]);
-    for other in [r#"{"loop":"test","input":{"a":2,"b":2}}"#, r#"{"loop":"test"}"#, r#"{"loop":"test","input":{"a":1,"b":2},"session":"s"}"#] {
+    for other in [
+        r#"{"loop":"test","input":{"a":2,"b":2}}"#,
+        r#"{"loop":"test"}"#,
+        r#"{"loop":"test","input":{"a":1,"b":2},"session":"s"}"#,
+    ] {
         let reply = server.send("POST", "/agents/execute", &key, other.as_bytes());
         assert_eq!((reply.status, reply.code()), (409, "run_id_conflict".to_owned()), "{other}");
     }

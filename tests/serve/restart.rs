@@ -54,7 +54,8 @@ fn a_signal_lets_the_step_end_and_the_next_server_goes_on() {
 
 #[test]
 fn what_waits_for_a_human_still_waits_after_a_restart() {
-    let place = place(json!({}), &[think("__pause_for_human__", json!({ "question": "Go on?" })), complete(json!("ok"))]);
+    let place =
+        place(json!({}), &[think("__pause_for_human__", json!({ "question": "Go on?" })), complete(json!("ok"))]);
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test" })).json();
     let id = run["agent_run_id"].as_str().unwrap();

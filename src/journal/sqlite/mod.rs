@@ -29,7 +29,8 @@ use self::requests::{Cancel, GiveBack, MakeSure, NoteCallback, Take};
 use self::writer::Writer;
 use super::now::Clock;
 use super::{
-    Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault, Ticket, failpoint,
+    Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault,
+    Ticket, failpoint,
 };
 
 /// A store in an SQLite file. One opened store is one driver; when it is dropped it does what waits,

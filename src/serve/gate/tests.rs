@@ -51,7 +51,8 @@ fn a_token_gives_its_scopes_and_its_organisation() {
 fn without_tokens_only_this_machine_is_listened_on() {
     let open = gate(&[]);
     let closed = gate(&[("one", &[Scope::Read], None)]);
-    for (address, loopback) in [("127.0.0.1", true), ("::1", true), ("0.0.0.0", false), ("::", false), ("10.0.0.1", false)]
+    for (address, loopback) in
+        [("127.0.0.1", true), ("::1", true), ("0.0.0.0", false), ("::", false), ("10.0.0.1", false)]
     {
         let address = address.parse().unwrap();
         assert_eq!((open.may_listen(address), closed.may_listen(address)), (loopback, true), "{address}");

@@ -20,12 +20,12 @@ use crate::serve::state::Served;
 pub async fn check(State(served): State<Arc<Served>>, body: Bytes) -> Result<Response, Problem> {
     let text = std::str::from_utf8(&body).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
     let read = document::read(&Source::new(REQUEST, text));
-    let placed = matches!(
-        read.kind,
-        Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Actions)
-    );
-    let texts =
-        if placed { served.folder.texts(text).map_err(Problem::diagnosed)? } else { Texts::new(Source::new(REQUEST, text)) };
+    let placed = matches!(read.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Actions));
+    let texts = if placed {
+        served.folder.texts(text).map_err(Problem::diagnosed)?
+    } else {
+        Texts::new(Source::new(REQUEST, text))
+    };
     let mut found = alone(&read, &Declared::default());
     found.extend(load::examine(&texts, read).diagnostics);
     Ok(json(StatusCode::OK, &found))

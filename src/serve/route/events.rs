@@ -23,7 +23,8 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     served.find(&caller, &run_id).await?;
-    let wrong = || Problem::new(StatusCode::BAD_REQUEST, "bad_event_id", "the run has no event of this `Last-Event-ID`");
+    let wrong =
+        || Problem::new(StatusCode::BAD_REQUEST, "bad_event_id", "the run has no event of this `Last-Event-ID`");
     let seen: Option<Place> = match headers.get("last-event-id") {
         Some(id) => Some(id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(wrong)?),
         None => None,

@@ -21,6 +21,12 @@ pub async fn ready(State(served): State<Arc<Served>>) -> Response {
     let store = served.journal.find("").await.is_ok();
     let ready = store && !served.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let word = if ready { "ready" } else if store { "draining" } else { "store" };
+    let word = if ready {
+        "ready"
+    } else if store {
+        "draining"
+    } else {
+        "store"
+    };
     request::json(status, &json!({ "status": word, "driven": driven, "queued": queued }))
 }

@@ -78,9 +78,8 @@ impl ResumeRequest {
 
 fn call(text: &str) -> Result<CallId, Problem> {
     let parts = text.split_once('.');
-    let id = parts.and_then(|(iteration, index)| {
-        Some(CallId { iteration: iteration.parse().ok()?, index: index.parse().ok()? })
-    });
+    let id = parts
+        .and_then(|(iteration, index)| Some(CallId { iteration: iteration.parse().ok()?, index: index.parse().ok()? }));
     id.ok_or_else(|| Problem::bad_request("`call` is the iteration and the place in the turn, like \"2.0\""))
 }
 
