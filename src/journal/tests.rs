@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+mod lists;
+
 use super::memory::MemoryJournal;
 use super::sqlite::SqliteJournal;
 use super::*;

@@ -9,6 +9,7 @@ mod callbacks;
 mod client;
 mod decisions;
 mod described;
+mod documented;
 mod events;
 mod execute;
 mod guard;
