@@ -192,7 +192,7 @@ fn every_json_block_loads_as_what_it_is() {
                 serde_json::from_value::<Project>(value).map(|_| ())
             } else if value.get("replies").is_some() {
                 serde_json::from_value::<Script>(value).map(|_| ())
-            } else if value.get("objective").is_some() {
+            } else if value.get("objective").is_some() && value.get("agent_run_id").is_none() {
                 serde_json::from_value::<AgentRequest>(value).map(|_| ())
             } else {
                 Ok(())

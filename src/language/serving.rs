@@ -32,8 +32,7 @@ pub struct Token {
     /// `sha256:` and the hexadecimal SHA-256 of the token, as `loopctl token` prints it.
     #[schemars(length(min = 71, max = 71))]
     pub hash: String,
-    /// What its holder may do.
-    #[schemars(length(min = 1))]
+    /// What its holder may do: at least one.
     pub scopes: Vec<Scope>,
     /// The organisation that its holder acts for: it sees that one's runs only. Letters, digits, `_`,
     /// `-` and `.`.
