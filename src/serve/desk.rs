@@ -111,7 +111,14 @@ impl Desk {
 
     /// Lets every run end its step and leaves it then; comes back when all are left.
     pub async fn leave(&self) {
-        self.inner().queue.clear();
+        {
+            let mut inner = self.inner();
+            for run_id in std::mem::take(&mut inner.queue) {
+                if let Some(live) = inner.live.remove(&run_id) {
+                    live.done.send_replace(true);
+                }
+            }
+        }
         self.stop.leave();
         loop {
             let idle = self.idle.notified();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use axum::extract::Query;
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use ring::digest;
@@ -19,6 +20,21 @@ use crate::trace::escape;
 
 /// The longest time that an answer is waited for by `wait_ms`.
 const LONGEST_WAIT: u64 = 24 * 60 * 60 * 1_000;
+
+/// The run's id in an address.
+pub struct RunId(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for RunId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            // An id that is no text is no run's.
+            Err(_) => Err(Problem::no_such_run()),
+        }
+    }
+}
 
 /// How long a request waits for its run.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]

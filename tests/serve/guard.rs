@@ -164,3 +164,17 @@ fn an_answer_carries_the_request_s_id() {
     let forged = server.send("GET", "/healthz", &[("x-request-id", "a b\u{9}c")], b"");
     assert!(!forged.header("x-request-id").unwrap().contains("a b"));
 }
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let server = Serving::start(&place, &["--body-timeout-ms", "100"]);
+    let head = format!("POST /check HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", server.address);
+    for half in [
+        format!("{head}content-length: 100\r\n\r\n{{\"a\":"),
+        format!("{head}transfer-encoding: chunked\r\n\r\n5\r\n{{"),
+    ] {
+        let reply = parse(&server.raw(half.as_bytes())).expect("an answer, and the end of the connection");
+        assert_eq!((reply.status, reply.code()), (408, "body_too_late".to_owned()));
+    }
+}

@@ -65,5 +65,8 @@ fn a_server_says_that_it_lives_and_what_it_does_not_have() {
     for route in ["status", "trace", "events"] {
         let reply = server.get(&format!("/agents/agent-1/{route}"));
         assert_eq!((reply.status, reply.code()), (404, "no_such_run".to_owned()));
+        for odd in ["%FF", "%00", "..%2f..", "%0d%0ax:1", "%F0%9F%90%9D"] {
+            assert_eq!(server.get(&format!("/agents/{odd}/{route}")).code(), "no_such_run", "{odd}");
+        }
     }
 }

@@ -18,4 +18,6 @@ mod lists;
 mod queue;
 #[cfg(unix)]
 mod restart;
+#[cfg(unix)]
+mod slow;
 mod who;

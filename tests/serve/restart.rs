@@ -27,7 +27,11 @@ fn a_signal_lets_the_step_end_and_the_next_server_goes_on() {
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| server.send("POST", "/agents/execute", &key, body));
         tools.wait_for(1);
-        // One more waits for its turn.
+        // Two more wait for their turn, and somebody for one of them.
+        let queued = scope.spawn(|| server.execute("", json!({ "loop": "test", "input": { "n": 4 } })));
+        while server.get("/readyz").json()["queued"] != 1 {
+            std::thread::yield_now();
+        }
         assert_eq!(server.execute("?async=true", json!({ "loop": "test", "input": { "n": 2 } })).status, 202);
         terminate(&server);
         while server.get("/readyz").status == 200 {
@@ -37,6 +41,7 @@ fn a_signal_lets_the_step_end_and_the_next_server_goes_on() {
         gate.open();
         let told = waits.join().unwrap();
         assert_eq!((told.status, &told.json()["status"]), (202, &json!("running")), "{told:?}");
+        assert_eq!(queued.join().unwrap().status, 202);
     });
     assert_eq!(server.ended(), Some(0));
     assert_eq!(tools.requests().len(), 1, "the step ended, and no other began");
@@ -49,7 +54,7 @@ fn a_signal_lets_the_step_end_and_the_next_server_goes_on() {
     }
     let mut paths: Vec<String> = tools.requests().into_iter().map(|request| request.path).collect();
     paths.sort();
-    assert_eq!(paths, ["/1/0", "/1/1", "/2/0", "/2/1"]);
+    assert_eq!(paths, ["/1/0", "/1/1", "/2/0", "/2/1", "/4/0", "/4/1"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use super::status::answer;
 use crate::engine::outcome::Status;
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
-use crate::serve::request::{Waiting, query};
+use crate::serve::request::{RunId, Waiting, query};
 use crate::serve::state::Served;
 
 /// Why a run is ended.
@@ -28,7 +28,7 @@ pub struct CancelQuery {
 pub async fn cancel(
     State(served): State<Arc<Served>>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    RunId(run_id): RunId,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let CancelQuery { reason } = query(&uri)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
@@ -13,13 +13,14 @@ use futures_util::stream;
 use crate::serve::feed::{Feed, FeedFault, Place};
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
+use crate::serve::request::RunId;
 use crate::serve::state::Served;
 
 /// What happens in a run: from the start, or after `Last-Event-ID`.
 pub async fn events(
     State(served): State<Arc<Served>>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    RunId(run_id): RunId,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     served.find(&caller, &run_id).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use super::status::answer;
 use crate::engine::event::{CallId, Decided, Decision};
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
-use crate::serve::request::{self, Waiting};
+use crate::serve::request::{self, RunId, Waiting};
 use crate::serve::state::Served;
 
 /// A human's decision: exactly one of `answer`, `approve`, `deny`, `edit`, `happened` and `retry`.
@@ -87,7 +87,7 @@ fn call(text: &str) -> Result<CallId, Problem> {
 pub async fn resume(
     State(served): State<Arc<Served>>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    RunId(run_id): RunId,
     uri: Uri,
     body: Bytes,
 ) -> Result<Response, Problem> {

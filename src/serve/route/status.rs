@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::engine::outcome::Status;
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
-use crate::serve::request::{Waiting, json, query};
+use crate::serve::request::{RunId, Waiting, json, query};
 use crate::serve::state::Served;
 use crate::serve::view::{Accepted, AgentStatus};
 
@@ -28,7 +28,7 @@ pub struct StatusQuery {
 pub async fn status(
     State(served): State<Arc<Served>>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    RunId(run_id): RunId,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let StatusQuery { include_trace } = query(&uri)?;

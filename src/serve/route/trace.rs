@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
-use crate::serve::request::json;
+use crate::serve::request::{RunId, json};
 use crate::serve::state::Served;
 use crate::trace::{Redaction, Shown, result};
 
@@ -17,7 +17,7 @@ use crate::trace::{Redaction, Shown, result};
 pub async fn trace(
     State(served): State<Arc<Served>>,
     Extension(caller): Extension<Caller>,
-    Path(run_id): Path<String>,
+    RunId(run_id): RunId,
 ) -> Result<Response, Problem> {
     served.find(&caller, &run_id).await?;
     let found = served.recorded(&run_id).await?;
