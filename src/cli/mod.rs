@@ -24,6 +24,7 @@ mod store;
 mod surface;
 mod token;
 mod trace;
+mod what;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;

@@ -1,11 +1,14 @@
 //! `loopctl schema`.
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::host;
 use super::surface::Surface;
+use crate::compile::document::DocumentKind;
+use crate::language::schema::KINDS;
 
 /// Print the JSON Schema of a kind of document, for editors and generators
 #[derive(Debug, Args)]
@@ -13,39 +16,16 @@ use super::surface::Surface;
   loopctl schema loop > loop.schema.json")]
 pub struct Schema {
     /// The kind of document
-    #[arg(value_enum, default_value_t)]
-    pub kind: Kind,
+    #[arg(value_name = "KIND", default_value = DocumentKind::Loop.name(), value_parser = kinds())]
+    pub kind: DocumentKind,
 }
 
-/// The kinds of documents.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
-    /// A loop
-    #[default]
-    Loop,
-    /// A workflow
-    Workflow,
-    /// An agent request
-    AgentRequest,
-    /// Registered actions
-    Actions,
-    /// The project file loopctl.json
-    Project,
-    /// A script
-    Script,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Loop => "loop",
-            Self::Workflow => "workflow",
-            Self::AgentRequest => "agent-request",
-            Self::Actions => "actions",
-            Self::Project => "project",
-            Self::Script => "script",
-        }
-    }
+/// The kinds of documents that have a schema, as clap offers them.
+fn kinds() -> impl TypedValueParser<Value = DocumentKind> {
+    let kinds = || DocumentKind::ALL.into_iter().filter(|kind| KINDS.contains(&kind.name()));
+    let names = kinds().map(|kind| PossibleValue::new(kind.name()).help(kind.called()));
+    PossibleValuesParser::new(names)
+        .map(move |name| kinds().find(|kind| kind.name() == name).unwrap_or(DocumentKind::Loop))
 }
 
 impl Schema {

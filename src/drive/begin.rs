@@ -1,10 +1,11 @@
-//! The beginning of a run, apart from the driving of it: a server tells its caller that a run is in the
-//! store before anybody drives it.
+//! The beginning of a run: what it needs is gathered, and made durable before the first call. It is apart
+//! from the driving: a server tells its caller that a run is in the store before anybody drives it.
 
 use std::sync::Arc;
 
+use super::called::Origin;
 use super::clock;
-use super::engine::{Engine, Finished, Watch, written};
+use super::engine::{Engine, Finished, Watch, World, written};
 use super::fault::Fault;
 use super::hold::Hold;
 use super::model::Model;
@@ -28,18 +29,16 @@ pub enum Begin {
 /// A run that has begun and that nobody drives yet. Dropped, it stays in the store for whoever takes it
 /// up.
 pub struct Begun {
-    run_id: String,
     state: State,
     effects: Effects,
     models: Vec<Arc<Model>>,
-    fence: u64,
-    hold: Hold,
+    seat: Seat,
 }
 
 impl Begun {
     /// The run's id.
     pub fn run_id(&self) -> &str {
-        &self.run_id
+        &self.seat.run_id
     }
 
     /// Leaves the run for later: it is running, and nobody drives it.
@@ -47,7 +46,19 @@ impl Begun {
     /// # Errors
     /// When the store fails; the run is there all the same.
     pub async fn leave(self) -> Result<(), Fault> {
-        self.hold.give_back().await.map_err(Fault::Store)
+        self.seat.hold.give_back().await.map_err(Fault::Store)
+    }
+
+    /// Its driver, and what is to be done first. No future, so that what is moved here is held by none.
+    fn driver<'a>(
+        self,
+        world: &'a Arc<World>,
+        program: &'a Arc<Program>,
+        watch: Watch<'a>,
+    ) -> (Box<Driver<'a>>, Effects) {
+        let driver = Driver::new(world, program, self.models, (self.state, self.seat), watch);
+        driver.tell_start(false);
+        (driver, self.effects)
     }
 }
 
@@ -57,15 +68,47 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, its id is another run's, or the store fails.
     pub async fn begin(&self, program: &Arc<Program>, start: Start) -> Result<Begin, Fault> {
+        self.begin_from(program, start, None).await
+    }
+
+    /// Drives a run that has begun until it ends, waits for a human, or is stopped.
+    ///
+    /// # Errors
+    /// When the store fails under way.
+    pub async fn drive(&self, program: &Arc<Program>, begun: Box<Begun>, watch: Watch<'_>) -> Result<Finished, Fault> {
+        let (driver, effects) = begun.driver(&self.world, program, watch.clone());
+        let finished = driver.drive(effects).await?;
+        self.left(program, finished, &watch).await
+    }
+
+    /// The same as [`Engine::begin`]; `origin` tells where one comes from that another run calls.
+    pub(super) async fn begin_from(
+        &self,
+        program: &Arc<Program>,
+        start: Start,
+        origin: Option<&Origin>,
+    ) -> Result<Begin, Fault> {
         self.world.vault.find_all();
-        let models = self.models(program, start.model.as_deref())?;
+        let models = match self.models(program, start.model.as_deref()) {
+            Ok(models) => models,
+            Err(fault) => return self.there(program, (&start, origin), fault).await,
+        };
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
+        if origin.is_none() {
+            self.can_call(program, &facts.name)?;
+        }
         let run_id = start.id();
-        let mut started = start.event(program, run_id.clone(), facts)?;
+        let mut started = start.event(program, run_id.clone(), Some(facts), &self.world.texts)?;
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
-        let identity = start::identity(&started, &start);
+        let (identity, org) = match origin {
+            // Whose the run is that calls it, it is too.
+            Some(origin) => {
+                (origin.mark(&mut started)?, self.find(&origin.caller.run_id).await?.and_then(|run| run.org))
+            }
+            None => (start::identity(&started, &start), start.org),
+        };
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
         let event =
@@ -74,11 +117,12 @@ impl Engine {
             run_id: run_id.clone(),
             loop_name,
             session,
-            org: start.org,
+            org,
             callback_url: start.callback_url,
             identity,
             at_ms: event.at.wall_ms,
             event: written(&event)?,
+            texts: event.what.texts(),
         };
         // What can't begin leaves nothing in the store.
         let mut state = State::default();
@@ -86,23 +130,28 @@ impl Engine {
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
                 let hold = Hold::new(&self.world.journal, &run_id, &lease);
-                Ok(Begin::New(Box::new(Begun { run_id, state, effects, models, fence: lease.fence, hold })))
+                let seat = Seat { run_id, fence: lease.fence, events: 1, hold };
+                Ok(Begin::New(Box::new(Begun { state, effects, models, seat })))
             }
             Created::Same => Ok(Begin::Same(run_id)),
             Created::Conflict => Err(Fault::Conflict(run_id)),
         }
     }
 
-    /// Drives a run that has begun until it ends, waits for a human, or is stopped.
-    ///
-    /// # Errors
-    /// When the store fails under way.
-    pub async fn drive(&self, program: &Arc<Program>, begun: Begun, watch: Watch<'_>) -> Result<Finished, Fault> {
-        let Begun { run_id, state, effects, models, fence, hold } = begun;
-        let seat = Seat { run_id, fence, events: 1, hold };
-        let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
-        driver.tell_start(false);
-        let finished = driver.drive(effects).await?;
-        self.left(program, finished, &watch).await
+    /// The run of this id, for a start that has no model: one that has ended is told again without it.
+    async fn there(
+        &self,
+        program: &Program,
+        (start, origin): (&Start, Option<&Origin>),
+        missing: Fault,
+    ) -> Result<Begin, Fault> {
+        let Some(run_id) = start.run_id.clone() else { return Err(missing) };
+        let Some(run) = self.find(&run_id).await? else { return Err(missing) };
+        let mut started = start.event(program, run_id.clone(), None, &self.world.texts)?;
+        let identity = match origin {
+            Some(origin) => origin.mark(&mut started)?,
+            None => start::identity(&started, start),
+        };
+        if run.identity == identity { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
 }

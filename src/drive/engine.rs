@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::begin::Begin;
+use super::called;
 use super::clock;
 use super::fault::Fault;
 use super::fold;
@@ -17,6 +18,7 @@ use super::run::{Driver, Seat};
 use super::secret::Vault;
 use super::start::{self, Start};
 use super::stop::Stop;
+use super::texts::Texts;
 use super::tool::{EmbeddedTool, Toolbox};
 use crate::compile::Program;
 use crate::engine::dialect;
@@ -41,6 +43,7 @@ pub(super) struct World {
     pub models: Arc<Models>,
     pub toolbox: Toolbox,
     pub vault: Arc<Vault>,
+    pub texts: Texts,
 }
 
 /// Makes an [`Engine`].
@@ -144,7 +147,7 @@ impl EngineBuilder {
             toolbox = toolbox.with_script(script);
         }
         let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
-        Engine { world: Arc::new(World { journal, models, toolbox, vault }) }
+        Engine { world: Arc::new(World { journal, models, toolbox, vault, texts: Texts::default() }) }
     }
 }
 
@@ -165,8 +168,9 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
-        match self.begin(program, start).await? {
-            Begin::New(begun) => self.drive(program, *begun, watch).await,
+        // On the heap, and gone when the run is driven: of a thousand runs that wait, each holds its driver only.
+        match Box::pin(self.begin(program, start)).await? {
+            Begin::New(begun) => self.drive(program, begun, watch).await,
             Begin::Same(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
         }
     }
@@ -184,11 +188,23 @@ impl Engine {
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
+        self.is_its_own(run_id).await?;
+        self.resumed(program, run_id, resume, watch).await
+    }
+
+    /// The same, also for a run that another one called.
+    pub(super) async fn resumed(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
         self.world.vault.find_all();
         let journal = &self.world.journal;
         let lease = journal.lease(run_id).await.map_err(Fault::Store)?;
         let hold = Hold::new(journal, run_id, &lease);
-        match self.take_up(program, run_id, &resume).await {
+        match Box::pin(self.take_up(program, run_id, &resume)).await {
             Ok(Taken::AsItIs(state)) => {
                 hold.give_back().await.map_err(Fault::Store)?;
                 Ok(Finished { state })
@@ -215,7 +231,9 @@ impl Engine {
     async fn take_up(&self, program: &Program, run_id: &str, resume: &Resume) -> Result<Taken, Fault> {
         let events = self.events(run_id).await?;
         let adopted = match fold::same_document(program, &events) {
-            Err(Fault::Changed { .. }) if resume.new_document => Some(What::NewDocument(start::documents(program))),
+            Err(Fault::Changed { .. }) if resume.new_document => {
+                Some(What::NewDocument(start::documents(program, &self.world.texts)))
+            }
             other => other.map(|()| None)?,
         };
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
@@ -224,7 +242,10 @@ impl Engine {
         let what = match (&state.phase, &resume.decided) {
             (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
             (Phase::Paused { .. }, None) => return Ok(Taken::AsItIs(state)),
-            (_, Some(decided)) => What::Human(decided.clone()),
+            (_, Some(decided)) => {
+                called::fits(self, program, &state, decided).await?;
+                What::Human(decided.clone())
+            }
             (_, None) => What::Resumed,
         };
         let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());
@@ -257,7 +278,8 @@ impl Engine {
         if texts.is_empty() {
             return Err(Fault::Store(StoreFault::NoSuchRun(run_id.to_owned())));
         }
-        fold::events(run_id, &texts)
+        let shared = self.world.journal.texts(run_id).await.map_err(Fault::Store)?;
+        fold::events(run_id, &texts, &shared)
     }
 
     /// A run's state: the fold of its journal.
@@ -283,12 +305,13 @@ impl Engine {
     pub fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
         let models = self.models(program, start.model.as_deref())?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
-        let started = start.event(program, start.id(), model.facts.clone())?;
+        let started = start.event(program, start.id(), Some(model.facts.clone()), &self.world.texts)?;
         let mut state = State::default();
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
         step(program, &mut state, Event { at, what: What::Started(Box::new(started)) })?;
         let ask = Ask {
             conversation: &state.conversation,
+            program: Some(program),
             max_tokens: program.properties.max_tokens,
             temperature: program.properties.temperature,
             stop: dialect::stop_sequences(program.properties.dialect),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::called;
 use super::conversation::Role;
 use super::dialect;
 use super::effect::{Effect, Effects};
@@ -23,6 +24,9 @@ pub(super) fn fits(program: &Program, pause: &Pause, turn: Option<&Turn>, decide
         && number != pause.number
     {
         return Err(Refused::new(format!("pause {number} is over; the run is in pause {}", pause.number)));
+    }
+    if let Some(asks) = &pause.asks {
+        return called::fits(asks, decided);
     }
     if let Some(call) = decided.call
         && !waits(pause, turn, call)
@@ -106,6 +110,9 @@ pub(super) fn decided(
         }
         return limit::next(program, state);
     };
+    if pause.asks.is_some() {
+        return called::decided(program, state, (pause, turn), &Decided { call: only, decision, pause: None });
+    }
     let mut effects = Vec::new();
     for call in &mut turn.calls {
         let meant = only.is_none_or(|id| id == call.id) && pause.calls.contains(&call.id);
@@ -135,6 +142,9 @@ pub(super) fn decided(
         // The others are decided one by one; nothing is called before all are.
         state.phase = Phase::Paused { pause, turn: Some(turn) };
         return effects;
+    }
+    if let Some(next) = turn::question_of(program, &turn) {
+        return turn::ask_human(state, turn, next);
     }
     effects.extend(
         turn.calls.iter().filter(|call| call.progress == Progress::Asked).map(|call| Effect::CallTool(call.id)),

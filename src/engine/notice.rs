@@ -161,9 +161,9 @@ impl Mark {
         for entry in state.entries.iter().skip(self.entries) {
             notices.push(Notice::Observed {
                 iteration: entry.iteration,
-                action: entry.action.clone(),
-                action_input: entry.action_input.clone(),
-                observation: entry.observation.clone(),
+                action: entry.action.as_deref().map(str::to_owned),
+                action_input: entry.action_input.value(),
+                observation: entry.observation.value(),
                 success: entry.success,
                 duration_ms: entry.duration_ms,
             });
@@ -195,7 +195,7 @@ impl Mark {
         let entry = state.entries.get(self.entries);
         let (thought, usage) = match (turn, entry) {
             (Some(turn), _) => (turn.thought.clone(), turn.usage),
-            (None, Some(entry)) => (entry.thought.clone(), entry.usage),
+            (None, Some(entry)) => (entry.thought.to_string(), entry.usage),
             (None, None) => (String::new(), None),
         };
         Notice::ModelReplied { iteration: state.tally.iterations, thought, usage, duration_ms: state.tally.thinking_ms }
@@ -203,11 +203,12 @@ impl Mark {
 }
 
 fn progress(entry: &Entry) -> Notice {
-    let text = |name: &str| entry.action_input.get(name).and_then(Value::as_str).map(str::to_owned);
+    let input = entry.action_input.value();
+    let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
     Notice::Progress {
         iteration: entry.iteration,
         message: text("message").unwrap_or_default(),
         milestone: text("milestone"),
-        percent: entry.action_input.get("percent").and_then(Value::as_f64),
+        percent: input.get("percent").and_then(Value::as_f64),
     }
 }

@@ -10,6 +10,7 @@ use super::{
     RunSummary, Standing, StoreFault, Ticket, failpoint,
 };
 use crate::engine::outcome::Status;
+use crate::engine::text::Text;
 
 /// A store that ends with the process. A run that appends locks itself only.
 #[derive(Debug, Default)]
@@ -42,6 +43,8 @@ struct Run {
 struct Book {
     /// Without the room that a growing text keeps at its end: a run at rest is small.
     events: Vec<Box<str>>,
+    /// As they were handed in: who shares them is not for the store to find out.
+    texts: Vec<Text>,
     standing: Standing,
     fence: u64,
     driven: bool,
@@ -75,6 +78,7 @@ impl MemoryJournal {
         }
         let book = Book {
             events: vec![new.event.into_boxed_str()],
+            texts: new.texts,
             standing: Standing { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
             fence: 1,
             driven: true,
@@ -107,6 +111,7 @@ impl MemoryJournal {
             sessions.entry(session.clone()).or_default().extend(entry.remember);
         }
         book.events.push(entry.event.into_boxed_str());
+        book.texts.extend(entry.texts);
         if let Some(standing) = entry.standing {
             book.standing = standing;
         }
@@ -129,6 +134,7 @@ impl MemoryJournal {
 /// Whether a run is one of those that are asked for, but for its place in the list.
 fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
     filter.status.is_none_or(|status| run.status == status)
+        && (filter.called || run.caller().is_none())
         && filter.org.as_deref().is_none_or(|org| run.org.as_deref().unwrap_or_default() == org)
         && filter.loop_name.as_ref().is_none_or(|name| run.loop_name == *name)
         && (filter.session.is_none() || filter.session == run.session)
@@ -202,6 +208,10 @@ impl Journal for MemoryJournal {
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
         Ticket::ready(self.run(run_id).map(|run| run.book().events.iter().map(|event| event.to_string()).collect()))
+    }
+
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {
+        Ticket::ready(self.run(run_id).map(|run| run.book().texts.clone()))
     }
 
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {

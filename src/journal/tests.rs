@@ -21,6 +21,7 @@ pub(in crate::journal) fn new_run(id: &str) -> NewRun {
         identity: "document+input".to_owned(),
         at_ms: 1_000,
         event: "first".to_owned(),
+        texts: Vec::new(),
     }
 }
 
@@ -31,6 +32,7 @@ pub(in crate::journal) fn event(id: &str, fence: u64, seq: u64) -> Append {
         fence,
         seq,
         event: format!("event {seq} of {id}"),
+        texts: Vec::new(),
         standing: None,
         remember: Vec::new(),
     }
@@ -79,6 +81,29 @@ fn texts_of_any_kind_come_back_as_they_are() {
             wait(journal.append(entry)).unwrap();
         }
         assert_eq!(wait(journal.read(id)).unwrap()[1..], ["", "\u{0}nul\n", "😀 \u{202e}", &long]);
+    });
+}
+
+#[test]
+fn long_texts_come_back_to_each_run_that_named_them() {
+    with_both(|journal| {
+        let said = |id: &str| {
+            let mut texts: Vec<_> =
+                wait(journal.texts(id)).unwrap().iter().map(|text| text.shared().to_string()).collect();
+            texts.sort();
+            texts
+        };
+        for id in ["one", "two"] {
+            let texts = vec!["prompt".into(), "document\u{0}".into(), id.into()];
+            wait(journal.create(NewRun { texts, ..new_run(id) })).unwrap();
+        }
+        begin(&*journal, "three");
+        wait(journal.append(Append { texts: vec!["another document".into()], ..event("two", 1, 1) })).unwrap();
+        wait(journal.append(Append { texts: vec!["lost".into()], ..event("two", 1, 7) })).unwrap_err();
+        assert_eq!(said("one"), ["document\u{0}", "one", "prompt"]);
+        assert_eq!(said("two"), ["another document", "document\u{0}", "prompt", "two"]);
+        assert!(said("three").is_empty());
+        assert_eq!(wait(journal.texts("none")).unwrap_err(), StoreFault::NoSuchRun("none".to_owned()));
     });
 }
 

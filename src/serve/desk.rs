@@ -161,7 +161,8 @@ impl Served {
         left
     }
 
-    /// Takes up every run that was under way when the last server ended.
+    /// Takes up every run that was under way when the last server ended; those that other runs called go on
+    /// with these.
     ///
     /// # Errors
     /// When the store fails.
@@ -254,7 +255,7 @@ impl Served {
                 let ears = Ears { live: Arc::clone(&live), taken: Mutex::new(taken) };
                 let watch = Watch { listener: Some(&ears), stop: Some(served.desk.stop.clone()) };
                 let result = match work {
-                    Work::Drive(begun) => engine.drive(&program, *begun, watch).await,
+                    Work::Drive(begun) => engine.drive(&program, begun, watch).await,
                     Work::Resume(resume, _) => engine.resume(&program, &run_id, resume, watch).await,
                 };
                 // Whether the decision is still to be heard of.
@@ -280,8 +281,8 @@ impl Served {
         self.end(run_id, live);
         match result {
             Ok(_) => self.callbacks.look(self, run_id),
-            // Somebody else drives it.
-            Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_))) => {}
+            // Somebody else drives it, or a run that it called.
+            Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
             Err(Fault::Store(fault) | Fault::Cut(fault)) if !matches!(fault, StoreFault::Corrupt(_)) => {
                 tracing::error!(run_id, code = fault.code(), "the store failed; the run is taken up again: {fault}");
                 let (served, run_id) = (Arc::clone(self), run_id.to_owned());

@@ -204,10 +204,11 @@ impl Feed {
         if new.is_empty() {
             return Ok(());
         }
-        let events = fold::events(&self.run_id, new)?;
+        let shared = self.served.journal.texts(&self.run_id).await.map_err(Fault::Store)?;
+        let events = fold::events(&self.run_id, new, &shared)?;
         if events.iter().any(|event| matches!(event.what, What::NewDocument(_))) {
             // All that came before fits the new document too: what was told stays told.
-            let all = fold::events(&self.run_id, &texts)?;
+            let all = fold::events(&self.run_id, &texts, &shared)?;
             self.program = self.served.program(&self.run_id, &all)?.0;
             let before = all.into_iter().take(self.folded).collect();
             self.state = fold::fold(&self.program, &self.run_id, before)?;

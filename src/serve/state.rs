@@ -152,7 +152,8 @@ impl Served {
     /// When there is no such run, or its journal can't be read.
     pub async fn recorded(&self, run_id: &str) -> Result<Recorded, Fault> {
         let texts = self.journal.read(run_id).await.map_err(Fault::Store)?;
-        let events = fold::events(run_id, &texts)?;
+        let shared = self.journal.texts(run_id).await.map_err(Fault::Store)?;
+        let events = fold::events(run_id, &texts, &shared)?;
         let (program, engine) = self.program(run_id, &events)?;
         Ok(Recorded { program, engine, events })
     }
@@ -174,7 +175,7 @@ impl Served {
         let texts = fold::texts(events, project.cloned()).ok_or_else(|| unreadable("it holds no document"))?;
         // It was judged when it began: the rules may be newer.
         let compiled = compile(&texts);
-        let program = compiled.program.map(Arc::new).ok_or(Fault::Diagnostics(compiled.diagnostics))?;
+        let program = compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))?;
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if programs.len() >= KEPT {
             programs.clear();

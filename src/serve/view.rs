@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use crate::compile::Program;
+use crate::drive::list;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::journal::{CallbackState, RunSummary};
@@ -43,7 +44,10 @@ pub struct AgentStatus {
     /// The model's summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The runs that this one started. None are started yet.
+    /// The run that called this one, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<String>,
+    /// The runs that this one called, in their order.
     pub triggered_runs: Vec<String>,
     /// When it began, RFC 3339.
     pub created_at: String,
@@ -96,7 +100,8 @@ impl AgentStatus {
             final_answer,
             confidence,
             summary,
-            triggered_runs: Vec::new(),
+            called_by: run.and_then(RunSummary::caller).map(str::to_owned),
+            triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),
             completed_at: result.finished_at.clone(),
             callback: callback
@@ -125,6 +130,9 @@ pub struct AgentRow {
     /// Its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The run that called it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<String>,
     /// Iterations, as of the last time that its status changed.
     pub iterations: u32,
     /// When it began, RFC 3339.
@@ -140,6 +148,7 @@ impl From<RunSummary> for AgentRow {
     fn from(run: RunSummary) -> Self {
         Self {
             session: session_of(run.org.as_deref(), run.session.as_deref()),
+            called_by: run.caller().map(str::to_owned),
             agent_run_id: run.run_id,
             status: run.status,
             termination: run.termination,

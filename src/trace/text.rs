@@ -169,6 +169,10 @@ impl Pieces {
             _ => "This call wants your approval:",
         };
         let _ = writeln!(shown, "{}", self.look.paint(Tone::Bold, says));
+        if let Some(run_id) = &waiting.run_id {
+            let by = format!("asked by run {}, which this one called", escape::line(run_id));
+            let _ = writeln!(shown, "  {}", self.look.paint(Tone::Dim, &by));
+        }
         let bar = format!("{} ", self.look.paint(Tone::Warn, "┃"));
         for text in [Some(waiting.question.as_str()), waiting.context.as_deref()].into_iter().flatten() {
             for line in escape::terminal(text.trim()).split('\n') {
@@ -247,6 +251,9 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
     let observation =
         Observation { whose: None, value: &entry.observation, success: entry.success, duration_ms: entry.duration_ms };
     shown.push_str(&pieces.observation(&observation));
+    if let Some(run_id) = &entry.run_id {
+        shown.push_str(&pieces.remark(&format!("run {run_id}")));
+    }
     if let Some(fault) = entry.error.as_ref().filter(|fault| !fault.detail.is_empty()) {
         shown.push_str(&pieces.remark(&fault.detail));
     }

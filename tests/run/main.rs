@@ -5,18 +5,28 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(all(unix, debug_assertions))]
+mod always_resumed;
 mod bad_documents;
 mod bad_replies;
 mod builtins;
 mod cage;
 mod command_tool;
+mod controls;
 mod db_tool;
+mod dialects;
+mod dialects_native;
+mod hostile_arguments;
 mod hostile_texts;
 mod http_answers;
 mod http_tool;
+mod journals;
 mod models;
 mod pauses;
 mod secrets;
 mod signals;
+#[cfg(debug_assertions)]
+mod signals_everywhere;
 mod stuck;
+mod subloops;
 mod termination;

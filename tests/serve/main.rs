@@ -6,6 +6,8 @@
 mod common;
 
 mod callbacks;
+#[cfg(unix)]
+mod called;
 mod client;
 mod decisions;
 mod described;

@@ -2,6 +2,7 @@
 
 /// `CODE file:line:column path: text`, in the order of the codes.
 pub const PLACES: &[&str] = &[
+    "L039 loop.json:22:43 /properties/tools/0/name: \"crm/find\"",
     "L040 loop.json:12:22 /actions/1/action_name: \"draft_reply\"",
     "L041 loop.json:10:54 /actions/0/headers/Authorization: desk_tokn",
     "L042 loop.json:8:21 /actions/0/datasource: \"shp\"",

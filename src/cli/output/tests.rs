@@ -63,6 +63,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         tool: "issue_refund".to_owned(),
         input: json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}),
         progress: Progress::AwaitsApproval,
+        run_id: None,
     };
     let pause = Pause {
         number: 1,
@@ -72,6 +73,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         options: Vec::new(),
         calls: vec![id],
         stuck: None,
+        asks: None,
     };
     let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
     let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
@@ -102,6 +104,7 @@ fn a_question_is_marked_as_the_models_words() {
         options: vec!["A".to_owned(), "B".to_owned()],
         calls: Vec::new(),
         stuck: None,
+        asks: None,
     };
     let state = State { phase: Phase::Paused { pause, turn: None }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"

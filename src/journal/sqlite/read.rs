@@ -20,7 +20,7 @@ use super::schema::open_to_read;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
-use crate::journal::{Callback, CallbackProgress, CancelRequest, RunFilter, RunSummary, StoreFault, Ticket};
+use crate::journal::{CALLED_BY, Callback, CallbackProgress, CancelRequest, RunFilter, RunSummary, StoreFault, Ticket};
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
 
@@ -236,6 +236,9 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     }
     if let Some(after) = &filter.after {
         and("id < (SELECT id FROM runs WHERE run_id = ?)", Some(after.clone().into()));
+    }
+    if !filter.called {
+        and("identity NOT GLOB ?", Some(format!("{CALLED_BY}*").into()));
     }
     if filter.callback_pending {
         and("callback = 'pending'", None);

@@ -20,6 +20,7 @@ pub(super) const VERSION: i64 = 2;
 /// writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
 /// `runs.events` is how many events a run had when its row was last written: it has no fewer now.
 /// The long texts of `runs` come last, so that looking at the others does not read them.
+/// `texts` are documents and prompts: many runs have the same, and `run_texts` says which run has which.
 const TABLES: &str = "
 CREATE TABLE runs (
   id INTEGER PRIMARY KEY,
@@ -34,11 +35,17 @@ CREATE TABLE runs (
   updated_at_ms INTEGER NOT NULL,
   cancel_requested INTEGER NOT NULL DEFAULT 0,
   cancel_reason TEXT,
+  callback TEXT,
+  callback_tries INTEGER NOT NULL DEFAULT 0,
+  org TEXT,
   session TEXT,
   loop_name TEXT NOT NULL,
-  identity TEXT NOT NULL
+  identity TEXT NOT NULL,
+  callback_url TEXT
 ) STRICT;
 CREATE INDEX runs_by_status ON runs (status, id);
+CREATE INDEX runs_by_org ON runs (org, id) WHERE org IS NOT NULL;
+CREATE INDEX runs_by_callback ON runs (callback) WHERE callback = 'pending';
 CREATE TABLE events (
   run INTEGER NOT NULL,
   seq INTEGER NOT NULL,
@@ -46,6 +53,17 @@ CREATE TABLE events (
   event TEXT NOT NULL,
   UNIQUE (run, seq)
 ) STRICT;
+CREATE TABLE texts (
+  id INTEGER PRIMARY KEY,
+  digest TEXT NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+CREATE INDEX texts_by_digest ON texts (digest);
+CREATE TABLE run_texts (
+  run INTEGER NOT NULL,
+  text INTEGER NOT NULL,
+  PRIMARY KEY (run, text)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE session_memory (
   session TEXT NOT NULL,
   key TEXT NOT NULL,
@@ -58,16 +76,6 @@ CREATE TABLE drivers (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// What version 2 added: whose a run is, and where its result is posted.
-const SINCE_2: &str = "
-ALTER TABLE runs ADD COLUMN org TEXT;
-ALTER TABLE runs ADD COLUMN callback_url TEXT;
-ALTER TABLE runs ADD COLUMN callback TEXT;
-ALTER TABLE runs ADD COLUMN callback_tries INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX runs_by_org ON runs (org, id) WHERE org IS NOT NULL;
-CREATE INDEX runs_by_callback ON runs (callback) WHERE callback = 'pending';
-";
-
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// What a file turned out to be.
@@ -76,8 +84,6 @@ enum Found {
     Empty,
     /// A store of our version.
     Ours,
-    /// A store of version 1.
-    First,
 }
 
 /// Opens the store for writing, and makes it where there is none.
@@ -173,20 +179,19 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
         .map_err(failed)?;
     match found {
         Found::Ours => Ok(()),
-        Found::Empty | Found::First => make_tables(connection, store),
+        Found::Empty => make_tables(connection, store),
     }
 }
 
-/// Makes the tables, or what an older store lacks of them, unless another process was quicker.
+/// Makes the tables, unless another process was quicker.
 fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
     let made = look(connection, store).and_then(|found| match found {
         Found::Ours => Ok(()),
-        found => {
-            let tables = if matches!(found, Found::Empty) { TABLES } else { "" };
+        Found::Empty => {
             let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
-            connection.execute_batch(&format!("{tables} {SINCE_2} {marks}")).map_err(failed)
+            connection.execute_batch(&format!("{TABLES} {marks}")).map_err(failed)
         }
     });
     let made = made.and_then(|()| connection.execute_batch("COMMIT").map_err(failed));
@@ -206,10 +211,12 @@ fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
     match (application, version) {
         (APPLICATION, VERSION) => Ok(Found::Ours),
-        (APPLICATION, 1) => Ok(Found::First),
         (APPLICATION, newer) if newer > VERSION => {
             Err(StoreFault::Newer { store: store.to_owned(), found: newer, known: VERSION })
         }
+        (APPLICATION, older) if older > 0 => Err(refuse(&format!(
+            "it is of schema version {older}, from before the first release; this loopctl knows {VERSION}: name another file"
+        ))),
         (APPLICATION, other) => Err(StoreFault::Corrupt(format!("{store} says that it is of schema version {other}"))),
         (0, 0) if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(Found::Empty),
         _ => Err(refuse("it is the database of another program; name another file")),

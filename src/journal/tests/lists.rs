@@ -14,6 +14,7 @@ fn a_list_holds_what_it_is_asked_for() {
             (3_000, NewRun { loop_name: "other".to_owned(), session: None, ..new_run("c") }),
             (4_000, NewRun { org: org("acm"), session: Some("eve".to_owned()), ..new_run("d") }),
             (5_000, NewRun { org: org("acme"), ..new_run("e") }),
+            (6_000, NewRun { org: org("acme"), identity: format!("{CALLED_BY}e"), ..new_run("f") }),
         ] {
             wait(journal.create(NewRun { at_ms, ..new })).unwrap();
         }
@@ -22,6 +23,9 @@ fn a_list_holds_what_it_is_asked_for() {
         for (filter, expected) in [
             (all(), "edcba"),
             (RunFilter { org: text("acme"), ..all() }, "eba"),
+            (RunFilter { org: text("acme"), called: true, ..all() }, "feba"),
+            (RunFilter { called: true, limit: 2, ..all() }, "fe"),
+            (RunFilter { after: text("f"), limit: 2, ..all() }, "ed"),
             (RunFilter { org: text(""), ..all() }, "c"),
             (RunFilter { org: text("none"), ..all() }, ""),
             (RunFilter { loop_name: text("other"), ..all() }, "c"),

@@ -38,6 +38,8 @@ pub struct AgentsQuery {
     pub since: Option<String>,
     /// Begun before this moment, RFC 3339.
     pub until: Option<String>,
+    /// Also the runs that other runs called.
+    pub called: bool,
     /// So many at most, 1 to 500; 50 by default.
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
@@ -70,6 +72,7 @@ pub async fn agents(
         until_ms: asked.until.as_deref().map(moment).transpose()?,
         after: asked.cursor,
         callback_pending: false,
+        called: asked.called,
         // One more than is shown tells whether there is another page.
         limit: limit + 1,
     };

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::entries::{TraceEntry, entries};
 use super::redact::Redaction;
 use super::units::rfc3339;
-use crate::engine::event::CallId;
+use crate::engine::event::{AsksFor, CallId};
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use crate::engine::state::{Phase, Progress, State};
 use crate::engine::stuck::Stuck;
@@ -74,6 +74,9 @@ pub struct Waiting {
     pub kind: Termination,
     /// The question: the model's for `human`, else the engine's.
     pub question: String,
+    /// The run that asks, when it is not this one but one that it called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
     /// What the model said around its question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
@@ -205,8 +208,10 @@ fn hidden(stuck: &Stuck, redact: &Redaction) -> Stuck {
 fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> Waiting {
     // A question is its own call: what it asks is told already.
     let of_calls = matches!(pause.kind, Termination::Approval | Termination::Uncertain);
-    let ids = pause.calls.iter().filter(|_| of_calls);
-    let mut calls: Vec<WaitingCall> = ids.filter_map(|id| call(*id, state, redact)).collect();
+    let ids = pause.calls.iter().filter(|_| of_calls && pause.asks.is_none());
+    let own = ids.filter_map(|id| call(*id, state, redact));
+    let called = pause.asks.iter().flat_map(|asks| asks.calls.iter().map(|call| asked(call, redact)));
+    let mut calls: Vec<WaitingCall> = own.chain(called).collect();
     let first = calls.first().cloned();
     if calls.len() < 2 {
         calls.clear();
@@ -214,6 +219,7 @@ fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> Waiting {
     Waiting {
         kind: pause.kind,
         question: redact.text(&pause.question).into_owned(),
+        run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
         context: pause.context.as_deref().map(|context| redact.text(context).into_owned()),
         options: pause.options.clone(),
         call: first,
@@ -233,6 +239,15 @@ fn call(id: CallId, state: &State, redact: &Redaction) -> Option<WaitingCall> {
         action: call.tool.clone(),
         action_input: redact.value(&call.input),
     })
+}
+
+fn asked(asked: &AsksFor, redact: &Redaction) -> WaitingCall {
+    WaitingCall {
+        iteration: asked.call.iteration,
+        index: asked.call.index,
+        action: asked.action.clone(),
+        action_input: redact.value(&asked.action_input),
+    }
 }
 
 fn usage(state: &State) -> Usage {
@@ -265,7 +280,7 @@ fn last_thought(state: &State, redact: &Redaction) -> Option<String> {
     };
     let thought = under_way
         .into_iter()
-        .chain(state.entries.iter().rev().map(|entry| entry.thought.as_str()))
+        .chain(state.entries.iter().rev().map(|entry| &*entry.thought))
         .find(|thought| !thought.is_empty())?;
     Some(redact.text(thought).into_owned())
 }

@@ -20,6 +20,21 @@ fn a_newer_store_is_refused_and_left_untouched() {
 }
 
 #[test]
+fn a_store_from_before_the_first_release_is_refused_and_left_untouched() {
+    let (_folder, path) = place();
+    begin(&open(&path), "r");
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
+    let before = fs::read(&path).unwrap();
+    let fault = refused(&path);
+    assert_eq!(fault.code(), "store_open");
+    assert!(
+        fault.to_string().contains("schema version 1") && fault.to_string().contains("name another file"),
+        "{fault}"
+    );
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
 fn a_newer_version_that_is_still_in_the_log_is_refused_and_the_log_is_kept() {
     let (folder, path) = place();
     begin(&open(&path), "r");

@@ -8,7 +8,6 @@ mod faults;
 mod group;
 mod leases;
 mod speed;
-mod upgrade;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};

@@ -1,0 +1,53 @@
+//! Digests: 128 bits that stand for a text. The same on every machine and in every version, because
+//! a run's state is the fold of its journal.
+
+/// What stands for a text: FNV-1a of 128 bits. Two texts of one run with one digest are not to be
+/// expected before some 10^19 of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest(u128);
+
+const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+
+impl Digest {
+    /// The digest of nothing.
+    pub fn new() -> Self {
+        Self(BASIS)
+    }
+
+    /// Takes a text in. Its length goes with it: `ab`, `c` is not `a`, `bc`.
+    pub fn add(&mut self, text: &str) {
+        let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();
+        for byte in text.bytes().chain(length) {
+            self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(PRIME);
+        }
+    }
+
+    /// The digest of one text.
+    pub fn of(text: &str) -> Self {
+        let mut digest = Self::new();
+        digest.add(text);
+        digest
+    }
+}
+
+impl std::fmt::Display for Digest {
+    /// 32 hexadecimal digits.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:032x}", self.0)
+    }
+}
+
+impl std::str::FromStr for Digest {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u128::from_str_radix(text, 16).map(Self)
+    }
+}
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self::new()
+    }
+}
