@@ -29,4 +29,5 @@ mod signals;
 mod signals_everywhere;
 mod stuck;
 mod subloops;
+mod subloops_around;
 mod termination;
