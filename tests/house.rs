@@ -22,7 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("trace", &["diagnostic", "engine"]),
     ("journal", &["diagnostic", "engine"]),
     ("drive", &["diagnostic", "language", "compile", "engine", "journal"]),
-    ("serve", EVERY),
+    ("serve", &["diagnostic", "language", "compile", "check", "engine", "trace", "journal", "drive"]),
     ("cli", EVERY),
 ];
 const EVERY: &[&str] =

@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 use loopctl::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
 use loopctl::language::project::{Allow, Datasource, Model};
 use loopctl::language::react::{Budget, History, OnStuck, Retry};
+use loopctl::language::serving::{Serving, Token};
 use loopctl::language::tool::ActionTool;
 use loopctl::language::{Action, AgentRequest, LoopDocument, Project, ReactProperties, Script};
 use schemars::{JsonSchema, schema_for};
@@ -23,6 +24,7 @@ const PAGES: &[&str] = &[
     "docs/language.md",
     "docs/running.md",
     "docs/security.md",
+    "docs/serve.md",
     "benches/README.md",
     "examples/support-triage/README.md",
     "examples/http-status/README.md",
@@ -190,7 +192,7 @@ fn every_json_block_loads_as_what_it_is() {
                 serde_json::from_value::<Project>(value).map(|_| ())
             } else if value.get("replies").is_some() {
                 serde_json::from_value::<Script>(value).map(|_| ())
-            } else if value.get("objective").is_some() {
+            } else if value.get("objective").is_some() && value.get("agent_run_id").is_none() {
                 serde_json::from_value::<AgentRequest>(value).map(|_| ())
             } else {
                 Ok(())
@@ -336,7 +338,7 @@ fn properties<T: JsonSchema>() -> Vec<(String, Value)> {
 #[test]
 fn the_language_page_has_every_field_with_its_default_and_no_other() {
     let rows = rows(&page("docs/language.md"));
-    let described: [(&str, Vec<(String, Value)>); 17] = [
+    let described: [(&str, Vec<(String, Value)>); 19] = [
         ("Loop", properties::<LoopDocument>()),
         ("Properties of mode react", properties::<ReactProperties>()),
         ("on_stuck", properties::<OnStuck>()),
@@ -352,6 +354,8 @@ fn the_language_page_has_every_field_with_its_default_and_no_other() {
         ("A model", properties::<Model>()),
         ("A datasource", properties::<Datasource>()),
         ("allow", properties::<Allow>()),
+        ("serve", properties::<Serving>()),
+        ("A token", properties::<Token>()),
         ("Script", properties::<Script>()),
         ("Agent request", properties::<AgentRequest>()),
     ];

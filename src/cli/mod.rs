@@ -18,9 +18,11 @@ mod resume;
 mod run;
 mod runs;
 mod schema;
+mod serve;
 mod signals;
 mod store;
 mod surface;
+mod token;
 mod trace;
 mod what;
 
@@ -56,6 +58,8 @@ enum Command {
     Cancel(cancel::Cancel),
     Runs(runs::Runs),
     Trace(trace::Trace),
+    Serve(serve::Serve),
+    Token(token::Token),
     Prompt(prompt::Prompt),
     Schema(schema::Schema),
     Completions(completions::Completions),
@@ -100,6 +104,8 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,
+            Command::Serve(serve) => serve.perform(surface).await,
+            Command::Token(token) => token.perform(surface),
             Command::Prompt(prompt) => prompt.perform(surface),
             Command::Schema(schema) => schema.perform(surface),
             Command::Completions(completions) => completions.perform(surface),

@@ -62,6 +62,7 @@ impl Run {
             session: self.session,
             model: self.what.model,
             timeout_ms: self.timeout_ms,
+            ..Start::default()
         };
         let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
         let finished = watched.heed(engine.run(&program, start, watched.watch())).await;

@@ -100,7 +100,8 @@ impl Runs {
         let place = self.store.place()?;
         // Where nothing ran yet there is no store, and none is made by looking.
         let runs = if place.exists() {
-            let filter = RunFilter { status: self.status.map(Status::from), limit: self.limit, called: self.called };
+            let status = self.status.map(Status::from);
+            let filter = RunFilter { status, limit: self.limit, called: self.called, ..RunFilter::default() };
             host::list(&*place.open()?, filter).await?
         } else if self.store.store.is_some() {
             return Err(Failure::usage(format!("there is no store {}", place.shown())));

@@ -36,6 +36,33 @@ pub async fn heed<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Progr
     tokio::time::timeout(GRACE, run).await.ok()
 }
 
+/// Counts the signals of a process that serves: the first asks it to end, the second ends it.
+pub struct Counted {
+    count: tokio::sync::watch::Receiver<u32>,
+}
+
+impl Counted {
+    /// From now on signals do not end the process by themselves.
+    pub fn new() -> Self {
+        let (sender, count) = tokio::sync::watch::channel(0);
+        let mut signals = Signals::new();
+        tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                sender.send_modify(|count| *count += 1);
+            }
+        });
+        Self { count }
+    }
+
+    /// Waits until so many came.
+    pub async fn reach(&self, wanted: u32) {
+        let mut count = self.count.clone();
+        // The task that counts never ends.
+        drop(count.wait_for(|count| *count >= wanted).await);
+    }
+}
+
 /// A file that may not grow (`ulimit -f`) ends a process by a signal; with a handler the write fails
 /// instead, and the store tells of it. To be kept as long as that is to hold.
 #[cfg(unix)]

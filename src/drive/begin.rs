@@ -1,12 +1,14 @@
-//! The beginning of a run: what it needs is gathered, and made durable before the first call.
+//! The beginning of a run: what it needs is gathered, and made durable before the first call. It is apart
+//! from the driving: a server tells its caller that a run is in the store before anybody drives it.
 
 use std::sync::Arc;
 
 use super::called::Origin;
 use super::clock;
-use super::engine::{Engine, Watch, written};
+use super::engine::{Engine, Finished, Watch, World, written};
 use super::fault::Fault;
 use super::hold::Hold;
+use super::model::Model;
 use super::run::{Driver, Seat};
 use super::start::{self, Start};
 use crate::compile::Program;
@@ -16,24 +18,76 @@ use crate::engine::state::State;
 use crate::engine::step::step;
 use crate::journal::{Created, NewRun};
 
-/// What came of a start.
-pub(super) enum Begun<'a> {
-    /// A new run, to be driven.
-    New(Box<Driver<'a>>, Effects),
-    /// There is this run already, of the same document and input.
-    There(String),
+/// What came of beginning a run.
+pub enum Begin {
+    /// It is in the store, and is the caller's to drive.
+    New(Box<Begun>),
+    /// A run of this id, document and input was begun before.
+    Same(String),
+}
+
+/// A run that has begun and that nobody drives yet. Dropped, it stays in the store for whoever takes it
+/// up.
+pub struct Begun {
+    state: State,
+    effects: Effects,
+    models: Vec<Arc<Model>>,
+    seat: Seat,
+}
+
+impl Begun {
+    /// The run's id.
+    pub fn run_id(&self) -> &str {
+        &self.seat.run_id
+    }
+
+    /// Leaves the run for later: it is running, and nobody drives it.
+    ///
+    /// # Errors
+    /// When the store fails; the run is there all the same.
+    pub async fn leave(self) -> Result<(), Fault> {
+        self.seat.hold.give_back().await.map_err(Fault::Store)
+    }
+
+    /// Its driver, and what is to be done first. No future, so that what is moved here is held by none.
+    fn driver<'a>(
+        self,
+        world: &'a Arc<World>,
+        program: &'a Arc<Program>,
+        watch: Watch<'a>,
+    ) -> (Box<Driver<'a>>, Effects) {
+        let driver = Driver::new(world, program, self.models, (self.state, self.seat), watch);
+        driver.tell_start(false);
+        (driver, self.effects)
+    }
 }
 
 impl Engine {
-    /// Gathers what the run needs and makes it durable; `origin` tells where one comes from that another
-    /// run calls.
-    pub(super) async fn begin<'a>(
-        &'a self,
-        program: &'a Arc<Program>,
+    /// Makes a run in the store. Nothing of it is done yet.
+    ///
+    /// # Errors
+    /// When the run can't be started, its id is another run's, or the store fails.
+    pub async fn begin(&self, program: &Arc<Program>, start: Start) -> Result<Begin, Fault> {
+        self.begin_from(program, start, None).await
+    }
+
+    /// Drives a run that has begun until it ends, waits for a human, or is stopped.
+    ///
+    /// # Errors
+    /// When the store fails under way.
+    pub async fn drive(&self, program: &Arc<Program>, begun: Box<Begun>, watch: Watch<'_>) -> Result<Finished, Fault> {
+        let (driver, effects) = begun.driver(&self.world, program, watch.clone());
+        let finished = driver.drive(effects).await?;
+        self.left(program, finished, &watch).await
+    }
+
+    /// The same as [`Engine::begin`]; `origin` tells where one comes from that another run calls.
+    pub(super) async fn begin_from(
+        &self,
+        program: &Arc<Program>,
         start: Start,
         origin: Option<&Origin>,
-        watch: Watch<'a>,
-    ) -> Result<Begun<'a>, Fault> {
+    ) -> Result<Begin, Fault> {
         self.world.vault.find_all();
         let models = match self.models(program, start.model.as_deref()) {
             Ok(models) => models,
@@ -49,9 +103,12 @@ impl Engine {
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
-        let identity = match origin {
-            Some(origin) => origin.mark(&mut started)?,
-            None => start::identity(&started, &start),
+        let (identity, org) = match origin {
+            // Whose the run is that calls it, it is too.
+            Some(origin) => {
+                (origin.mark(&mut started)?, self.find(&origin.caller.run_id).await?.and_then(|run| run.org))
+            }
+            None => (start::identity(&started, &start), start.org),
         };
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
@@ -61,6 +118,8 @@ impl Engine {
             run_id: run_id.clone(),
             loop_name,
             session,
+            org,
+            callback_url: start.callback_url,
             identity,
             at_ms: event.at.wall_ms,
             event: written(&event)?,
@@ -73,22 +132,20 @@ impl Engine {
             Created::New(lease) => {
                 let hold = Hold::new(&self.world.journal, &run_id, &lease);
                 let seat = Seat { run_id, fence: lease.fence, events: 1, hold };
-                let driver = Driver::new(&self.world, program, models, (state, seat), watch);
-                driver.tell_start(false);
-                Ok(Begun::New(driver, effects))
+                Ok(Begin::New(Box::new(Begun { state, effects, models, seat })))
             }
-            Created::Same => Ok(Begun::There(run_id)),
+            Created::Same => Ok(Begin::Same(run_id)),
             Created::Conflict => Err(Fault::Conflict(run_id)),
         }
     }
 
     /// The run of this id, for a start that has no model: one that has ended is told again without it.
-    async fn there<'a>(
-        &'a self,
+    async fn there(
+        &self,
         program: &Program,
         (start, origin): (&Start, Option<&Origin>),
         missing: Fault,
-    ) -> Result<Begun<'a>, Fault> {
+    ) -> Result<Begin, Fault> {
         let Some(run_id) = start.run_id.clone() else { return Err(missing) };
         let Some(run) = self.find(&run_id).await? else { return Err(missing) };
         let mut started = start.event(program, run_id.clone(), None, &self.world.texts)?;
@@ -96,6 +153,6 @@ impl Engine {
             Some(origin) => origin.mark(&mut started)?,
             None => start::identity(&started, start),
         };
-        if run.identity == identity { Ok(Begun::There(run_id)) } else { Err(Fault::Conflict(run_id)) }
+        if run.identity == identity { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
 }

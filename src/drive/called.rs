@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::begin::Begun;
+use super::begin::Begin;
 use super::clock;
 use super::engine::{Engine, Finished, Resume, Watch, World};
 use super::fault::Fault;
@@ -97,6 +97,7 @@ impl Calling {
             session: begun.session.clone(),
             model: (!names_model(called)).then(|| begun.model.name.clone()).filter(|name| !name.is_empty()),
             timeout_ms: Some(tool.timeout_ms.min(left)),
+            ..Start::default()
         };
         let caller = Caller { run_id: begun.run_id.clone(), call: call.id };
         let decided = match &call.progress {
@@ -214,7 +215,7 @@ fn asks(run_id: &str, pause: &Pause, state: &State) -> Asks {
 }
 
 /// The run that a call of a program is, when it is one.
-fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<Program>> {
+pub(super) fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<Program>> {
     match &program.tool(&call.tool)?.kind {
         ToolKind::Loop(called) => Some(called),
         _ => None,
@@ -329,12 +330,9 @@ impl Engine {
         (origin, decided): (Origin, Option<Decided>),
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        match Box::pin(self.begin(program, start, Some(&origin), watch.clone())).await? {
-            Begun::New(driver, effects) => {
-                let finished = driver.drive(effects).await?;
-                self.left(program, finished, &watch).await
-            }
-            Begun::There(run_id) => Box::pin(self.go_on_called(program, &run_id, decided, watch)).await,
+        match Box::pin(self.begin_from(program, start, Some(&origin))).await? {
+            Begin::New(begun) => self.drive(program, begun, watch).await,
+            Begin::Same(run_id) => Box::pin(self.go_on_called(program, &run_id, decided, watch)).await,
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::begin::Begun;
+use super::begin::Begin;
 use super::called;
 use super::clock;
 use super::fault::Fault;
@@ -169,12 +169,9 @@ impl Engine {
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
         // On the heap, and gone when the run is driven: of a thousand runs that wait, each holds its driver only.
-        match Box::pin(self.begin(program, start, None, watch.clone())).await? {
-            Begun::New(driver, effects) => {
-                let finished = driver.drive(effects).await?;
-                self.left(program, finished, &watch).await
-            }
-            Begun::There(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
+        match Box::pin(self.begin(program, start)).await? {
+            Begin::New(begun) => self.drive(program, begun, watch).await,
+            Begin::Same(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
         }
     }
 

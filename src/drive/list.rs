@@ -1,7 +1,12 @@
 //! Runs as lists show them.
 
+use std::collections::BTreeSet;
+
+use super::called;
+use crate::compile::Program;
 use crate::engine::event::{Event, What};
 use crate::engine::outcome::Status;
+use crate::engine::state::{Phase, Progress, State};
 use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 
 /// Runs, newest first. A store keeps a run's standing when its status changes; how far a run is that is under
@@ -21,4 +26,23 @@ pub async fn list(journal: &dyn Journal, filter: RunFilter) -> Result<Vec<RunSum
         }
     }
     Ok(runs)
+}
+
+/// The runs that a run has called, in their order. The last ones may only just be about to begin.
+pub fn called(program: &Program, state: &State) -> Vec<String> {
+    let told = state.entries.iter().filter_map(|entry| entry.run_id.as_deref().map(str::to_owned));
+    let mut runs: Vec<String> = told.collect();
+    if let Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } = &state.phase {
+        for call in &turn.calls {
+            let under_way = matches!(call.progress, Progress::Asked) && called::loop_of(program, call).is_some();
+            let run = match &call.run_id {
+                Some(run_id) => Some(run_id.to_string()),
+                None => under_way.then(|| called::id(&state.begun.run_id, call.id)),
+            };
+            runs.extend(run);
+        }
+    }
+    let mut known = BTreeSet::new();
+    runs.retain(|run| known.insert(run.clone()));
+    runs
 }

@@ -1,6 +1,6 @@
 //! THE WORLD: performs effects. It is the only room with a clock, a network, a disk and chance.
 
-mod begin;
+pub mod begin;
 mod by_hand;
 mod called;
 mod calls;

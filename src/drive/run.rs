@@ -140,7 +140,7 @@ impl<'a> Driver<'a> {
     async fn performed(&mut self, mut effects: Effects) -> Result<(), Fault> {
         loop {
             if self.should_stop() {
-                return self.interrupt().await;
+                return self.stopped().await;
             }
             if self.look_due()
                 && let Some(request) = self.cancel_request().await?
@@ -158,7 +158,8 @@ impl<'a> Driver<'a> {
             if !calls.is_empty() {
                 effects = match self.call_tools(&calls).await? {
                     Some(effects) => effects,
-                    None => return self.interrupt().await,
+                    // Also when it was asked for to leave: then the runs that it called are left too.
+                    None => return self.stopped().await,
                 };
             } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
                 let (came, failed) = self.ask_model().await?;
@@ -270,6 +271,14 @@ impl<'a> Driver<'a> {
             }
         };
         Ok((Came::Event(what), Vec::new()))
+    }
+
+    /// Ends the work between two steps: the run is left as it is, or interrupted.
+    async fn stopped(&mut self) -> Result<(), Fault> {
+        if self.watch.stop.as_ref().is_some_and(Stop::is_leaving) {
+            return Ok(());
+        }
+        self.interrupt().await
     }
 
     /// Stops between two steps, so that the run can be resumed.

@@ -28,6 +28,10 @@ pub struct Start {
     pub model: Option<String>,
     /// The active time that it may take in milliseconds, in place of the document's.
     pub timeout_ms: Option<u64>,
+    /// The organisation that it belongs to. Who has the store sees all runs; a server shows each its own.
+    pub org: Option<String>,
+    /// Where a server posts its result.
+    pub callback_url: Option<String>,
 }
 
 impl Start {
@@ -125,6 +129,10 @@ pub(super) fn identity(started: &Started, start: &Start) -> String {
     if let Some(timeout_ms) = start.timeout_ms {
         take("timeout_ms");
         take(&timeout_ms.to_string());
+    }
+    if let Some(url) = &start.callback_url {
+        take("callback_url");
+        take(url);
     }
     format!("{hash:032x}")
 }

@@ -13,6 +13,7 @@ pub struct Stop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Go,
+    Leave,
     AfterStep,
     Now,
 }
@@ -32,6 +33,17 @@ impl Stop {
     /// Lets the iteration that is under way end; the run can be resumed.
     pub fn after_step(&self) {
         self.raise(Level::AfterStep);
+    }
+
+    /// Lets the step that is under way end, and leaves the run as it is: still running, with nobody who
+    /// drives it, for whoever takes it up next.
+    pub fn leave(&self) {
+        self.raise(Level::Leave);
+    }
+
+    /// Whether it was asked for to leave, and for no more.
+    pub(super) fn is_leaving(&self) -> bool {
+        *self.level.borrow() == Level::Leave
     }
 
     /// Drops what is under way; the run can be resumed, and a call that was under way is uncertain.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::{
-    Append, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, Standing, StoreFault, Ticket,
-    failpoint,
+    Append, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun, RunFilter,
+    RunSummary, Standing, StoreFault, Ticket, failpoint,
 };
 use crate::engine::outcome::Status;
 use crate::engine::text::Text;
@@ -32,6 +32,8 @@ struct Run {
     run_id: String,
     loop_name: String,
     session: Option<String>,
+    org: Option<String>,
+    callback_url: Option<String>,
     identity: String,
     started_at_ms: i64,
     book: Mutex<Book>,
@@ -47,6 +49,7 @@ struct Book {
     fence: u64,
     driven: bool,
     cancel: Option<CancelRequest>,
+    callback: CallbackProgress,
 }
 
 impl Book {
@@ -80,11 +83,14 @@ impl MemoryJournal {
             fence: 1,
             driven: true,
             cancel: None,
+            callback: CallbackProgress::default(),
         };
         let run = Arc::new(Run {
             run_id: new.run_id.clone(),
             loop_name: new.loop_name,
             session: new.session,
+            org: new.org,
+            callback_url: new.callback_url,
             identity: new.identity,
             started_at_ms: new.at_ms,
             book: Mutex::new(book),
@@ -116,11 +122,26 @@ impl MemoryJournal {
         failpoint::store_call()?;
         let in_order = self.shelf.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit };
-        let wanted = |run: &RunSummary| {
-            filter.status.is_none_or(|status| run.status == status) && (filter.called || run.caller().is_none())
-        };
-        Ok(in_order.iter().rev().map(|run| run.summary()).filter(wanted).take(limit).collect())
+        let mut runs: Vec<_> = in_order.iter().rev().collect();
+        if let Some(after) = &filter.after {
+            let at = runs.iter().position(|run| run.run_id == *after).map_or(runs.len(), |at| at + 1);
+            runs.drain(..at);
+        }
+        Ok(runs.iter().map(|run| run.summary()).filter(|run| is_wanted(filter, run)).take(limit).collect())
     }
+}
+
+/// Whether a run is one of those that are asked for, but for its place in the list.
+fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
+    filter.status.is_none_or(|status| run.status == status)
+        && (filter.called || run.caller().is_none())
+        && filter.org.as_deref().is_none_or(|org| run.org.as_deref().unwrap_or_default() == org)
+        && filter.loop_name.as_ref().is_none_or(|name| run.loop_name == *name)
+        && (filter.session.is_none() || filter.session == run.session)
+        && filter.since_ms.is_none_or(|since| run.started_at_ms >= since)
+        && filter.until_ms.is_none_or(|until| run.started_at_ms < until)
+        && (!filter.callback_pending
+            || run.callback.as_ref().is_some_and(|callback| callback.progress.state == CallbackState::Pending))
 }
 
 /// What both stores say about an event that is not the next one.
@@ -170,6 +191,8 @@ impl Run {
             driven: book.driven,
             damaged: None,
             identity: self.identity.clone(),
+            org: self.org.clone(),
+            callback: self.callback_url.clone().map(|url| Callback { url, progress: book.callback }),
         }
     }
 }
@@ -234,6 +257,10 @@ impl Journal for MemoryJournal {
 
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
         Ticket::ready(self.run(run_id).map(|run| run.book().cancel.clone()))
+    }
+
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
+        Ticket::ready(self.run(run_id).map(|run| run.book().callback = progress))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -13,7 +13,8 @@ pub mod ticket;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use fault::StoreFault;
@@ -60,6 +61,9 @@ pub trait Journal: Send + Sync {
     /// Whether the run's end was asked for, and why. Cheap: looked at between two steps.
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>>;
 
+    /// Notes how far the callback of a run is. A run without one is left alone.
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()>;
+
     /// What a session remembers.
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
 }
@@ -76,6 +80,10 @@ pub struct NewRun {
     pub loop_name: String,
     /// Its session.
     pub session: Option<String>,
+    /// The organisation that it belongs to.
+    pub org: Option<String>,
+    /// Where its result is to be posted.
+    pub callback_url: Option<String>,
     /// What makes two starts the same: a text over document and input. Another run of this id with
     /// another text is a conflict.
     pub identity: String,
@@ -169,6 +177,43 @@ pub struct RunSummary {
     /// What makes two starts the same.
     #[serde(skip)]
     pub identity: String,
+    /// The organisation that it belongs to.
+    #[serde(skip)]
+    pub org: Option<String>,
+    /// Where its result is posted, and how far that is.
+    #[serde(skip)]
+    pub callback: Option<Callback>,
+}
+
+/// Where a run's result is posted, and how far that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callback {
+    /// Where to.
+    pub url: String,
+    /// How far it is.
+    pub progress: CallbackProgress,
+}
+
+/// How far a callback is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallbackProgress {
+    /// Whether it is still to be made.
+    pub state: CallbackState,
+    /// How often it was tried.
+    pub tries: u32,
+}
+
+/// Whether a callback is still to be made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallbackState {
+    /// It is to be made when the run has ended, or to be tried again.
+    #[default]
+    Pending,
+    /// The other side took it.
+    Delivered,
+    /// It was tried as often as it is tried.
+    GivenUp,
 }
 
 impl RunSummary {
@@ -183,6 +228,20 @@ impl RunSummary {
 pub struct RunFilter {
     /// Of this status only.
     pub status: Option<Status>,
+    /// Of this organisation only; the empty text is the runs of none.
+    pub org: Option<String>,
+    /// Of this loop only.
+    pub loop_name: Option<String>,
+    /// Of this session only.
+    pub session: Option<String>,
+    /// Begun at this moment or later, in milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// Begun before this moment, in milliseconds since 1970.
+    pub until_ms: Option<i64>,
+    /// Only those that come after this run in the list.
+    pub after: Option<String>,
+    /// Only those whose callback is still to be made.
+    pub callback_pending: bool,
     /// Also those that other runs called.
     pub called: bool,
     /// At most so many; 0 is all.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+mod lists;
+
 use super::memory::MemoryJournal;
 use super::sqlite::SqliteJournal;
 use super::*;
@@ -14,6 +16,8 @@ pub(in crate::journal) fn new_run(id: &str) -> NewRun {
         run_id: id.to_owned(),
         loop_name: "triage".to_owned(),
         session: Some("ada".to_owned()),
+        org: None,
+        callback_url: None,
         identity: "document+input".to_owned(),
         at_ms: 1_000,
         event: "first".to_owned(),
@@ -201,7 +205,7 @@ fn a_list_shows_the_newest_first_with_their_standing() {
         wait(journal.release("b", 1)).unwrap();
         let ids = |filter| wait(journal.list(filter)).unwrap().into_iter().map(|run| run.run_id).collect::<Vec<_>>();
         assert_eq!(ids(RunFilter::default()), ["c", "b", "a"]);
-        assert_eq!(ids(RunFilter { status: None, limit: 2, ..RunFilter::default() }), ["c", "b"]);
+        assert_eq!(ids(RunFilter { limit: 2, ..RunFilter::default() }), ["c", "b"]);
         assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 0, ..RunFilter::default() }), ["c", "a"]);
         assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 1, ..RunFilter::default() }), ["c"]);
         let paused =
@@ -218,6 +222,8 @@ fn a_list_shows_the_newest_first_with_their_standing() {
             driven: false,
             damaged: None,
             identity: "document+input".to_owned(),
+            org: None,
+            callback: None,
         };
         assert_eq!(paused, std::slice::from_ref(&expected));
         assert_eq!(wait(journal.find("b")).unwrap(), Some(expected));

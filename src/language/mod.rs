@@ -12,6 +12,7 @@ pub mod project;
 pub mod react;
 pub mod schema;
 pub mod script;
+pub mod serving;
 pub mod step;
 pub mod tool;
 pub mod workflow;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::serving::Serving;
+
 /// The project file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -29,6 +31,9 @@ pub struct Project {
     pub datasources: BTreeMap<String, Datasource>,
     /// What tools may reach.
     pub allow: Allow,
+    /// Who may do what over HTTP, for `loopctl serve`.
+    #[serde(skip_serializing_if = "Serving::is_empty")]
+    pub serve: Serving,
     /// Names of fields whose values are hidden in traces, events and logs, beside our own list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,

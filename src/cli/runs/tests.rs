@@ -15,6 +15,8 @@ fn run(id: &str, status: Status, termination: Option<Termination>) -> RunSummary
         driven: false,
         damaged: None,
         identity: String::new(),
+        org: None,
+        callback: None,
     }
 }
 

@@ -26,11 +26,12 @@ use serde_json::Value;
 use self::drivers::Drivers;
 use self::lease::Leases;
 use self::read::{Census, Reader};
-use self::requests::{Cancel, GiveBack, MakeSure, Take};
+use self::requests::{Cancel, GiveBack, MakeSure, NoteCallback, Take};
 use self::writer::Writer;
 use super::now::Clock;
 use super::{
-    Append, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault, Ticket, failpoint,
+    Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault,
+    Ticket, failpoint,
 };
 use crate::engine::text::Text;
 
@@ -194,6 +195,10 @@ impl Journal for SqliteJournal {
         }
         let run = run_id.to_owned();
         self.quick.ask(Some(run_id), move |connection| read::cancel_request(connection, &run))
+    }
+
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
+        self.write(NoteCallback { run_id: run_id.to_owned(), progress })
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::types::{Type, Value as SqlValue};
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde_json::Value;
@@ -20,7 +20,7 @@ use super::schema::open_to_read;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
-use crate::journal::{CALLED_BY, CancelRequest, RunFilter, RunSummary, StoreFault, Ticket};
+use crate::journal::{CALLED_BY, Callback, CallbackProgress, CancelRequest, RunFilter, RunSummary, StoreFault, Ticket};
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
 
@@ -142,7 +142,7 @@ pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<
 }
 
 const SUMMARY: &str = "SELECT run_id, loop_name, session, status, termination, iterations, started_at_ms,
-  updated_at_ms, identity, runs.driver, until_ms FROM runs LEFT JOIN drivers USING (driver)";
+  updated_at_ms, identity, runs.driver, until_ms, org, callback_url, callback, callback_tries FROM runs LEFT JOIN drivers USING (driver)";
 
 /// Tells who is driven: asks once after each driver.
 pub(super) struct Census {
@@ -173,15 +173,11 @@ impl Census {
     /// Runs, newest first: those made last, whatever the clock said.
     pub(super) fn list(&mut self, connection: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
         let limit = if filter.limit == 0 { -1 } else { i64::try_from(filter.limit).unwrap_or(-1) };
-        let which = if filter.status.is_some() { "status = ?1" } else { "?1 IS NULL" };
-        let others = if filter.called { "" } else { "AND substr(identity, 1, length(?3)) <> ?3" };
-        let sql = format!("{SUMMARY} WHERE {which} {others} ORDER BY id DESC LIMIT ?2");
+        let (clauses, mut values) = clauses(filter);
+        values.push(limit.into());
+        let sql = format!("{SUMMARY}{clauses} ORDER BY id DESC LIMIT ?");
         let mut query = connection.prepare_cached(&sql)?;
-        let status = filter.status.as_ref().and_then(word);
-        let mut rows = match filter.called {
-            true => query.query(params![status, limit])?,
-            false => query.query(params![status, limit, CALLED_BY])?,
-        };
+        let mut rows = query.query(params_from_iter(values))?;
         let mut runs = Vec::new();
         while let Some(row) = rows.next()? {
             // One record that can't be read hides no other.
@@ -203,8 +199,58 @@ impl Census {
             driven: self.drives(row.get(9)?, row.get(10)?),
             damaged: None,
             identity: row.get(8)?,
+            org: row.get(11)?,
+            callback: callback(row)?,
         })
     }
+}
+
+/// What a filter asks for, in SQL: only the clauses that it needs, so that their indexes are used.
+fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
+    let mut clauses = String::new();
+    let mut values = Vec::new();
+    let mut and = |clause: &str, value: Option<SqlValue>| {
+        clauses.push_str(if clauses.is_empty() { " WHERE " } else { " AND " });
+        clauses.push_str(clause);
+        values.extend(value);
+    };
+    if let Some(status) = filter.status.as_ref().and_then(word) {
+        and("status = ?", Some(status.into()));
+    }
+    match filter.org.as_deref() {
+        Some("") => and("org IS NULL", None),
+        Some(org) => and("org = ?", Some(org.to_owned().into())),
+        None => {}
+    }
+    if let Some(name) = &filter.loop_name {
+        and("loop_name = ?", Some(name.clone().into()));
+    }
+    if let Some(session) = &filter.session {
+        and("session = ?", Some(session.clone().into()));
+    }
+    if let Some(since) = filter.since_ms {
+        and("started_at_ms >= ?", Some(since.into()));
+    }
+    if let Some(until) = filter.until_ms {
+        and("started_at_ms < ?", Some(until.into()));
+    }
+    if let Some(after) = &filter.after {
+        and("id < (SELECT id FROM runs WHERE run_id = ?)", Some(after.clone().into()));
+    }
+    if !filter.called {
+        and("identity NOT GLOB ?", Some(format!("{CALLED_BY}*").into()));
+    }
+    if filter.callback_pending {
+        and("callback = 'pending'", None);
+    }
+    (clauses, values)
+}
+
+fn callback(row: &Row<'_>) -> rusqlite::Result<Option<Callback>> {
+    let (Some(url), Some(state)) = (row.get::<_, Option<String>>(12)?, row.get_ref(13)?.as_str_or_null()?) else {
+        return Ok(None);
+    };
+    Ok(Some(Callback { url, progress: CallbackProgress { state: known(13, state)?, tries: row.get(14)? } }))
 }
 
 /// A word of one of our lists.
@@ -231,5 +277,7 @@ fn damaged(row: &Row<'_>, error: &rusqlite::Error) -> RunSummary {
         driven: false,
         damaged: Some(error.to_string()),
         identity: text(8),
+        org: row.get(11).unwrap_or_default(),
+        callback: None,
     }
 }

@@ -10,7 +10,7 @@ use super::trouble::Trouble;
 use super::writer::{Desk, Request};
 use crate::engine::outcome::Status;
 use crate::journal::memory::out_of_order;
-use crate::journal::{Append, Created, Lease, NewRun, StoreFault};
+use crate::journal::{Append, CallbackProgress, CallbackState, Created, Lease, NewRun, StoreFault};
 
 /// The word that a status or termination is written as.
 pub(super) fn word<T: Serialize>(value: &T) -> Option<String> {
@@ -75,8 +75,8 @@ impl Request for NewRun {
         desk.connection
             .prepare_cached(
                 "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
-                   session, loop_name, identity)
-                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7)",
+                   session, loop_name, identity, org, callback_url, callback)
+                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
                 self.run_id,
@@ -85,7 +85,10 @@ impl Request for NewRun {
                 self.at_ms,
                 self.session,
                 self.loop_name,
-                self.identity
+                self.identity,
+                self.org,
+                self.callback_url,
+                self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending))
             ])?;
         let row = desk.connection.last_insert_rowid();
         if !insert_event(desk.connection, (row, 0, &self.run_id), &self.event, (1, me))? {
@@ -319,6 +322,31 @@ impl Request for Cancel {
                    cancel_requested = 1 WHERE run_id = ?1",
             )?
             .execute(params![self.run_id, self.reason])?;
+        if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
+    }
+}
+
+/// Notes how far the callback of a run is.
+pub(super) struct NoteCallback {
+    pub(super) run_id: String,
+    pub(super) progress: CallbackProgress,
+}
+
+impl Request for NoteCallback {
+    type Answer = ();
+
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+        let found = desk
+            .connection
+            .prepare_cached(
+                "UPDATE runs SET callback = CASE WHEN callback IS NULL THEN NULL ELSE ?2 END, callback_tries = ?3
+                 WHERE run_id = ?1",
+            )?
+            .execute(params![self.run_id, word(&self.progress.state), self.progress.tries])?;
         if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
     }
 }

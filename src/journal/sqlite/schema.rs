@@ -35,11 +35,17 @@ CREATE TABLE runs (
   updated_at_ms INTEGER NOT NULL,
   cancel_requested INTEGER NOT NULL DEFAULT 0,
   cancel_reason TEXT,
+  callback TEXT,
+  callback_tries INTEGER NOT NULL DEFAULT 0,
+  org TEXT,
   session TEXT,
   loop_name TEXT NOT NULL,
-  identity TEXT NOT NULL
+  identity TEXT NOT NULL,
+  callback_url TEXT
 ) STRICT;
 CREATE INDEX runs_by_status ON runs (status, id);
+CREATE INDEX runs_by_org ON runs (org, id) WHERE org IS NOT NULL;
+CREATE INDEX runs_by_callback ON runs (callback) WHERE callback = 'pending';
 CREATE TABLE events (
   run INTEGER NOT NULL,
   seq INTEGER NOT NULL,
@@ -183,9 +189,10 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
     let made = look(connection, store).and_then(|found| match found {
         Found::Ours => Ok(()),
-        Found::Empty => connection
-            .execute_batch(&format!("{TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"))
-            .map_err(failed),
+        Found::Empty => {
+            let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
+            connection.execute_batch(&format!("{TABLES} {marks}")).map_err(failed)
+        }
     });
     let made = made.and_then(|()| connection.execute_batch("COMMIT").map_err(failed));
     if made.is_err() && !connection.is_autocommit() {

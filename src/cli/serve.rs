@@ -1,0 +1,94 @@
+//! `loopctl serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::signals;
+use super::store::Place;
+use super::surface::Surface;
+use crate::serve::folder::{Folder, Unservable};
+use crate::serve::{Options, Refusal, Server};
+use crate::trace::units::plural;
+
+/// Serve the loops of a folder over HTTP
+///
+/// The address goes to stdout when requests are taken. On SIGTERM every run ends its step and is left for
+/// the next server, which takes up every run that was under way.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  loopctl serve loops
+  loopctl serve loops --listen 0.0.0.0:8080 --host agents.example.com
+  curl -s localhost:3009/agents/execute -H 'Content-Type: application/json' -d '{\"loop\":\"triage\"}'")]
+pub struct Serve {
+    /// The folder with the loops
+    #[arg(default_value = ".")]
+    pub folder: PathBuf,
+    /// The address to listen on; port 0 is a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3009")]
+    pub listen: SocketAddr,
+    /// Where runs are kept: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db in the folder
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// So many runs are driven at once; others wait in their order
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_concurrent_runs: u32,
+    /// A name that the server is called by in `Host`, beside this machine's own
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+    /// The longest body of a request
+    #[arg(long, value_name = "N", default_value_t = 2 << 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_body_bytes: u32,
+    /// How long the body of a request may take to arrive
+    #[arg(long, value_name = "N", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub body_timeout_ms: u64,
+    /// How long steps that are under way may take after SIGTERM
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub grace_ms: u64,
+}
+
+impl Serve {
+    /// Serves until a signal comes.
+    ///
+    /// # Errors
+    /// When the folder can't be served, or the store fails.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+        let folder = Folder::read(&self.folder).map_err(|fault| match fault {
+            Unservable::Unsound(unsound) => Failure::Document(unsound),
+            Unservable::Refused(why) => Failure::usage(why),
+        })?;
+        let place = Place::of_run(self.store.as_deref(), &folder.project, &folder.root);
+        let options = Options {
+            listen: self.listen,
+            hosts: self.host,
+            most_runs: usize::try_from(self.max_concurrent_runs).unwrap_or(1),
+            body_bytes: usize::try_from(self.max_body_bytes).unwrap_or(usize::MAX),
+            body_time: Duration::from_millis(self.body_timeout_ms),
+            grace: Duration::from_millis(self.grace_ms),
+        };
+        let server = Server::bind(folder, place.open()?, options).await.map_err(|refusal| match refusal {
+            Refusal::Refused(why) => Failure::usage(why),
+            Refusal::Store(fault) => Failure::Store(fault),
+        })?;
+        surface.print(&format!("http://{}\n", server.address()))?;
+        let loops = server.loops();
+        surface.say(&format!("serving {}; runs are kept in {}\n", plural(loops.len(), "loop"), place.shown()));
+        if server.is_open() {
+            surface.say("without tokens: everybody on this machine may start loops, and nobody else is listened to\n");
+        }
+        let signals = signals::Counted::new();
+        let first = async {
+            signals.reach(1).await;
+            surface.say("stopping: every run ends its step; again stops now\n");
+        };
+        tokio::select! {
+            served = server.serve(first) => served?,
+            () = signals.reach(2) => {}
+        }
+        Ok(Exit::Completed)
+    }
+}

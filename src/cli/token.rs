@@ -1,0 +1,64 @@
+//! `loopctl token`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::surface::Surface;
+use crate::serve::gate;
+
+/// Make a bearer token for `loopctl serve`
+///
+/// The token goes to stdout, and is kept nowhere. What the project file takes in `serve.tokens` goes to
+/// stderr: it holds the token's hash, from which the token can't be told.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  loopctl token ci --org acme --scope run --scope read > ci.token")]
+pub struct Token {
+    /// What it is called
+    pub name: String,
+    /// What its holder may do
+    #[arg(long, value_enum, value_name = "SCOPE", default_values = ["run", "read", "decide"])]
+    pub scope: Vec<May>,
+    /// The organisation that its holder acts for
+    #[arg(long, value_name = "NAME", value_parser = org)]
+    pub org: Option<String>,
+}
+
+/// What a token's holder may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum May {
+    /// Start loops, and end them
+    Run,
+    /// See runs, loops and diagnostics
+    Read,
+    /// Answer, approve, deny and edit
+    Decide,
+}
+
+impl Token {
+    /// Makes the token.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers, or stdout can't be written.
+    pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
+        let token = gate::new_token().map_err(Failure::usage)?;
+        let mut entry = json!({ "name": self.name, "hash": gate::hash_text(&token), "scopes": self.scope });
+        if let (Some(entry), Some(org)) = (entry.as_object_mut(), &self.org) {
+            entry.insert("org".to_owned(), json!(org));
+        }
+        surface.say(&format!("for `serve.tokens` in loopctl.json:\n{entry}\n"));
+        surface.print(&format!("{token}\n"))?;
+        Ok(Exit::Completed)
+    }
+}
+
+fn org(text: &str) -> Result<String, String> {
+    if gate::is_org(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("letters, digits, `_`, `-` and `.`, at most 64".to_owned())
+    }
+}

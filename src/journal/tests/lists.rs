@@ -1,0 +1,67 @@
+//! Whose a run is, which runs a list shows, and how far a callback is: the same in both stores.
+
+use super::*;
+use crate::journal::{Callback, CallbackProgress, CallbackState};
+
+#[test]
+fn a_list_holds_what_it_is_asked_for() {
+    with_both(|journal| {
+        let hook = || Some("https://e.example/".to_owned());
+        let org = |org: &str| Some(org.to_owned());
+        for (at_ms, new) in [
+            (1_000, NewRun { org: org("acme"), ..new_run("a") }),
+            (2_000, NewRun { org: org("acme"), callback_url: hook(), ..new_run("b") }),
+            (3_000, NewRun { loop_name: "other".to_owned(), session: None, ..new_run("c") }),
+            (4_000, NewRun { org: org("acm"), session: Some("eve".to_owned()), ..new_run("d") }),
+            (5_000, NewRun { org: org("acme"), ..new_run("e") }),
+            (6_000, NewRun { org: org("acme"), identity: format!("{CALLED_BY}e"), ..new_run("f") }),
+        ] {
+            wait(journal.create(NewRun { at_ms, ..new })).unwrap();
+        }
+        let all = RunFilter::default;
+        let text = |text: &str| Some(text.to_owned());
+        for (filter, expected) in [
+            (all(), "edcba"),
+            (RunFilter { org: text("acme"), ..all() }, "eba"),
+            (RunFilter { org: text("acme"), called: true, ..all() }, "feba"),
+            (RunFilter { called: true, limit: 2, ..all() }, "fe"),
+            (RunFilter { after: text("f"), limit: 2, ..all() }, "ed"),
+            (RunFilter { org: text(""), ..all() }, "c"),
+            (RunFilter { org: text("none"), ..all() }, ""),
+            (RunFilter { loop_name: text("other"), ..all() }, "c"),
+            (RunFilter { session: text("ada"), ..all() }, "eba"),
+            (RunFilter { since_ms: Some(2_000), until_ms: Some(4_000), ..all() }, "cb"),
+            (RunFilter { after: text("d"), limit: 2, ..all() }, "cb"),
+            (RunFilter { org: text("acme"), after: text("e"), ..all() }, "ba"),
+            (RunFilter { after: text("a"), ..all() }, ""),
+            (RunFilter { after: text("nobody"), ..all() }, ""),
+            (RunFilter { status: Some(Status::Paused), ..all() }, ""),
+            (RunFilter { callback_pending: true, ..all() }, "b"),
+        ] {
+            let found: String = wait(journal.list(filter.clone())).unwrap().into_iter().map(|run| run.run_id).collect();
+            assert_eq!(found, expected, "{filter:?}");
+        }
+        assert_eq!(wait(journal.find("a")).unwrap().unwrap().org, org("acme"));
+    });
+}
+
+#[test]
+fn a_callback_is_pending_until_it_is_noted_otherwise() {
+    with_both(|journal| {
+        let url = "https://e.example/".to_owned();
+        wait(journal.create(NewRun { callback_url: Some(url.clone()), ..new_run("r") })).unwrap();
+        begin(&*journal, "without");
+        let callback = |run: &str| wait(journal.find(run)).unwrap().unwrap().callback;
+        assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress: CallbackProgress::default() }));
+        for (state, tries) in [(CallbackState::Pending, 2), (CallbackState::Delivered, 3), (CallbackState::GivenUp, 16)]
+        {
+            let progress = CallbackProgress { state, tries };
+            wait(journal.note_callback("r", progress)).unwrap();
+            wait(journal.note_callback("without", progress)).unwrap();
+            assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress }));
+            assert_eq!(callback("without"), None);
+        }
+        let missing = StoreFault::NoSuchRun("nobody".to_owned());
+        assert_eq!(wait(journal.note_callback("nobody", CallbackProgress::default())).unwrap_err(), missing);
+    });
+}

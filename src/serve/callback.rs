@@ -1,0 +1,194 @@
+//! Callbacks: a run's result is posted to where its caller wished, signed like Hyphen's webhooks, and
+//! tried again until it is taken. How far that is, is in the store.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::{Client, Url};
+use ring::hmac;
+use tokio::sync::Semaphore;
+
+use super::problem::Problem;
+use super::state::Served;
+use super::view::AgentStatus;
+use crate::drive::egress::Egress;
+use crate::drive::fault::Fault;
+use crate::engine::outcome::Status;
+use crate::engine::state::Phase;
+use crate::journal::{CallbackProgress, CallbackState, RunFilter, StoreFault};
+use crate::language::project::Allow;
+use axum::http::StatusCode;
+
+/// So often a result is posted before it is given up.
+const TRIES: u32 = 16;
+/// The wait after the first try; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The longest wait between two tries.
+const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+/// How long a try may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// So many results are posted at once.
+const AT_ONCE: usize = 16;
+/// The longest URL.
+const LONGEST_URL: usize = 2_048;
+
+/// What posts results.
+pub struct Callbacks {
+    egress: Egress,
+    key: Option<hmac::Key>,
+    client: OnceLock<Client>,
+    room: Semaphore,
+}
+
+impl Callbacks {
+    /// Under a project's egress rules; without a key nothing is posted.
+    pub fn new(allow: &Allow, key: Option<String>) -> Self {
+        let key = key.map(|key| hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
+        Self { egress: Egress::new(allow), key, client: OnceLock::new(), room: Semaphore::new(AT_ONCE) }
+    }
+
+    /// Whether results may be posted there.
+    ///
+    /// # Errors
+    /// 422 that says why not.
+    pub fn check(&self, url: &str) -> Result<(), Problem> {
+        let refuse = |detail: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "callback_url", detail);
+        if self.key.is_none() {
+            return Err(refuse(
+                "results are not posted without a key to sign them: give `serve.callback_secret` in loopctl.json"
+                    .to_owned(),
+            ));
+        }
+        if url.len() > LONGEST_URL {
+            return Err(refuse(format!("`callback_url` is longer than {LONGEST_URL} bytes")));
+        }
+        let parsed = Url::parse(url).map_err(|error| refuse(format!("`callback_url` is no address: {error}")))?;
+        self.egress.check(&parsed).map_err(|fault| refuse(format!("`callback_url`: {fault}")))
+    }
+
+    /// Posts the result of a run in a task of its own, when it has ended and has a callback.
+    pub fn look(&self, served: &Arc<Served>, run_id: &str) {
+        let (served, run_id) = (Arc::clone(served), run_id.to_owned());
+        tokio::spawn(async move {
+            if let Err(fault) = served.callbacks.deliver(&served, &run_id).await {
+                tracing::error!(run_id, code = fault.code(), "the callback can't be made: {fault}");
+            }
+        });
+    }
+
+    /// Goes on with every callback that is still to be made.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn look_at_all(&self, served: &Arc<Served>) -> Result<(), StoreFault> {
+        let filter = RunFilter { callback_pending: true, ..RunFilter::default() };
+        for run in served.journal.list(filter).await? {
+            if !matches!(run.status, Status::Running | Status::Paused) {
+                self.look(served, &run.run_id);
+            }
+        }
+        Ok(())
+    }
+
+    async fn deliver(&self, served: &Arc<Served>, run_id: &str) -> Result<(), Fault> {
+        let run = served.journal.find(run_id).await.map_err(Fault::Store)?;
+        let Some(callback) = run.as_ref().and_then(|run| run.callback.clone()) else { return Ok(()) };
+        if callback.progress.state != CallbackState::Pending {
+            return Ok(());
+        }
+        let Some(key) = &self.key else { return Ok(()) };
+        let found = served.recorded(run_id).await?;
+        let program = Arc::clone(&found.program);
+        let state = found.state()?;
+        let Phase::Ended(ending) = &state.phase else { return Ok(()) };
+        let status = ending.status;
+        let envelope = Envelope {
+            event: match status {
+                Status::Completed => "agent_run_completed",
+                Status::Cancelled => "agent_run_cancelled",
+                _ => "agent_run_failed",
+            },
+            // The same for every try: who gets it twice can tell.
+            timestamp: crate::trace::units::rfc3339(ending.at_ms),
+            payload: AgentStatus::new(&program, &state, run.as_ref(), false),
+        };
+        let body = serde_json::to_string(&envelope).unwrap_or_default();
+        let signature: String =
+            hmac::sign(key, body.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut tries = callback.progress.tries;
+        loop {
+            let post = Post { run_id, url: &callback.url, body: &body, signature: &signature };
+            let taken = self.post(&post).await;
+            tries = tries.saturating_add(1);
+            let state = match &taken {
+                Ok(()) => CallbackState::Delivered,
+                Err(_) if tries >= TRIES => CallbackState::GivenUp,
+                Err(_) => CallbackState::Pending,
+            };
+            served.journal.note_callback(run_id, CallbackProgress { state, tries }).await.map_err(Fault::Store)?;
+            if let Err(why) = taken {
+                tracing::warn!(run_id, tries, "the callback was not taken: {why}");
+            }
+            if state != CallbackState::Pending {
+                return Ok(());
+            }
+            let wait = FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST_WAIT);
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn post(&self, post: &Post<'_>) -> Result<(), String> {
+        let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
+        let url = Url::parse(post.url).map_err(|error| error.to_string())?;
+        self.egress.check(&url).map_err(|fault| fault.to_string())?;
+        let answer = self
+            .client()?
+            .post(url)
+            .timeout(PATIENCE)
+            .header("content-type", "application/json")
+            .header("idempotency-key", post.run_id)
+            .header("x-hyphen-signature", format!("sha256={}", post.signature))
+            .body(post.body.to_owned())
+            .send()
+            .await
+            .map_err(|error| error.without_url().to_string())?;
+        // A redirect is no success: the address that was checked is the one that is told.
+        if answer.status().is_success() { Ok(()) } else { Err(format!("http {}", answer.status().as_u16())) }
+    }
+
+    fn client(&self) -> Result<&Client, String> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        // Someone else may have chosen one already: then theirs is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || {
+            Client::builder()
+                .no_proxy()
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
+                .dns_resolver(self.egress.clone())
+        };
+        // A machine without root certificates can still ask plain http servers.
+        let client = builder().build().or_else(|_| builder().tls_certs_only([]).build());
+        let client = client.map_err(|error| error.to_string())?;
+        Ok(self.client.get_or_init(|| client))
+    }
+}
+
+/// Hyphen's envelope.
+#[derive(serde::Serialize)]
+struct Envelope {
+    event: &'static str,
+    timestamp: String,
+    payload: AgentStatus,
+}
+
+struct Post<'a> {
+    run_id: &'a str,
+    url: &'a str,
+    body: &'a str,
+    signature: &'a str,
+}

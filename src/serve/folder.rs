@@ -1,0 +1,143 @@
+//! The served folder: its project, and its loops by their names. It is read once, at the start.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::check::sign;
+use crate::compile::document::{self, DocumentKind};
+use crate::compile::{Program, Texts};
+use crate::diagnostic::{Diagnostic, Source};
+use crate::drive::files::{self, Around, Library};
+use crate::language::Project;
+use crate::load::{self, Loaded, Unsound};
+
+/// The name that a document has which came with a request.
+pub const REQUEST: &str = "request.json";
+
+/// A folder that is served.
+#[derive(Debug)]
+pub struct Folder {
+    /// Its project's settings; the defaults without a project file.
+    pub project: Arc<Project>,
+    /// The folder that relative paths start in: the project file's, else the folder itself.
+    pub root: PathBuf,
+    /// The project file's text.
+    pub source: Option<Source>,
+    /// The loops by name.
+    pub loops: BTreeMap<String, Offered>,
+    around: Arc<Around>,
+}
+
+/// A loop of the folder.
+#[derive(Debug)]
+pub struct Offered {
+    /// What it means.
+    pub program: Arc<Program>,
+    /// The folder that its relative paths start in.
+    pub root: PathBuf,
+    /// Its project file's text.
+    pub source: Option<Source>,
+}
+
+/// Why a folder can't be served.
+#[derive(Debug)]
+pub enum Unservable {
+    /// Its documents have faults.
+    Unsound(Unsound),
+    /// Something else; a sentence.
+    Refused(String),
+}
+
+impl Folder {
+    /// Reads a folder: every loop in it and below it must be sound, and no two may have one name.
+    ///
+    /// # Errors
+    /// All that is wrong with its documents, or why the folder can't be read.
+    pub fn read(path: &Path) -> Result<Self, Unservable> {
+        if !path.is_dir() {
+            return Err(Unservable::Refused(format!("{} is no folder", files::name_of(path))));
+        }
+        let around = Library::new(&[]).around(path);
+        let unsound = |diagnostics| Unservable::Unsound(Unsound { diagnostics, sources: Vec::new() });
+        let gathered = around.gathered(Source::new(REQUEST, "{}"), None).map_err(unsound)?;
+        let project = gathered.texts.project.as_ref().map(settings).transpose()?.unwrap_or_default();
+        let mut folder =
+            Self { project, root: gathered.root, source: gathered.texts.project, loops: BTreeMap::new(), around };
+        let mut faults = Unsound { diagnostics: Vec::new(), sources: Vec::new() };
+        let targets = files::targets(&[path.to_owned()]).map_err(|fault| unsound(vec![*fault]))?;
+        for target in &targets.files {
+            if !is_loop(&target.path) {
+                continue;
+            }
+            match offered(&target.path) {
+                Ok(offered) => folder.offer(offered)?,
+                Err(more) => {
+                    faults.diagnostics.extend(more.diagnostics);
+                    faults.sources.extend(more.sources);
+                }
+            }
+        }
+        if faults.diagnostics.is_empty() { Ok(folder) } else { Err(Unservable::Unsound(faults)) }
+    }
+
+    fn offer(&mut self, offered: Offered) -> Result<(), Unservable> {
+        let name = offered.program.name.clone();
+        let file = |offered: &Offered| offered.program.sources.first().map(|source| source.name.to_string());
+        let new = file(&offered).unwrap_or_default();
+        match self.loops.insert(name.clone(), offered) {
+            None => Ok(()),
+            Some(other) => Err(Unservable::Refused(format!(
+                "two loops have the name `{name}`: {} and {new}; give one of them another `name`",
+                file(&other).unwrap_or_default()
+            ))),
+        }
+    }
+
+    /// A text that came with a request, among the actions of this folder.
+    ///
+    /// # Errors
+    /// Why nothing in the folder can be run.
+    pub fn texts(&self, text: &str) -> Result<Texts, Vec<Diagnostic>> {
+        self.around.gathered(Source::new(REQUEST, text), None).map(|gathered| gathered.texts)
+    }
+
+    /// The program of a document that came with a request.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn compile(&self, text: &str) -> Result<Loaded, Unsound> {
+        let texts = self.texts(text).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+        load::load_texts(&texts, self.root.clone())
+    }
+}
+
+fn settings(source: &Source) -> Result<Arc<Project>, Unservable> {
+    let document = document::read_as(source, Some(DocumentKind::Project));
+    let compiled = load::examine(&Texts::new(source.clone()), document);
+    let faults: Vec<Diagnostic> = compiled.document.faults.iter().filter(|fault| fault.is_error()).cloned().collect();
+    if !faults.is_empty() {
+        return Err(Unservable::Unsound(Unsound { diagnostics: faults, sources: vec![source.clone()] }));
+    }
+    serde_json::from_str(&source.text)
+        .map(Arc::new)
+        .map_err(|error| Unservable::Refused(format!("the project file {} can't be read: {error}", source.name)))
+}
+
+/// Whether a file that was found is a loop that can be served. What is none of ours is passed by.
+fn is_loop(path: &Path) -> bool {
+    let Ok(source) = files::read(path) else { return false };
+    if path.file_name().is_some_and(|name| name == files::PROJECT) || !sign::may_be_ours(&source.text) {
+        return false;
+    }
+    let document = document::read(&source);
+    let foreach = document.value.pointer("/properties/mode").is_some_and(|mode| mode == "foreach");
+    document.kind == Some(DocumentKind::Loop) && sign::is_ours(&document) && !foreach
+}
+
+fn offered(path: &Path) -> Result<Offered, Unsound> {
+    let gathered = files::gather(path, &[]).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+    let source = gathered.texts.project.clone();
+    let Loaded { program, root, .. } = load::load_texts(&gathered.texts, gathered.root)?;
+    Ok(Offered { program, root, source })
+}

@@ -1,0 +1,188 @@
+//! Who may: bearer tokens by their hashes, scopes, and the organisation that a caller acts for.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, StatusCode, header};
+use ring::{digest, rand};
+use subtle::ConstantTimeEq as _;
+
+use super::problem::Problem;
+use crate::language::serving::{Scope, Serving};
+
+#[cfg(test)]
+mod tests;
+
+/// The longest token that is looked at, in bytes.
+const LONGEST: usize = 512;
+/// What every token begins with, so that one that leaks is recognised.
+const PREFIX: &str = "loopctl-";
+
+/// Who is let in.
+#[derive(Debug)]
+pub struct Gate {
+    holders: Vec<Holder>,
+}
+
+#[derive(Debug)]
+struct Holder {
+    name: String,
+    hash: [u8; 32],
+    scopes: Vec<Scope>,
+    org: Option<String>,
+}
+
+/// Who a request comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// What the token is called; none without tokens.
+    pub name: Option<String>,
+    /// The organisation that it acts for.
+    pub org: Option<String>,
+}
+
+impl Caller {
+    /// The organisation as filters of runs know it: the empty text is none.
+    pub fn owner(&self) -> String {
+        self.org.clone().unwrap_or_default()
+    }
+}
+
+impl Gate {
+    /// The gate of a project's tokens.
+    ///
+    /// # Errors
+    /// A sentence that names the token that can't be used.
+    pub fn new(serving: &Serving) -> Result<Self, String> {
+        let mut holders: Vec<Holder> = Vec::new();
+        for token in &serving.tokens {
+            let refuse = |why: &str| Err(format!("the token `{}` of `serve.tokens` {why}", token.name));
+            let Some(hash) = token.hash.strip_prefix("sha256:").and_then(hash_of) else {
+                return refuse(
+                    "needs a `hash` of the form sha256: and 64 hexadecimal digits; `loopctl token` makes one",
+                );
+            };
+            if holders.iter().any(|known| known.hash == hash) {
+                return refuse("has the hash of another one");
+            }
+            if token.org.as_deref().is_some_and(|org| !is_org(org)) {
+                return refuse("has an `org` with other signs than letters, digits, `_`, `-` and `.`, or more than 64");
+            }
+            if token.scopes.is_empty() {
+                return refuse("has no scopes: write one or more of run, read and decide");
+            }
+            let (name, scopes, org) = (token.name.clone(), token.scopes.clone(), token.org.clone());
+            holders.push(Holder { name, hash, scopes, org });
+        }
+        Ok(Self { holders })
+    }
+
+    /// Whether everybody on this machine is let in.
+    pub fn is_open(&self) -> bool {
+        self.holders.is_empty()
+    }
+
+    /// Whether an address may be listened on: without tokens only this machine's own.
+    pub fn may_listen(&self, address: IpAddr) -> bool {
+        !self.is_open() || address.is_loopback()
+    }
+
+    /// Who a request comes from, when it may do what needs this scope.
+    ///
+    /// # Errors
+    /// 401 without a token that is known, 403 without the scope or for another organisation.
+    pub fn admit(&self, headers: &HeaderMap, scope: Scope) -> Result<Caller, Problem> {
+        let named = one(headers, "x-org-id").map_err(|()| Problem::bad_request("`X-Org-Id` may come once"))?;
+        if named.is_some_and(|org| !is_org(org)) {
+            return Err(Problem::bad_request("`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64"));
+        }
+        if self.is_open() {
+            return Ok(Caller { name: None, org: named.map(str::to_owned) });
+        }
+        let unknown = || {
+            let detail = "a token is needed that this server knows: `Authorization: Bearer TOKEN`";
+            Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+        };
+        let given = one(headers, header::AUTHORIZATION.as_str()).ok().flatten().ok_or_else(unknown)?;
+        let token = bearer(given).ok_or_else(unknown)?;
+        let holder = self.holder(token).ok_or_else(unknown)?;
+        let forbidden = |detail: String| Problem::new(StatusCode::FORBIDDEN, "forbidden", detail);
+        if named.is_some() && named != holder.org.as_deref() {
+            return Err(forbidden("`X-Org-Id` is not the token's organisation".to_owned()));
+        }
+        if !holder.scopes.contains(&scope) {
+            let scope = match scope {
+                Scope::Run => "run",
+                Scope::Read => "read",
+                Scope::Decide => "decide",
+            };
+            return Err(forbidden(format!("the token lacks the scope `{scope}`")));
+        }
+        Ok(Caller { name: Some(holder.name.clone()), org: holder.org.clone() })
+    }
+
+    /// Looks at every hash whatever the others gave, each in constant time.
+    fn holder(&self, token: &str) -> Option<&Holder> {
+        let hash = sha256(token);
+        let mut found = None;
+        for holder in &self.holders {
+            if bool::from(holder.hash.ct_eq(&hash)) {
+                found = Some(holder);
+            }
+        }
+        found
+    }
+}
+
+/// The one value of a header; an error when there are several, or it is no text.
+fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next().map(|value| value.to_str().map_err(|_| ())).transpose()?;
+    if values.next().is_some() { Err(()) } else { Ok(first) }
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let fits = scheme.eq_ignore_ascii_case("bearer") && token.len() <= LONGEST && !token.contains([' ', ',']);
+    fits.then_some(token).filter(|token| !token.is_empty())
+}
+
+/// Whether a text may name an organisation: letters, digits, `_`, `-` and `.`, 1 to 64 of them.
+pub fn is_org(text: &str) -> bool {
+    let sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (1..=64).contains(&text.len()) && text.bytes().all(sign)
+}
+
+fn sha256(token: &str) -> [u8; 32] {
+    let mut hash = [0; 32];
+    let digest = digest::digest(&digest::SHA256, token.as_bytes());
+    hash.iter_mut().zip(digest.as_ref()).for_each(|(to, from)| *to = *from);
+    hash
+}
+
+fn hash_of(hex: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if hex.len() != 64 || !hex.is_ascii() {
+        return None;
+    }
+    for (at, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(at * 2..at * 2 + 2)?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+/// The hash of a token as the project file has it.
+pub fn hash_text(token: &str) -> String {
+    let digits: String = sha256(token).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}")
+}
+
+/// A new token of 256 random bits.
+///
+/// # Errors
+/// When the machine has no randomness to give.
+pub fn new_token() -> Result<String, String> {
+    use base64::Engine as _;
+    let bytes: rand::Random<[u8; 32]> =
+        rand::generate(&rand::SystemRandom::new()).map_err(|_| "the system gives no random numbers".to_owned())?;
+    Ok(format!("{PREFIX}{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes.expose())))
+}

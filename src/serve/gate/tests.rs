@@ -1,0 +1,86 @@
+//! Who is let in, by every kind of header.
+
+use super::*;
+use crate::language::serving::Token;
+use axum::http::HeaderValue;
+
+fn gate(tokens: &[(&str, &[Scope], Option<&str>)]) -> Gate {
+    let token = |(token, scopes, org): &(&str, &[Scope], Option<&str>)| Token {
+        name: (*token).to_owned(),
+        hash: hash_text(token),
+        scopes: scopes.to_vec(),
+        org: org.map(str::to_owned),
+    };
+    Gate::new(&Serving { tokens: tokens.iter().map(token).collect(), callback_secret: None }).unwrap()
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(*name, HeaderValue::from_str(value).unwrap());
+    }
+    headers
+}
+
+#[test]
+fn a_token_gives_its_scopes_and_its_organisation() {
+    let gate = gate(&[("one", &[Scope::Read], Some("acme")), ("two", &[Scope::Run, Scope::Decide], None)]);
+    let ask = |pairs: &[(&'static str, &str)], scope| {
+        gate.admit(&headers(pairs), scope).map(|caller| caller.org).map_err(|problem| problem.status.as_u16())
+    };
+    let acme = Some("acme".to_owned());
+    assert_eq!(ask(&[("authorization", "Bearer one")], Scope::Read), Ok(acme.clone()));
+    assert_eq!(ask(&[("authorization", "bearer one"), ("x-org-id", "acme")], Scope::Read), Ok(acme));
+    assert_eq!(ask(&[("authorization", "Bearer two")], Scope::Run), Ok(None));
+    assert_eq!(ask(&[("authorization", "Bearer one")], Scope::Run), Err(403));
+    assert_eq!(ask(&[("authorization", "Bearer two")], Scope::Read), Err(403));
+    assert_eq!(ask(&[("authorization", "Bearer one"), ("x-org-id", "other")], Scope::Read), Err(403));
+    assert_eq!(ask(&[("authorization", "Bearer two"), ("x-org-id", "acme")], Scope::Run), Err(403));
+    for wrong in ["", "Bearer", "Bearer ", "Bearer on", "Bearer onee", "Bearer one, Bearer two", "Basic one", "one"] {
+        assert_eq!(ask(&[("authorization", wrong)], Scope::Read), Err(401), "{wrong:?}");
+    }
+    assert_eq!(ask(&[], Scope::Read), Err(401));
+    let twice = [("authorization", "Bearer one"), ("authorization", "Bearer one")];
+    assert_eq!(ask(&twice, Scope::Read), Err(401));
+    let long = format!("Bearer {}", "x".repeat(LONGEST + 1));
+    assert_eq!(ask(&[("authorization", &long)], Scope::Read), Err(401));
+    assert_eq!(ask(&[("authorization", "Bearer one"), ("x-org-id", "a b")], Scope::Read), Err(400));
+}
+
+#[test]
+fn without_tokens_only_this_machine_is_listened_on() {
+    let open = gate(&[]);
+    let closed = gate(&[("one", &[Scope::Read], None)]);
+    for (address, loopback) in
+        [("127.0.0.1", true), ("::1", true), ("0.0.0.0", false), ("::", false), ("10.0.0.1", false)]
+    {
+        let address = address.parse().unwrap();
+        assert_eq!((open.may_listen(address), closed.may_listen(address)), (loopback, true), "{address}");
+    }
+}
+
+#[test]
+fn a_token_that_can_t_be_used_is_named() {
+    let token = Token { name: "ci".to_owned(), hash: hash_text("t"), scopes: vec![Scope::Run], org: None };
+    let said = |token: Token| Gate::new(&Serving { tokens: vec![token], callback_secret: None }).unwrap_err();
+    for wrong in [
+        Token { hash: "sha256:12".to_owned(), ..token.clone() },
+        Token { hash: "t".to_owned(), ..token.clone() },
+        Token { hash: format!("sha256:{}", "é".repeat(32)), ..token.clone() },
+        Token { scopes: Vec::new(), ..token.clone() },
+        Token { org: Some("a b".to_owned()), ..token.clone() },
+    ] {
+        assert!(said(wrong.clone()).contains("`ci`"), "{wrong:?}");
+    }
+    assert!(Gate::new(&Serving { tokens: vec![token.clone(), token], callback_secret: None }).is_err());
+}
+
+#[test]
+fn new_tokens_differ_and_their_hash_is_what_is_let_in() {
+    let (one, two) = (new_token().unwrap(), new_token().unwrap());
+    assert_ne!(one, two);
+    assert_eq!(one.len(), PREFIX.len() + 43);
+    let gate = gate(&[(&one, &[Scope::Run], None)]);
+    let ask = |token: &str| gate.admit(&headers(&[("authorization", &format!("Bearer {token}"))]), Scope::Run).is_ok();
+    assert_eq!((ask(&one), ask(&two)), (true, false));
+}

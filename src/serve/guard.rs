@@ -1,0 +1,201 @@
+//! What every request passes before a route sees it: the server's own name, no foreign page, a token
+//! with the scope, a body that is JSON and not too long.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+
+use super::gate::Caller;
+use super::problem::Problem;
+use super::state::Served;
+use crate::drive::clock;
+use crate::language::serving::Scope;
+
+/// The longest path with its query, in bytes.
+const LONGEST_TARGET: usize = 8 * 1024;
+/// The longest headers together, in bytes.
+const LONGEST_HEAD: usize = 32 * 1024;
+/// The header by which a request is found again in the log.
+const REQUEST_ID: &str = "x-request-id";
+/// What pages of this server may do: nothing that it does not say itself.
+const POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/// The names that a server is called by. Another name in `Host` is that of a page that was led here
+/// (DNS rebinding).
+#[derive(Debug)]
+pub struct Names {
+    names: BTreeSet<String>,
+    any_address: bool,
+}
+
+impl Names {
+    /// This machine's own names, the address that is listened on, and these beside them.
+    pub fn new(address: SocketAddr, more: &[String]) -> Self {
+        let ip = address.ip();
+        let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), ip.to_string()];
+        let names = own.into_iter().chain(more.iter().map(|name| tidy(name)));
+        // An address can't be made to mean another machine, as a name can.
+        Self { names: names.collect(), any_address: ip.is_unspecified() }
+    }
+
+    fn knows(&self, host: &str) -> bool {
+        let host = tidy(host);
+        self.names.contains(&host) || (self.any_address && host.parse::<IpAddr>().is_ok())
+    }
+}
+
+/// A host in one spelling: lower case, without brackets and a last dot.
+fn tidy(host: &str) -> String {
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// Looks at every request, and marks and logs every answer.
+pub async fn outer(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+    let begun = clock::instant();
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let path = request.uri().path().chars().take(200).collect::<String>();
+    let mut response = match look(&served, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    let status = response.status().as_u16();
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("x-frame-options", "DENY"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    let ms = clock::elapsed_ms(begun);
+    tracing::info!(request_id = id, method = method.as_str(), path, status, ms, "answered");
+    response
+}
+
+/// The caller's own id for the request when it is a plain word, else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let plain = |id: &&str| {
+        (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+    };
+    given.filter(plain).map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned)
+}
+
+fn look(served: &Served, request: &Request) -> Result<(), Problem> {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    if target > LONGEST_TARGET {
+        let detail = format!("the address is longer than {LONGEST_TARGET} bytes");
+        return Err(Problem::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail));
+    }
+    let head: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if head > LONGEST_HEAD {
+        let detail = format!("the headers are longer than {LONGEST_HEAD} bytes");
+        return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", detail));
+    }
+    let host = host(request)?;
+    if !served.names.knows(&host.0) {
+        let detail = "this server is not called so; `--host NAME` makes a name known to it";
+        return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", detail));
+    }
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if changes && is_foreign(request.headers(), &host.1) {
+        let detail = "a page of another site may not do this";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail));
+    }
+    let encoded = request.headers().get_all(header::CONTENT_ENCODING).iter();
+    if encoded.into_iter().any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        let detail = "a compressed body is not read: send it as it is";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded_body", detail));
+    }
+    Ok(())
+}
+
+/// The host that the request is for, and the same with its port as it was written.
+fn host(request: &Request) -> Result<(String, String), Problem> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Err(Problem::bad_request("a request has one `Host`"));
+    };
+    let authority: Option<axum::http::uri::Authority> =
+        host.to_str().ok().filter(|host| !host.contains('@')).and_then(|host| host.parse().ok());
+    let Some(authority) = authority else { return Err(Problem::bad_request("`Host` is no name")) };
+    if let Some(other) = request.uri().authority()
+        && !other.as_str().eq_ignore_ascii_case(authority.as_str())
+    {
+        return Err(Problem::bad_request("the address names another host than `Host`"));
+    }
+    Ok((authority.host().to_owned(), authority.as_str().to_ascii_lowercase()))
+}
+
+/// Whether a browser says that a page of another site asks.
+fn is_foreign(headers: &HeaderMap, host: &str) -> bool {
+    let origin = headers.get_all(header::ORIGIN).iter().any(|origin| {
+        let own = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        !own.is_some_and(|(scheme, at)| matches!(scheme, "http" | "https") && at.eq_ignore_ascii_case(host))
+    });
+    let site = headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
+    origin || site
+}
+
+/// Lets a request in that may do what needs this scope, with its body read.
+///
+/// # Errors
+/// 401, 403, 408, 413 or 415.
+pub async fn admitted(
+    State((served, scope)): State<(Arc<Served>, Scope)>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let caller: Caller = served.gate.admit(request.headers(), scope)?;
+    request.extensions_mut().insert(caller);
+    if request.method() == Method::POST {
+        if !is_json(request.headers()) {
+            let detail = "the body is to be `Content-Type: application/json`";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
+        }
+        request = read(&served, request).await?;
+    }
+    Ok(next.run(request).await)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
+    let kind = kind.to_str().unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+async fn read(served: &Served, request: Request) -> Result<Request, Problem> {
+    let most = served.limits.body_bytes;
+    let too_large = || {
+        let detail = format!("the body is longer than {most} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+    };
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > most) {
+        return Err(too_large());
+    }
+    let (parts, body) = request.into_parts();
+    let collected = tokio::time::timeout(served.limits.body_time, Limited::new(body, most).collect()).await;
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_late", "the body did not arrive in time");
+    match collected.map_err(late)? {
+        Ok(body) => Ok(Request::from_parts(parts, Body::from(body.to_bytes()))),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(_) => Err(Problem::bad_request("the body broke off")),
+    }
+}

@@ -1,0 +1,166 @@
+//! OpenAPI 3.1, put together from the types that are read and written.
+
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::problem::Problem;
+use super::request::Waiting;
+use super::route::{AgentsQuery, CancelQuery, LoopList, LoopRequest, ResumeRequest, StatusQuery};
+use super::view::{Accepted, AgentList, AgentStatus};
+use crate::language::AgentRequest;
+
+/// The description of all routes.
+pub static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
+
+struct Writer {
+    schemas: SchemaGenerator,
+}
+
+impl Writer {
+    fn schema<T: JsonSchema>(&mut self) -> Value {
+        self.schemas.subschema_for::<T>().to_value()
+    }
+
+    /// A query's parameters from its type.
+    fn query<T: JsonSchema>(&mut self) -> Vec<Value> {
+        let schema = T::json_schema(&mut self.schemas).to_value();
+        let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let parameter = |(name, mut schema): (String, Value)| {
+            let description = schema.as_object_mut().and_then(|schema| schema.shift_remove("description"));
+            json!({ "name": name, "in": "query", "description": description, "schema": schema })
+        };
+        properties.into_iter().map(parameter).collect()
+    }
+
+    fn json<T: JsonSchema>(&mut self, description: &str) -> Value {
+        json!({ "description": description, "content": { "application/json": { "schema": self.schema::<T>() } } })
+    }
+
+    fn problem(&mut self) -> Value {
+        let schema = self.schema::<Problem>();
+        json!({ "description": "What went wrong", "content": { "application/problem+json": { "schema": schema } } })
+    }
+
+    /// An operation: its summary, parameters, body and answers. Every one may have a problem.
+    fn operation(&mut self, summary: &str, parameters: &[Value], body: Option<Value>, answers: Value) -> Value {
+        let mut responses = answers;
+        put(&mut responses, "default", self.problem());
+        let mut operation = json!({ "summary": summary, "parameters": parameters, "responses": responses });
+        if let Some(schema) = body {
+            let content = json!({ "application/json": { "schema": schema } });
+            put(&mut operation, "requestBody", json!({ "required": true, "content": content }));
+        }
+        operation
+    }
+
+    /// What answers a request that waits for a run.
+    fn waited(&mut self) -> Value {
+        let status = self.json::<AgentStatus>("The run has ended, or waits for a human");
+        let accepted = self.json::<Accepted>("The run goes on; `Location` tells where it is seen");
+        json!({ "200": status, "202": accepted })
+    }
+}
+
+fn put(object: &mut Value, name: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+fn header(name: &str, description: &str) -> Value {
+    json!({ "name": name, "in": "header", "description": description, "schema": { "type": "string" } })
+}
+
+fn id() -> Value {
+    json!({ "name": "id", "in": "path", "required": true, "description": "The run's id",
+        "schema": { "type": "string" } })
+}
+
+fn document() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut writer = Writer { schemas: settings.into_generator() };
+    let mut paths = Map::new();
+    runs(&mut writer, &mut paths);
+    one_run(&mut writer, &mut paths);
+    rest(&mut writer, &mut paths);
+    let schemas = writer.schemas.take_definitions(true);
+    let bearer = json!({ "type": "http", "scheme": "bearer" });
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "loopctl serve", "version": env!("CARGO_PKG_VERSION"),
+            "description": "Starts, shows, answers and ends agent loops. Fields are Hyphen's, with loopctl's result beside them.",
+            "license": { "name": "MIT OR Apache-2.0" }
+        },
+        "security": [{}, { "bearer": [] }],
+        "paths": paths,
+        "components": { "schemas": schemas, "securitySchemes": { "bearer": bearer } }
+    })
+}
+
+fn runs(writer: &mut Writer, paths: &mut Map<String, Value>) {
+    let body = json!({ "oneOf": [writer.schema::<LoopRequest>(), writer.schema::<AgentRequest>()] });
+    let mut parameters = writer.query::<Waiting>();
+    parameters.push(header("Idempotency-Key", "The same key and body give the same run; another body is a 409"));
+    let answers = writer.waited();
+    let execute = writer.operation("Start a loop", &parameters, Some(body), answers);
+    paths.insert("/agents/execute".to_owned(), json!({ "post": execute }));
+    let parameters = writer.query::<AgentsQuery>();
+    let answers = json!({ "200": writer.json::<AgentList>("The runs, the newest first") });
+    let list = writer.operation("The caller's runs", &parameters, None, answers);
+    paths.insert("/agents".to_owned(), json!({ "get": list }));
+}
+
+fn one_run(writer: &mut Writer, paths: &mut Map<String, Value>) {
+    let with_id = |more: Vec<Value>| [vec![id()], more].concat();
+    let parameters = with_id(writer.query::<StatusQuery>());
+    let answers = json!({ "200": writer.json::<AgentStatus>("The run") });
+    let status = writer.operation("A run as it stands", &parameters, None, answers);
+    paths.insert("/agents/{id}/status".to_owned(), json!({ "get": status }));
+    let result = json!({ "description": "The result with its trace",
+        "content": { "application/json": { "schema": { "type": "object" } } } });
+    let trace = writer.operation("All that happened in a run", &with_id(vec![]), None, json!({ "200": result }));
+    paths.insert("/agents/{id}/trace".to_owned(), json!({ "get": trace }));
+    let stream = json!({ "200": { "description": "Server-sent events; the data of each is JSON with an `event`",
+            "content": { "text/event-stream": { "schema": { "type": "string" } } } },
+        "204": { "description": "The run has ended, and the caller has all of its events" } });
+    let last = header("Last-Event-ID", "Only what came after this event");
+    let events = writer.operation("What happens in a run, as it happens", &with_id(vec![last]), None, stream);
+    paths.insert("/agents/{id}/events".to_owned(), json!({ "get": events }));
+    let parameters = with_id(writer.query::<Waiting>());
+    let (body, answers) = (writer.schema::<ResumeRequest>(), writer.waited());
+    let resume = writer.operation("Decide about a run that waits", &parameters, Some(body), answers);
+    paths.insert("/agents/{id}/resume".to_owned(), json!({ "post": resume }));
+    let parameters = with_id(writer.query::<CancelQuery>());
+    let answers = writer.waited();
+    let cancel = writer.operation("End a run", &parameters, None, answers);
+    paths.insert("/agents/{id}".to_owned(), json!({ "delete": cancel }));
+}
+
+fn rest(writer: &mut Writer, paths: &mut Map<String, Value>) {
+    let answers = json!({ "200": writer.json::<LoopList>("The loops by name") });
+    let loops = writer.operation("The loops of the folder", &[], None, answers);
+    paths.insert("/loops".to_owned(), json!({ "get": loops }));
+    let list = json!({ "200": { "description": "All that is wrong, as `loopctl check --format json` tells it",
+        "content": { "application/json": { "schema": { "type": "array", "items": { "type": "object" } } } } } });
+    let check = writer.operation("Judge a document; nothing is run", &[], Some(json!(true)), list);
+    paths.insert("/check".to_owned(), json!({ "post": check }));
+    let object = |description: &str| json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } });
+    let open = |mut operation: Value| {
+        put(&mut operation, "security", json!([]));
+        json!({ "get": operation })
+    };
+    let alive = writer.operation("Whether the process lives", &[], None, json!({ "200": object("It does") }));
+    paths.insert("/healthz".to_owned(), open(alive));
+    let answers = json!({ "200": object("Yes"), "503": object("Not now") });
+    let ready = writer.operation("Whether runs are taken", &[], None, answers);
+    paths.insert("/readyz".to_owned(), open(ready));
+    let answers = json!({ "200": object("OpenAPI 3.1") });
+    let this = writer.operation("This description", &[], None, answers);
+    paths.insert("/openapi.json".to_owned(), open(this));
+}

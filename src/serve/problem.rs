@@ -1,0 +1,122 @@
+//! What went wrong, as `application/problem+json`: our code, a sentence, and a document's diagnostics.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::diagnostic::Diagnostic;
+use crate::drive::fault::Fault;
+use crate::journal::StoreFault;
+use crate::load::Unsound;
+use crate::trace::escape;
+
+/// A request that was not done.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Problem {
+    /// The HTTP status.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub status: StatusCode,
+    /// Always `about:blank`: the code says what happened.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The HTTP status in words.
+    title: &'static str,
+    /// The HTTP status as a number.
+    #[serde(rename = "status")]
+    number: u16,
+    /// A stable word for what happened.
+    pub code: &'static str,
+    /// What happened, in a sentence.
+    pub detail: String,
+    /// What is wrong with a document or an input, as `loopctl check --format json` tells it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Problem {
+    /// A problem of this status and code.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or_default();
+        let detail = crate::diagnostic::shown(&detail.into());
+        Self { status, kind: "about:blank", title, number: status.as_u16(), code, detail, diagnostics: Vec::new() }
+    }
+
+    /// 400: the request can't be read.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
+    }
+
+    /// 404: there is no such run, or it is not the caller's.
+    pub fn no_such_run() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "no_such_run", "there is no such run")
+    }
+
+    /// 409: another request has the run, or another document its id.
+    pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// 422 with what is wrong with a document.
+    pub fn diagnosed(diagnostics: Vec<Diagnostic>) -> Self {
+        let faults = diagnostics.iter().filter(|fault| fault.is_error()).count();
+        let detail = match (faults, diagnostics.first()) {
+            (0 | 1, Some(only)) => only.message.clone(),
+            _ => format!("the document has {faults} errors"),
+        };
+        Self { diagnostics, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "document", detail) }
+    }
+}
+
+impl From<Unsound> for Problem {
+    fn from(unsound: Unsound) -> Self {
+        Self::diagnosed(unsound.diagnostics)
+    }
+}
+
+impl From<StoreFault> for Problem {
+    fn from(fault: StoreFault) -> Self {
+        let status = match &fault {
+            StoreFault::NoSuchRun(_) => return Self::no_such_run(),
+            StoreFault::Driven(_) | StoreFault::Fenced(_) => StatusCode::CONFLICT,
+            StoreFault::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, fault.code(), fault.to_string())
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        let code = fault.code();
+        match fault {
+            Fault::Diagnostics(diagnostics) => Self::diagnosed(diagnostics),
+            Fault::Store(fault) | Fault::Cut(fault) => fault.into(),
+            Fault::Missing(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, fault.to_string()),
+            Fault::Refused(_) | Fault::Changed { .. } | Fault::Conflict(_) => Self::conflict(code, fault.to_string()),
+            Fault::Journal { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, fault.to_string()),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let text = serde_json::to_string(&self).unwrap_or_default();
+        let mut response = (self.status, escape::json(&text).into_owned()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
+            // What is left of the body is not waited for.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}

@@ -1,0 +1,215 @@
+//! What requests say: their query, their body, and the caller's own names for them.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use ring::digest;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::gate::Caller;
+use super::problem::Problem;
+use crate::compile::document::{Document, DocumentKind};
+use crate::compile::parse::Span;
+use crate::diagnostic::Source;
+use crate::trace::escape;
+
+/// The longest time that an answer is waited for by `wait_ms`.
+const LONGEST_WAIT: u64 = 24 * 60 * 60 * 1_000;
+
+/// The run's id in an address.
+pub struct RunId(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for RunId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            // An id that is no text is no run's.
+            Err(_) => Err(Problem::no_such_run()),
+        }
+    }
+}
+
+/// How long a request waits for its run.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Waiting {
+    /// Do not wait: 202 with the run's id at once.
+    #[serde(rename = "async")]
+    pub is_async: bool,
+    /// Wait so many milliseconds at most, then answer 202. Default: until the run ends or waits itself.
+    #[schemars(range(max = 86_400_000))]
+    pub wait_ms: Option<u64>,
+    /// Whether the answer holds the trace.
+    pub include_trace: bool,
+}
+
+impl Waiting {
+    /// How long it is waited: none for as long as it takes.
+    pub fn at_most(&self) -> Option<Duration> {
+        if self.is_async { Some(Duration::ZERO) } else { self.wait_ms.map(Duration::from_millis) }
+    }
+
+    /// Read from a query.
+    ///
+    /// # Errors
+    /// 400 when it holds what is not known, or contradicts itself.
+    pub fn of(uri: &Uri) -> Result<Self, Problem> {
+        let waiting: Self = query(uri)?;
+        if waiting.is_async && waiting.wait_ms.is_some() {
+            return Err(Problem::bad_request("`async` does not wait: leave `wait_ms` out"));
+        }
+        if waiting.wait_ms.is_some_and(|wait| wait > LONGEST_WAIT) {
+            return Err(Problem::bad_request(format!("`wait_ms` is at most {LONGEST_WAIT}")));
+        }
+        Ok(waiting)
+    }
+}
+
+/// Reads a query; names that are not known are refused.
+///
+/// # Errors
+/// 400.
+pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+    let Query(query) = Query::<T>::try_from_uri(uri)
+        .map_err(|error| Problem::bad_request(format!("the query can't be read: {}", error.body_text())))?;
+    Ok(query)
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// 400.
+pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| Problem::bad_request(format!("the body can't be read: {error}")))
+}
+
+/// An answer as JSON in which nothing steers a terminal.
+pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_string(value) {
+        Ok(text) => {
+            let mut response = (status, escape::json(&text).into_owned()).into_response();
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
+        Err(error) => {
+            let detail = format!("the answer can't be written: {error}");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail).into_response()
+        }
+    }
+}
+
+/// The run's id of a request with an `Idempotency-Key`: the same for the same key of the same
+/// organisation, and nobody else's. It needs no table: the run is what was noted.
+///
+/// # Errors
+/// 400 for a key that is empty, too long or no plain text.
+pub fn run_id(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Problem> {
+    let mut keys = headers.get_all("idempotency-key").iter();
+    let Some(key) = keys.next() else { return Ok(None) };
+    let plain = |key: &HeaderValue| {
+        let text = key.to_str().ok()?.trim();
+        ((1..=255).contains(&text.len())).then(|| text.to_owned())
+    };
+    let (Some(key), None) = (plain(key), keys.next()) else {
+        return Err(Problem::bad_request("`Idempotency-Key` comes once, with 1 to 255 plain signs"));
+    };
+    let mut hash = digest::Context::new(&digest::SHA256);
+    for part in ["loopctl idempotency key", &caller.owner(), &key] {
+        hash.update(&part.len().to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(hash.finish().as_ref()).for_each(|(to, from)| *to = *from);
+    Ok(Some(format!("agent-{}", uuid::Builder::from_custom_bytes(bytes).into_uuid())))
+}
+
+/// What stands in an agent request beside the request itself.
+#[derive(Debug, Default, PartialEq)]
+pub struct Beside {
+    /// Where the result is to be posted.
+    pub callback_url: Option<String>,
+    /// The session whose memory the run shares.
+    pub session: Option<String>,
+}
+
+/// Parts an agent request from what stands beside it. The document keeps the places of its text: what is
+/// taken out is blank.
+///
+/// # Errors
+/// 400 when what stands beside is no text.
+pub fn part(text: &str) -> Result<(String, Beside), Problem> {
+    let (tree, _) = crate::compile::parse::parse(&Source::new("request", text));
+    let mut beside = Beside::default();
+    let mut bytes = text.as_bytes().to_vec();
+    let members = tree.root.members().unwrap_or_default();
+    for (at, member) in members.iter().enumerate() {
+        let to = match &*member.key {
+            "callback_url" => &mut beside.callback_url,
+            "session" => &mut beside.session,
+            _ => continue,
+        };
+        let value = member.value.as_str();
+        *to = Some(value.ok_or_else(|| Problem::bad_request(format!("`{}` is a text", member.key)))?.to_owned());
+        // The comma after it goes too; after the last one, the comma before.
+        let end = members.get(at + 1).map_or(member.value.span.end, |next| next.key_span.start);
+        blank(&mut bytes, Span { start: member.key_span.start, end });
+        if at + 1 == members.len() {
+            let before = text.get(..member.key_span.start).unwrap_or_default();
+            let comma = bytes.get(..before.len()).and_then(|head| head.iter().rposition(|byte| *byte == b','));
+            let gap = comma.and_then(|comma| bytes.get(comma + 1..before.len()));
+            if let Some(comma) = comma.filter(|_| gap.is_some_and(|gap| gap.iter().all(u8::is_ascii_whitespace))) {
+                blank(&mut bytes, Span { start: comma, end: comma + 1 });
+            }
+        }
+    }
+    // Only whole members were blanked, so it is text as before.
+    Ok((String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned()), beside))
+}
+
+fn blank(bytes: &mut [u8], span: Span) {
+    for byte in bytes.get_mut(span.start..span.end).unwrap_or_default() {
+        if !byte.is_ascii_whitespace() {
+            *byte = b' ';
+        }
+    }
+}
+
+/// Whether a request's document may be run that came over HTTP: an agent request, whose own actions
+/// reach neither programs, databases nor secrets of this machine. Those are its owner's to give, as
+/// registered actions.
+///
+/// # Errors
+/// 422 that says what may not be.
+pub fn may_come(document: &Document) -> Result<(), Problem> {
+    let refuse = |code: &'static str, detail: String| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail));
+    // One that can't be read is told by its diagnostics.
+    if document.kind.is_some_and(|kind| kind != DocumentKind::AgentRequest) {
+        let detail =
+            "the body is to be an agent request, or {\"loop\": NAME, \"input\": {...}} for a loop of the folder";
+        return refuse("no_agent_request", detail.to_owned());
+    }
+    if document.value.get("previous_run_id").is_some() {
+        return refuse("not_yet", "`previous_run_id` can't be used yet".to_owned());
+    }
+    let actions = document.value.get("actions").and_then(serde_json::Value::as_array);
+    for action in actions.into_iter().flatten() {
+        let kind = action.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
+        if !matches!(kind, "http" | "llm" | "") {
+            return refuse(
+                "own_action",
+                format!("a request may not bring actions of kind `{kind}`: register it instead"),
+            );
+        }
+        if action.to_string().contains("orgconfig:") {
+            return refuse("own_action", "a request's own actions may not use secrets: register it instead".to_owned());
+        }
+    }
+    Ok(())
+}

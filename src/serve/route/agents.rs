@@ -1,0 +1,91 @@
+//! `GET /agents`: the caller's runs, by pages.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::engine::outcome::Status;
+use crate::journal::RunFilter;
+use crate::serve::gate::Caller;
+use crate::serve::problem::Problem;
+use crate::serve::request::{json, query};
+use crate::serve::state::Served;
+use crate::serve::view::{AgentList, AgentRow, session_in_store};
+
+/// The most runs of a page.
+const PAGE: usize = 500;
+/// The runs of a page when nothing is said.
+const USUAL: usize = 50;
+
+/// Which runs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentsQuery {
+    /// Of this status: running, paused, completed, failed or cancelled.
+    #[schemars(with = "Option<String>")]
+    pub status: Option<Status>,
+    /// Of this loop.
+    #[serde(rename = "loop")]
+    pub loop_name: Option<String>,
+    /// Of this session.
+    pub session: Option<String>,
+    /// Begun at this moment or later, RFC 3339.
+    pub since: Option<String>,
+    /// Begun before this moment, RFC 3339.
+    pub until: Option<String>,
+    /// Also the runs that other runs called.
+    pub called: bool,
+    /// So many at most, 1 to 500; 50 by default.
+    #[schemars(range(min = 1, max = 500))]
+    pub limit: Option<usize>,
+    /// The page that a `next_cursor` told of.
+    pub cursor: Option<String>,
+}
+
+/// The caller's runs, the newest first.
+pub async fn agents(
+    State(served): State<Arc<Served>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let asked: AgentsQuery = query(&uri)?;
+    let limit = asked.limit.unwrap_or(USUAL);
+    if !(1..=PAGE).contains(&limit) {
+        return Err(Problem::bad_request(format!("`limit` is from 1 to {PAGE}")));
+    }
+    if let Some(cursor) = &asked.cursor
+        && served.find(&caller, cursor).await.is_err()
+    {
+        return Err(Problem::bad_request("`cursor` is what a `next_cursor` told"));
+    }
+    let filter = RunFilter {
+        status: asked.status,
+        org: Some(caller.owner()),
+        loop_name: asked.loop_name,
+        session: asked.session.map(|session| session_in_store(caller.org.as_deref(), &session)),
+        since_ms: asked.since.as_deref().map(moment).transpose()?,
+        until_ms: asked.until.as_deref().map(moment).transpose()?,
+        after: asked.cursor,
+        callback_pending: false,
+        called: asked.called,
+        // One more than is shown tells whether there is another page.
+        limit: limit + 1,
+    };
+    let mut runs = served.journal.list(filter).await?;
+    let more = runs.len() > limit;
+    runs.truncate(limit);
+    let agents: Vec<AgentRow> = runs.into_iter().map(AgentRow::from).collect();
+    let next_cursor = agents.last().filter(|_| more).map(|run| run.agent_run_id.clone());
+    Ok(json(StatusCode::OK, &AgentList { agents, next_cursor }))
+}
+
+fn moment(text: &str) -> Result<i64, Problem> {
+    let at: Result<jiff::Timestamp, _> = text.parse();
+    at.map(jiff::Timestamp::as_millisecond)
+        .map_err(|_| Problem::bad_request("`since` and `until` are moments like 2026-01-31T12:00:00Z"))
+}

@@ -1,0 +1,32 @@
+//! `POST /check`: all that is wrong with a document, as `loopctl check --format json` tells it.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use crate::compile::document::{self, DocumentKind};
+use crate::compile::{Declared, Texts, alone};
+use crate::diagnostic::Source;
+use crate::load;
+use crate::serve::folder::REQUEST;
+use crate::serve::problem::Problem;
+use crate::serve::request::json;
+use crate::serve::state::Served;
+
+/// Judges a document among the actions of the folder. Nothing is run.
+pub async fn check(State(served): State<Arc<Served>>, body: Bytes) -> Result<Response, Problem> {
+    let text = std::str::from_utf8(&body).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
+    let read = document::read(&Source::new(REQUEST, text));
+    let placed = matches!(read.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Actions));
+    let texts = if placed {
+        served.folder.texts(text).map_err(Problem::diagnosed)?
+    } else {
+        Texts::new(Source::new(REQUEST, text))
+    };
+    let mut found = alone(&read, &Declared::default());
+    found.extend(load::examine(&texts, read).diagnostics);
+    Ok(json(StatusCode::OK, &found))
+}

@@ -1,0 +1,49 @@
+//! `GET /agents/{id}/events`: what happens in a run, from its beginning, as server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+
+use crate::serve::feed::{Feed, FeedFault, Place};
+use crate::serve::gate::Caller;
+use crate::serve::problem::Problem;
+use crate::serve::request::RunId;
+use crate::serve::state::Served;
+
+/// What happens in a run: from the start, or after `Last-Event-ID`.
+pub async fn events(
+    State(served): State<Arc<Served>>,
+    Extension(caller): Extension<Caller>,
+    RunId(run_id): RunId,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    served.find(&caller, &run_id).await?;
+    let wrong =
+        || Problem::new(StatusCode::BAD_REQUEST, "bad_event_id", "the run has no event of this `Last-Event-ID`");
+    let seen: Option<Place> = match headers.get("last-event-id") {
+        Some(id) => Some(id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(wrong)?),
+        None => None,
+    };
+    let feed = Feed::new(Arc::clone(&served), &run_id, seen).await.map_err(|fault| match fault {
+        FeedFault::Fault(fault) => fault.into(),
+        FeedFault::NoSuchPlace => wrong(),
+    })?;
+    // A browser stops asking again when it is told that there is nothing more.
+    let Some(feed) = feed else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let pieces = stream::unfold(feed, |mut feed| async move {
+        let piece = feed.next().await?;
+        Some((Ok::<_, Infallible>(piece), feed))
+    });
+    let mut response = Body::from_stream(pieces).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    // Proxies that gather answers would hold the events back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}

@@ -1,0 +1,127 @@
+//! `POST /agents/execute`: starts a loop, and waits for its end unless it is told otherwise.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::status::answer;
+use crate::compile::{Program, document};
+use crate::diagnostic::{Source, nearest};
+use crate::drive::begin::Begin;
+use crate::drive::start::Start;
+use crate::serve::folder::REQUEST;
+use crate::serve::gate::Caller;
+use crate::serve::problem::Problem;
+use crate::serve::request::{self, Waiting};
+use crate::serve::state::Served;
+use crate::serve::view::{is_session, session_in_store};
+
+/// A loop of the served folder, to be run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoopRequest {
+    /// The loop's name, as `GET /loops` tells it.
+    #[serde(rename = "loop")]
+    pub name: String,
+    /// Its input.
+    #[serde(default)]
+    pub input: Option<Map<String, Value>>,
+    /// The session whose memory it shares: letters, digits and `_-.~@+=`.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 128))]
+    pub session: Option<String>,
+    /// The active time that it may take in milliseconds, in place of the document's.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub timeout_ms: Option<u64>,
+    /// Where its result is posted when it has ended.
+    #[serde(default)]
+    pub callback_url: Option<String>,
+}
+
+/// What is to be run, and where its project is.
+struct Order {
+    program: Arc<Program>,
+    root: std::path::PathBuf,
+    start: Start,
+}
+
+/// Starts a loop.
+pub async fn execute(
+    State(served): State<Arc<Served>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let waiting = Waiting::of(&uri)?;
+    let run_id = request::run_id(&headers, &caller)?;
+    if served.is_draining() {
+        let detail = "the server is about to end: try again in a moment";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
+    }
+    let Order { program, root, mut start } = order(&served, &body)?;
+    if let Some(session) = &start.session {
+        if !is_session(session) {
+            return Err(Problem::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
+        }
+        start.session = Some(session_in_store(caller.org.as_deref(), session));
+    }
+    if let Some(url) = &start.callback_url {
+        served.callbacks.check(url)?;
+    }
+    if start.timeout_ms == Some(0) {
+        return Err(Problem::bad_request("`timeout_ms` is at least 1"));
+    }
+    start.run_id = run_id;
+    start.org = caller.org;
+    let Some(engine) = served.engine(&root) else {
+        return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no_project", "the loop's project is not there"));
+    };
+    let run_id = match engine.begin(&program, start).await? {
+        Begin::New(begun) => {
+            let run_id = begun.run_id().to_owned();
+            served.start(engine, &program, begun).await?;
+            run_id
+        }
+        Begin::Same(run_id) => run_id,
+    };
+    answer(&served, &run_id, &waiting).await
+}
+
+fn order(served: &Served, body: &[u8]) -> Result<Order, Problem> {
+    let text = std::str::from_utf8(body).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
+    let keys: Map<String, Value> = request::body(body)?;
+    if keys.contains_key("loop") {
+        return of_loop(served, request::body(body)?);
+    }
+    let (text, beside) = request::part(text)?;
+    request::may_come(&document::read(&Source::new(REQUEST, text.as_str())))?;
+    let loaded = served.folder.compile(&text)?;
+    let start = Start { session: beside.session, callback_url: beside.callback_url, ..Start::default() };
+    Ok(Order { program: loaded.program, root: loaded.root, start })
+}
+
+fn of_loop(served: &Served, request: LoopRequest) -> Result<Order, Problem> {
+    let Some(offered) = served.folder.loops.get(&request.name) else {
+        let near = nearest(&request.name, served.folder.loops.keys().map(String::as_str));
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let detail = format!("there is no loop `{}`{near}", request.name);
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no_such_loop", detail));
+    };
+    let start = Start {
+        input: request.input.map_or(Value::Null, Value::Object),
+        session: request.session,
+        timeout_ms: request.timeout_ms,
+        callback_url: request.callback_url,
+        ..Start::default()
+    };
+    Ok(Order { program: Arc::clone(&offered.program), root: offered.root.clone(), start })
+}

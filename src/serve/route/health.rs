@@ -1,0 +1,32 @@
+//! `GET /healthz` and `GET /readyz`: whether the server lives, and whether it takes work.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::json;
+
+use crate::serve::request;
+use crate::serve::state::Served;
+
+/// The process lives.
+pub async fn alive() -> Response {
+    request::json(StatusCode::OK, &json!({ "status": "ok" }))
+}
+
+/// Whether runs are taken: not when the server is about to end, or its store can't be read.
+pub async fn ready(State(served): State<Arc<Served>>) -> Response {
+    let (driven, queued) = served.desk.load();
+    let store = served.journal.find("").await.is_ok();
+    let ready = store && !served.is_draining();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let word = if ready {
+        "ready"
+    } else if store {
+        "draining"
+    } else {
+        "store"
+    };
+    request::json(status, &json!({ "status": word, "driven": driven, "queued": queued }))
+}

@@ -1,0 +1,46 @@
+//! `GET /loops`: the loops that can be started by their names.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::serve::request::json;
+use crate::serve::state::Served;
+
+/// The loops of the folder.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LoopList {
+    /// By name.
+    pub loops: Vec<LoopRow>,
+}
+
+/// A loop of the folder.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LoopRow {
+    /// What `loop` takes in `POST /agents/execute`.
+    pub name: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of its input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// The tools that it may call.
+    pub tools: Vec<String>,
+}
+
+/// The loops that can be started.
+pub async fn loops(State(served): State<Arc<Served>>) -> Response {
+    let row = |(name, offered): (&String, &crate::serve::folder::Offered)| LoopRow {
+        name: name.clone(),
+        description: offered.program.description.clone(),
+        input: offered.program.input.as_ref().map(|schema| schema.source().clone()),
+        tools: offered.program.tools.iter().map(|tool| tool.name.clone()).collect(),
+    };
+    json(StatusCode::OK, &LoopList { loops: served.folder.loops.iter().map(row).collect() })
+}

@@ -1,0 +1,67 @@
+//! The routes, a file each, and who may take them.
+
+mod agents;
+mod cancel;
+mod check;
+mod events;
+mod execute;
+mod health;
+mod loops;
+mod openapi;
+mod resume;
+mod status;
+mod trace;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, delete, get, post};
+
+use super::guard;
+use super::problem::Problem;
+use super::state::Served;
+use crate::language::serving::Scope;
+
+pub use agents::AgentsQuery;
+pub use cancel::CancelQuery;
+pub use execute::LoopRequest;
+pub use loops::LoopList;
+pub use resume::ResumeRequest;
+pub use status::StatusQuery;
+
+/// All routes of a server.
+pub fn router(served: &Arc<Served>) -> Router {
+    let guarded = |scope: Scope, route: MethodRouter<Arc<Served>>| {
+        route.route_layer(middleware::from_fn_with_state((Arc::clone(served), scope), guard::admitted))
+    };
+    Router::new()
+        .route("/agents/execute", guarded(Scope::Run, post(execute::execute)))
+        .route("/agents", guarded(Scope::Read, get(agents::agents)))
+        .route("/agents/{id}/status", guarded(Scope::Read, get(status::status)))
+        .route("/agents/{id}/trace", guarded(Scope::Read, get(trace::trace)))
+        .route("/agents/{id}/events", guarded(Scope::Read, get(events::events)))
+        .route("/agents/{id}/resume", guarded(Scope::Decide, post(resume::resume)))
+        .route("/agents/{id}", guarded(Scope::Run, delete(cancel::cancel)))
+        .route("/loops", guarded(Scope::Read, get(loops::loops)))
+        .route("/check", guarded(Scope::Read, post(check::check)))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/openapi.json", get(openapi::openapi))
+        .fallback(nothing)
+        .method_not_allowed_fallback(other_method)
+        .layer(middleware::from_fn_with_state(Arc::clone(served), guard::outer))
+        .with_state(Arc::clone(served))
+}
+
+async fn nothing() -> Response {
+    Problem::new(StatusCode::NOT_FOUND, "no_such_route", "there is nothing here; `/openapi.json` tells what there is")
+        .into_response()
+}
+
+async fn other_method() -> Response {
+    let detail = "this address takes another method; `/openapi.json` tells which";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "other_method", detail).into_response()
+}

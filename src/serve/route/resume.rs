@@ -1,0 +1,103 @@
+//! `POST /agents/{id}/resume`: a human's decision about a run that waits.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::status::answer;
+use crate::engine::event::{CallId, Decided, Decision};
+use crate::serve::gate::Caller;
+use crate::serve::problem::Problem;
+use crate::serve::request::{self, RunId, Waiting};
+use crate::serve::state::Served;
+
+/// A human's decision: exactly one of `answer`, `approve`, `deny`, `edit`, `happened` and `retry`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResumeRequest {
+    /// The answer to its question, or guidance for an agent that goes in circles.
+    pub answer: Option<String>,
+    /// `true`: the waiting call may be made.
+    pub approve: Option<bool>,
+    /// `true`: the waiting call may not be made.
+    pub deny: Option<bool>,
+    /// Why not; the model reads it.
+    pub reason: Option<String>,
+    /// The waiting call may be made with this input.
+    #[serde(deserialize_with = "given")]
+    pub edit: Option<Value>,
+    /// The call of unknown outcome did happen, and gave this.
+    #[serde(deserialize_with = "given")]
+    pub happened: Option<Value>,
+    /// `true`: the call of unknown outcome is to be made again.
+    pub retry: Option<bool>,
+    /// Which pause is decided, from 1: another one that has come since is left alone.
+    pub pause: Option<u32>,
+    /// Which of several waiting calls: the iteration and the place in the turn, like `2.0`.
+    pub call: Option<String>,
+}
+
+/// `null` is a value like any other.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+impl ResumeRequest {
+    fn decided(self) -> Result<Decided, Problem> {
+        let yes = |said: Option<bool>, decision: Decision| said.filter(|yes| *yes).map(|_| decision);
+        let denied = self.deny == Some(true);
+        let mut decisions = [
+            self.answer.map(Decision::Answer),
+            yes(self.approve, Decision::Approve),
+            yes(self.deny, Decision::Deny(self.reason.clone())),
+            self.edit.map(Decision::Edit),
+            self.happened.map(Decision::Happened),
+            yes(self.retry, Decision::Retry),
+        ]
+        .into_iter()
+        .flatten();
+        let (Some(decision), None) = (decisions.next(), decisions.next()) else {
+            return Err(Problem::bad_request(
+                "give one decision: `answer`, `approve`, `deny`, `edit`, `happened` or `retry`",
+            ));
+        };
+        if self.reason.is_some() && !denied {
+            return Err(Problem::bad_request("`reason` goes with `deny`"));
+        }
+        let call = self.call.as_deref().map(call).transpose()?;
+        Ok(Decided { pause: self.pause, call, decision })
+    }
+}
+
+fn call(text: &str) -> Result<CallId, Problem> {
+    let parts = text.split_once('.');
+    let id = parts
+        .and_then(|(iteration, index)| Some(CallId { iteration: iteration.parse().ok()?, index: index.parse().ok()? }));
+    id.ok_or_else(|| Problem::bad_request("`call` is the iteration and the place in the turn, like \"2.0\""))
+}
+
+/// Hands a decision to a run, and waits for its end unless it is told otherwise.
+pub async fn resume(
+    State(served): State<Arc<Served>>,
+    Extension(caller): Extension<Caller>,
+    RunId(run_id): RunId,
+    uri: Uri,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let waiting = Waiting::of(&uri)?;
+    served.find(&caller, &run_id).await?;
+    let decided = request::body::<ResumeRequest>(&body)?.decided()?;
+    if served.is_draining() {
+        let detail = "the server is about to end: try again in a moment";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
+    }
+    served.decide(&run_id, decided).await?;
+    answer(&served, &run_id, &waiting).await
+}

@@ -1,0 +1,216 @@
+//! What all requests share: the folder, the store, an engine for each project, and who may.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ring::digest;
+
+use super::callback::Callbacks;
+use super::desk::Desk;
+use super::folder::Folder;
+use super::gate::{Caller, Gate};
+use super::guard::Names;
+use super::problem::Problem;
+use crate::compile::{Program, compile};
+use crate::diagnostic::Source;
+use crate::drive::engine::Engine;
+use crate::drive::fault::Fault;
+use crate::drive::fold;
+use crate::engine::event::{Document, Event};
+use crate::engine::state::State;
+use crate::journal::{Journal, RunSummary};
+
+/// So many compiled documents are kept for runs that are looked at again.
+const KEPT: usize = 512;
+
+/// How much a request may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The longest body in bytes.
+    pub body_bytes: usize,
+    /// How long a body may take to arrive.
+    pub body_time: Duration,
+}
+
+/// What all requests share.
+pub struct Served {
+    /// The folder.
+    pub folder: Folder,
+    /// The store.
+    pub journal: Arc<dyn Journal>,
+    /// Who may.
+    pub gate: Gate,
+    /// The names that the server is called by.
+    pub names: Names,
+    /// How much a request may take.
+    pub limits: Limits,
+    /// The runs that are driven here.
+    pub desk: Desk,
+    /// The results that are posted elsewhere.
+    pub callbacks: Callbacks,
+    engines: HashMap<PathBuf, Engine>,
+    programs: Mutex<HashMap<[u8; 32], Arc<Program>>>,
+    draining: AtomicBool,
+}
+
+/// What a server is made of.
+pub struct Parts {
+    /// The folder.
+    pub folder: Folder,
+    /// The store.
+    pub journal: Arc<dyn Journal>,
+    /// Who may.
+    pub gate: Gate,
+    /// The names that the server is called by.
+    pub names: Names,
+    /// How much a request may take.
+    pub limits: Limits,
+    /// So many runs are driven at once.
+    pub most_runs: usize,
+    /// The key that posted results are signed with.
+    pub callback_key: Option<String>,
+}
+
+/// A run as its journal tells it.
+pub struct Recorded {
+    /// The program that it goes by.
+    pub program: Arc<Program>,
+    /// The engine of its project.
+    pub engine: Engine,
+    /// Its events.
+    pub events: Vec<Event>,
+}
+
+impl Recorded {
+    /// Its state.
+    ///
+    /// # Errors
+    /// When the journal's events make no run.
+    pub fn state(self) -> Result<State, Fault> {
+        let run_id = match self.events.first().map(|event| &event.what) {
+            Some(crate::engine::event::What::Started(started)) => started.run_id.clone(),
+            _ => String::new(),
+        };
+        fold::fold(&self.program, &run_id, self.events)
+    }
+}
+
+impl Served {
+    /// Puts the parts together.
+    pub fn new(parts: Parts) -> Self {
+        let mut engines = HashMap::new();
+        let roots = parts.folder.loops.values().map(|offered| (&offered.root, &offered.program.project));
+        for (root, project) in std::iter::once((&parts.folder.root, &parts.folder.project)).chain(roots) {
+            engines.entry(root.clone()).or_insert_with(|| {
+                Engine::builder(Arc::clone(project), root).journal(Arc::clone(&parts.journal)).build()
+            });
+        }
+        Self {
+            callbacks: Callbacks::new(&parts.folder.project.allow, parts.callback_key),
+            folder: parts.folder,
+            journal: parts.journal,
+            gate: parts.gate,
+            names: parts.names,
+            limits: parts.limits,
+            desk: Desk::new(parts.most_runs),
+            engines,
+            programs: Mutex::default(),
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    /// Begins to end: nothing new is begun.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the server is about to end.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    /// The engine of a project's folder.
+    pub fn engine(&self, root: &PathBuf) -> Option<&Engine> {
+        self.engines.get(root).or_else(|| self.engines.get(&self.folder.root))
+    }
+
+    /// A run of the caller's organisation.
+    ///
+    /// # Errors
+    /// 404 when there is none, or it is another organisation's.
+    pub async fn find(&self, caller: &Caller, run_id: &str) -> Result<RunSummary, Problem> {
+        let found = self.journal.find(run_id).await?;
+        found.filter(|run| run.org == caller.org).ok_or_else(Problem::no_such_run)
+    }
+
+    /// A run with its program and events.
+    ///
+    /// # Errors
+    /// When there is no such run, or its journal can't be read.
+    pub async fn recorded(&self, run_id: &str) -> Result<Recorded, Fault> {
+        let texts = self.journal.read(run_id).await.map_err(Fault::Store)?;
+        let shared = self.journal.texts(run_id).await.map_err(Fault::Store)?;
+        let events = fold::events(run_id, &texts, &shared)?;
+        let (program, engine) = self.program(run_id, &events)?;
+        Ok(Recorded { program, engine, events })
+    }
+
+    /// The program that a run goes by, from the texts in its journal, and the engine of its project.
+    ///
+    /// # Errors
+    /// When the journal has no document, or this version can't read it.
+    pub fn program(&self, run_id: &str, events: &[Event]) -> Result<(Arc<Program>, Engine), Fault> {
+        let unreadable = |reason: &str| Fault::Journal { run: run_id.to_owned(), reason: reason.to_owned() };
+        let documents = fold::documents(events).ok_or_else(|| unreadable("it holds no document"))?;
+        let (root, project) = self.home(documents);
+        let engine = self.engine(root).ok_or_else(|| unreadable("its project is not there"))?.clone();
+        let key = key(root, documents);
+        let kept = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(program) = kept {
+            return Ok((program, engine));
+        }
+        let texts = fold::texts(events, project.cloned()).ok_or_else(|| unreadable("it holds no document"))?;
+        // It was judged when it began: the rules may be newer.
+        let compiled = compile(&texts);
+        let program = compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))?;
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if programs.len() >= KEPT {
+            programs.clear();
+        }
+        programs.insert(key, Arc::clone(&program));
+        Ok((program, engine))
+    }
+
+    /// The project of a document: that of the loop of this file, else the folder's.
+    fn home(&self, documents: &[Document]) -> (&PathBuf, Option<&Source>) {
+        let file = documents.first().map(|document| document.file.as_str());
+        let offered = self
+            .folder
+            .loops
+            .values()
+            .find(|offered| offered.program.sources.first().map(|source| &*source.name) == file);
+        match offered {
+            Some(offered) => (&offered.root, offered.source.as_ref()),
+            None => (&self.folder.root, self.folder.source.as_ref()),
+        }
+    }
+}
+
+fn key(root: &std::path::Path, documents: &[Document]) -> [u8; 32] {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    let mut take = |text: &[u8]| {
+        hash.update(&text.len().to_le_bytes());
+        hash.update(text);
+    };
+    take(root.as_os_str().as_encoded_bytes());
+    for document in documents {
+        take(document.file.as_bytes());
+        take(document.text.as_bytes());
+    }
+    let mut key = [0; 32];
+    key.iter_mut().zip(hash.finish().as_ref()).for_each(|(to, from)| *to = *from);
+    key
+}

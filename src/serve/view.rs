@@ -1,0 +1,202 @@
+//! Runs as the API shows them: the fields of Hyphen's status, with our result beside them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Number, Value};
+
+use crate::compile::Program;
+use crate::drive::list;
+use crate::engine::outcome::{Status, Termination};
+use crate::engine::state::{Phase, State};
+use crate::journal::{CallbackState, RunSummary};
+use crate::trace::entries::entries;
+use crate::trace::units::rfc3339;
+use crate::trace::{Redaction, RunResult, Shown, TraceEntry, result};
+
+/// What stands between an organisation and its session's name in the store.
+const BETWEEN: char = ':';
+
+/// A run, by Hyphen's field names. What does not apply is left out.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AgentStatus {
+    /// The run's id.
+    pub agent_run_id: String,
+    /// Where the run is: running, paused, completed, failed, cancelled.
+    #[schemars(with = "String")]
+    pub status: Status,
+    /// The loop's name.
+    #[serde(rename = "loop")]
+    pub loop_name: String,
+    /// Its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The objective, rendered.
+    pub objective: String,
+    /// Replies read so far.
+    pub iterations: u32,
+    /// What the run answered: any JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_answer: Option<Value>,
+    /// How sure the model is, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
+    pub confidence: Option<Number>,
+    /// The model's summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The run that called this one, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<String>,
+    /// The runs that this one called, in their order.
+    pub triggered_runs: Vec<String>,
+    /// When it began, RFC 3339.
+    pub created_at: String,
+    /// When it ended, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<String>,
+    /// How far its callback is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback: Option<CallbackView>,
+    /// The result as `loopctl run --output json` prints it, without the trace.
+    #[schemars(with = "std::collections::BTreeMap<String, Value>")]
+    pub result: RunResult,
+    /// What happened, with `?include_trace=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<std::collections::BTreeMap<String, Value>>>")]
+    pub trace: Option<Vec<TraceEntry>>,
+}
+
+/// How far a callback is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CallbackView {
+    /// Pending, delivered or given up.
+    pub state: CallbackState,
+    /// How often it was tried.
+    pub tries: u32,
+}
+
+impl AgentStatus {
+    /// A run as its state tells it.
+    pub fn new(program: &Program, state: &State, run: Option<&RunSummary>, trace: bool) -> Self {
+        let redact = Redaction::new(&program.project.redact);
+        let shown = Shown { result_key: program.properties.result_key.as_deref(), trace: false };
+        let result = result(shown, state, &redact);
+        let answer = match &state.phase {
+            Phase::Ended(ending) => ending.answer.clone(),
+            _ => None,
+        };
+        let (final_answer, confidence, summary) = match answer {
+            Some(answer) => (Some(answer.answer), Some(answer.confidence), answer.summary),
+            None => (None, None, None),
+        };
+        let callback = run.and_then(|run| run.callback.as_ref());
+        Self {
+            agent_run_id: state.begun.run_id.clone(),
+            status: state.status(),
+            loop_name: state.begun.loop_name.clone(),
+            session: session_of(run.and_then(|run| run.org.as_deref()), state.begun.session.as_deref()),
+            objective: redact.text(&state.begun.objective).into_owned(),
+            iterations: state.tally.iterations,
+            final_answer,
+            confidence,
+            summary,
+            called_by: run.and_then(RunSummary::caller).map(str::to_owned),
+            triggered_runs: list::called(program, state),
+            created_at: result.started_at.clone(),
+            completed_at: result.finished_at.clone(),
+            callback: callback
+                .map(|callback| CallbackView { state: callback.progress.state, tries: callback.progress.tries }),
+            result,
+            trace: trace.then(|| entries(&state.entries, &redact)),
+        }
+    }
+}
+
+/// A run in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AgentRow {
+    /// The run's id.
+    pub agent_run_id: String,
+    /// Where the run is.
+    #[schemars(with = "String")]
+    pub status: Status,
+    /// Why it ended or stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub termination: Option<Termination>,
+    /// The loop's name.
+    #[serde(rename = "loop")]
+    pub loop_name: String,
+    /// Its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The run that called it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<String>,
+    /// Iterations, as of the last time that its status changed.
+    pub iterations: u32,
+    /// When it began, RFC 3339.
+    pub created_at: String,
+    /// When its status last changed, RFC 3339.
+    pub updated_at: String,
+    /// What is wrong with the store's record of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
+}
+
+impl From<RunSummary> for AgentRow {
+    fn from(run: RunSummary) -> Self {
+        Self {
+            session: session_of(run.org.as_deref(), run.session.as_deref()),
+            called_by: run.caller().map(str::to_owned),
+            agent_run_id: run.run_id,
+            status: run.status,
+            termination: run.termination,
+            loop_name: run.loop_name,
+            iterations: run.iterations,
+            created_at: rfc3339(run.started_at_ms),
+            updated_at: rfc3339(run.updated_at_ms),
+            damaged: run.damaged,
+        }
+    }
+}
+
+/// Runs of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AgentList {
+    /// The runs, the newest first.
+    pub agents: Vec<AgentRow>,
+    /// What `?cursor=` takes for the next page; left out on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A run that goes on.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Accepted {
+    /// The run's id.
+    pub agent_run_id: String,
+    /// Where the run is.
+    #[schemars(with = "String")]
+    pub status: Status,
+}
+
+/// The name of a session in the store: an organisation's sessions are its own.
+pub fn session_in_store(org: Option<&str>, session: &str) -> String {
+    match org {
+        Some(org) => format!("{org}{BETWEEN}{session}"),
+        None => session.to_owned(),
+    }
+}
+
+/// Whether a text may name a session: letters, digits and `_-.~@+=`, 1 to 128 of them.
+pub fn is_session(text: &str) -> bool {
+    let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.~@+=".contains(&byte);
+    (1..=128).contains(&text.len()) && text.bytes().all(sign)
+}
+
+fn session_of(org: Option<&str>, stored: Option<&str>) -> Option<String> {
+    let stored = stored?;
+    let own = org.and_then(|org| stored.strip_prefix(org)).and_then(|rest| rest.strip_prefix(BETWEEN));
+    Some(own.unwrap_or(stored).to_owned())
+}

@@ -1,0 +1,217 @@
+//! A server of its own for a test, and a client that sends exactly what it is told to.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout};
+
+use serde_json::{Value, json};
+
+use crate::common::Place;
+
+/// A running `loopctl serve`; it is killed with the test.
+pub struct Serving {
+    pub address: SocketAddr,
+    child: Child,
+    _stdout: BufReader<ChildStdout>,
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+
+    /// The code of a problem.
+    pub fn code(&self) -> String {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        let body = self.json();
+        assert_eq!(body["status"], self.status);
+        body["code"].as_str().expect("a code").to_owned()
+    }
+}
+
+impl Serving {
+    /// Serves a place on a free port.
+    pub fn start(place: &Place, more: &[&str]) -> Self {
+        let mut args = vec!["serve", ".", "--listen", "127.0.0.1:0"];
+        args.extend(more);
+        let mut command = place.command(&args);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("it reads");
+        let address = line.trim().strip_prefix("http://").and_then(|at| at.parse().ok());
+        Self { address: address.unwrap_or_else(|| panic!("no address: {line:?}")), child, _stdout: stdout }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it ends by itself; its exit code.
+    pub fn ended(mut self) -> Option<i32> {
+        self.child.wait().expect("it ends").code()
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("a deadline");
+        stream
+    }
+
+    /// Sends bytes as they are; all that is answered until the other side closes.
+    pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect();
+        // The other side may close before it has read all.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let mut piece = [0; 8192];
+        while let Ok(count) = stream.read(&mut piece) {
+            if count == 0 {
+                break;
+            }
+            answer.extend_from_slice(&piece[..count]);
+        }
+        answer
+    }
+
+    pub fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        let reply = self.raw(&self.request(method, target, headers, body));
+        parse(&reply).unwrap_or_else(|| panic!("no answer: {:?}", String::from_utf8_lossy(&reply)))
+    }
+
+    /// As [`Serving::send`]; none when the other side goes away.
+    pub fn try_send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Option<Reply> {
+        let mut stream = TcpStream::connect(self.address).ok()?;
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).ok()?;
+        stream.write_all(&self.request(method, target, headers, body)).ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        parse(&answer)
+    }
+
+    fn request(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+        let mut head = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head.push_str(&format!("host: {}\r\n", self.address));
+        }
+        if method == "POST" {
+            head.push_str(&format!("content-length: {}\r\n", body.len()));
+            if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+                head.push_str("content-type: application/json\r\n");
+            }
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        [head.as_bytes(), b"\r\n", body].concat()
+    }
+
+    pub fn get(&self, target: &str) -> Reply {
+        self.send("GET", target, &[], b"")
+    }
+
+    pub fn post(&self, target: &str, body: &Value) -> Reply {
+        self.send("POST", target, &[], body.to_string().as_bytes())
+    }
+
+    /// Starts the loop `test` and waits for its end.
+    pub fn execute(&self, query: &str, body: Value) -> Reply {
+        self.post(&format!("/agents/execute{query}"), &body)
+    }
+
+    /// The events of a run until the stream ends, with these headers.
+    pub fn events(&self, run_id: &str, headers: &[(&str, &str)]) -> Vec<(String, Value)> {
+        let reply = self.send("GET", &format!("/agents/{run_id}/events"), headers, b"");
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+        stream(&String::from_utf8(reply.body).expect("text"))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The events of a stream, read as a browser does: line by line.
+pub fn stream(text: &str) -> Vec<(String, Value)> {
+    let mut events = Vec::new();
+    let (mut id, mut data) = (String::new(), Vec::new());
+    for line in text.lines() {
+        match line.split_once(':') {
+            None if line.is_empty() && !data.is_empty() => {
+                events.push((id.clone(), serde_json::from_str(&data.join("\n")).expect("JSON")));
+                data.clear();
+            }
+            Some(("id", value)) => id = value.trim_start().to_owned(),
+            Some(("data", value)) => data.push(value.trim_start().to_owned()),
+            Some(("", _)) | None => {}
+            Some((other, _)) => panic!("an unknown field {other}: {line}"),
+        }
+    }
+    events
+}
+
+/// Reads the first answer of what came.
+pub fn parse(bytes: &[u8]) -> Option<Reply> {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let mut lines = head.lines();
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+        .collect();
+    let mut body = bytes[end + 4..].to_vec();
+    if headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value == "chunked") {
+        body = unchunked(&body);
+    }
+    Some(Reply { status, headers, body })
+}
+
+fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") {
+        let length = usize::from_str_radix(&String::from_utf8_lossy(&bytes[..end]), 16).unwrap_or(0);
+        let start = end + 2;
+        if length == 0 || bytes.len() < start + length + 2 {
+            break;
+        }
+        body.extend_from_slice(&bytes[start..start + length]);
+        bytes = &bytes[start + length + 2..];
+    }
+    body
+}
+
+/// A place with the loop `test` over the tools `look` and `act`, and a script for its model.
+pub fn place(properties: Value, replies: &[Value]) -> Place {
+    let place = Place::new();
+    place.json("loop.json", &crate::common::document(&properties));
+    scripted(&place, replies, json!({}));
+    place
+}
+
+/// Makes the script the model, with more in the project file.
+pub fn scripted(place: &Place, replies: &[Value], more: Value) {
+    place.json("script.json", &json!({ "replies": replies }));
+    let project = json!({
+        "model": "m", "models": { "m": { "provider": "script", "script": "script.json" } },
+        "allow": { "private_addresses": true }
+    });
+    place.json("loopctl.json", &crate::common::with(project, more));
+}

@@ -1,0 +1,76 @@
+//! The description of the routes: it holds together, and answers are as it says.
+
+use serde_json::{Value, json};
+
+use crate::client::{Serving, place};
+use crate::common::{complete, think};
+
+/// Every `$ref` below a value.
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            members.values().for_each(|member| references(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+/// Whether a value is as a schema of the description says.
+fn fits(described: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+    let mut whole = schema.clone();
+    whole["components"] = described["components"].clone();
+    let validator = jsonschema::validator_for(&whole).expect("a schema");
+    validator.validate(value).map_err(|error| format!("{error}: {value}"))
+}
+
+#[test]
+fn the_description_holds_together_and_answers_are_as_it_says() {
+    let place = place(json!({}), &[think("__pause_for_human__", json!({ "question": "?" })), complete(json!(1))]);
+    let server = Serving::start(&place, &[]);
+    let described = server.get("/openapi.json").json();
+    assert_eq!(described["openapi"], "3.1.0");
+    let mut found = Vec::new();
+    references(&described, &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    for reference in found {
+        let pointer = reference.strip_prefix('#').expect("inside");
+        assert!(described.pointer(pointer).is_some(), "{reference}");
+    }
+    let run = server.execute("?include_trace=true", json!({ "loop": "test" })).json();
+    let id = run["agent_run_id"].as_str().unwrap();
+    let answers = [
+        ("POST", "/agents/execute", "/agents/execute?include_trace=true".to_owned(), r#"{"loop":"test"}"#),
+        ("POST", "/agents/execute", "/agents/execute?async=true".to_owned(), r#"{"loop":"test"}"#),
+        ("POST", "/agents/execute", "/agents/execute".to_owned(), r#"{"loop":"tes"}"#),
+        ("POST", "/agents/execute", "/agents/execute".to_owned(), r#"{"objective":"x","tools":[],"config":{"max":1}}"#),
+        ("GET", "/agents", "/agents?limit=1".to_owned(), ""),
+        ("GET", "/agents", "/agents?limit=0".to_owned(), ""),
+        ("GET", "/agents/{id}/status", format!("/agents/{id}/status?include_trace=true"), ""),
+        ("GET", "/agents/{id}/status", "/agents/none/status".to_owned(), ""),
+        ("GET", "/agents/{id}/trace", format!("/agents/{id}/trace"), ""),
+        ("POST", "/agents/{id}/resume", format!("/agents/{id}/resume"), r#"{"answer":"yes"}"#),
+        ("POST", "/agents/{id}/resume", format!("/agents/{id}/resume"), r#"{"answer":"yes"}"#),
+        ("DELETE", "/agents/{id}", format!("/agents/{id}"), ""),
+        ("GET", "/loops", "/loops".to_owned(), ""),
+        ("POST", "/check", "/check".to_owned(), "{}"),
+        ("GET", "/healthz", "/healthz".to_owned(), ""),
+        ("GET", "/readyz", "/readyz".to_owned(), ""),
+        ("GET", "/openapi.json", "/openapi.json".to_owned(), ""),
+    ];
+    for (method, route, target, body) in answers {
+        let reply = server.send(method, &target, &[], body.as_bytes());
+        let operation = &described["paths"][route][method.to_lowercase()];
+        let answer = operation["responses"].get(reply.status.to_string()).unwrap_or(&operation["responses"]["default"]);
+        let schema = &answer["content"][reply.header("content-type").unwrap()]["schema"];
+        assert!(schema.is_object(), "{method} {target} {}", reply.status);
+        fits(&described, schema, &reply.json()).unwrap_or_else(|why| panic!("{method} {target}: {why}"));
+        if !body.is_empty() && reply.status < 300 {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            if schema.is_object() {
+                fits(&described, schema, &serde_json::from_str(body).unwrap()).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The events of a run: history and what happens now are one stream, and a reader who comes again loses
+//! and repeats nothing.
+
+use std::io::{Read, Write};
+
+use serde_json::{Value, json};
+
+use crate::client::{Serving, place, stream};
+use crate::common::{complete, look, think};
+
+fn told(events: &[(String, Value)]) -> Vec<String> {
+    events.iter().map(|(_, data)| data["event"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_reader_who_comes_again_at_any_place_gets_the_rest_and_only_that() {
+    let replies = [think("__log_progress__", json!({ "message": "half" })), json!("unreadable"), complete(json!("ok"))];
+    let place = place(json!({}), &replies);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    let id = run["agent_run_id"].as_str().unwrap();
+    let all = server.events(id, &[]);
+    assert_eq!(told(&all).first().unwrap(), "run_started");
+    assert_eq!(told(&all).last().unwrap(), "result");
+    assert!(told(&all).contains(&"progress".to_owned()), "{all:?}");
+    let mut places: Vec<&String> = all.iter().map(|(id, _)| id).collect();
+    places.dedup();
+    assert_eq!(places.len(), all.len(), "each has a place of its own");
+    for at in 0..all.len() - 1 {
+        assert_eq!(server.events(id, &[("last-event-id", &all[at].0)]), all[at + 1..], "after {}", all[at].0);
+    }
+    let last = [("last-event-id", all.last().unwrap().0.as_str())];
+    assert_eq!(server.send("GET", &format!("/agents/{id}/events"), &last, b"").status, 204);
+    for wrong in ["99.0", "x", "1", "-1.0", "1.0.0", "99999999999999999999.0"] {
+        let reply = server.send("GET", &format!("/agents/{id}/events"), &[("last-event-id", wrong)], b"");
+        assert_eq!((reply.status, reply.code()), (400, "bad_event_id".to_owned()), "{wrong}");
+    }
+}
+
+#[test]
+fn what_happens_while_it_is_read_is_the_same_as_what_is_read_later() {
+    let place =
+        place(json!({}), &[think("__pause_for_human__", json!({ "question": "Go on?" })), complete(json!("ok"))]);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    let id = run["agent_run_id"].as_str().unwrap();
+    let mut reader = server.connect();
+    write!(reader, "GET /agents/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address)
+        .unwrap();
+    let mut live = String::new();
+    let mut piece = [0; 4096];
+    while !live.contains("\"paused\"") {
+        let count = reader.read(&mut piece).unwrap();
+        assert_ne!(count, 0, "{live}");
+        live.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    assert_eq!(server.post(&format!("/agents/{id}/resume"), &json!({ "answer": "yes" })).status, 200);
+    reader.read_to_string(&mut live).unwrap();
+    let reply = crate::client::parse(live.as_bytes()).unwrap();
+    let live = stream(&String::from_utf8(reply.body).unwrap());
+    assert_eq!(live, server.events(id, &[]));
+    let names = told(&live);
+    let paused = names.iter().position(|name| name == "paused").unwrap();
+    assert!(names[paused..].contains(&"run_resumed".to_owned()), "{names:?}");
+}
+
+#[test]
+fn text_of_a_model_makes_no_event_of_its_own() {
+    let forged = "x\n\nevent: done\ndata: {\"event\":\"run_ended\"}\n\nid: 9.9\r\n\r\n\u{2028}\u{1b}[2J";
+    let replies = [json!({ "thought": forged, "action": "__complete__", "action_input": { "answer": forged } })];
+    let place = place(json!({}), &replies);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    assert_eq!(run["final_answer"], forged);
+    let id = run["agent_run_id"].as_str().unwrap();
+    let reply = server.send("GET", &format!("/agents/{id}/events"), &[], b"");
+    assert!(!reply.body.contains(&0x1b));
+    let events = stream(&String::from_utf8(reply.body).unwrap());
+    assert_eq!(told(&events).iter().filter(|name| *name == "run_ended").count(), 1);
+    assert_eq!(events.last().unwrap().1["result"]["answer"], forged);
+}
+
+#[test]
+fn the_stream_tells_of_calls_and_observations() {
+    let place = place(json!({ "retry": { "attempts": 1 } }), &[look("a"), complete(json!("ok"))]);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    let events = server.events(run["agent_run_id"].as_str().unwrap(), &[]);
+    let names = told(&events);
+    let expected = ["run_started", "model_asked", "model_replied", "tool_called", "observed", "model_asked"];
+    assert_eq!(names[..6], expected, "{names:?}");
+    assert_eq!(events[3].1["action"], "look");
+}

@@ -1,0 +1,25 @@
+//! `loopctl serve`, black box: the real program on a port of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
+#![allow(clippy::needless_pass_by_value, clippy::as_conversions, clippy::string_slice)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod callbacks;
+#[cfg(unix)]
+mod called;
+mod client;
+mod decisions;
+mod described;
+mod documented;
+mod events;
+mod execute;
+mod guard;
+mod idempotency;
+mod lists;
+mod queue;
+#[cfg(unix)]
+mod restart;
+#[cfg(unix)]
+mod slow;
+mod who;

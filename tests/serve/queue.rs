@@ -1,0 +1,61 @@
+//! How many runs are driven at once, and the order of those that wait.
+
+use serde_json::{Value, json};
+
+use crate::client::{Serving, scripted};
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, complete, think};
+
+/// A loop with one call of `act`, which is idempotent, at this server.
+pub fn acting(url: &str, calls: usize, delay_ms: u64) -> Place {
+    let place = Place::new();
+    let action = json!({ "action_name": "act", "kind": "http", "description": "Acts.", "url": format!("{url}/{{{{input.n}}}}/{{{{at}}}}"),
+        "http_method": "POST", "idempotent": true,
+        "parameters": { "type": "object", "properties": { "at": { "type": "integer" } }, "required": ["at"] } });
+    place.json("loop.json", &json!({ "type": "loop", "name": "test", "actions": [action],
+        "input": { "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] },
+        "properties": { "mode": "react", "objective": "Act for {{input.n}}.", "tools": [{ "type": "action", "name": "act" }] } }));
+    let said = |reply: Value| json!({ "delay_ms": delay_ms, "text": reply.to_string() });
+    let mut replies: Vec<Value> = (0..calls).map(|at| said(think("act", json!({ "at": at })))).collect();
+    replies.push(said(complete(json!("ok"))));
+    scripted(&place, &replies, json!({}));
+    place
+}
+
+#[test]
+fn runs_that_wait_are_driven_in_their_order() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
+    let place = acting(&tools.url(), 1, 0);
+    let server = Serving::start(&place, &["--max-concurrent-runs", "1"]);
+    for n in 0..5 {
+        assert_eq!(server.execute("?async=true", json!({ "loop": "test", "input": { "n": n } })).status, 202);
+    }
+    tools.wait_for(1);
+    let ready = server.get("/readyz").json();
+    assert_eq!((&ready["driven"], &ready["queued"]), (&json!(1), &json!(4)));
+    gate.open();
+    let runs = server.get("/agents").json();
+    for run in runs["agents"].as_array().unwrap() {
+        server.events(run["agent_run_id"].as_str().unwrap(), &[]);
+    }
+    let order: Vec<String> = tools.requests().iter().map(|request| request.path.clone()).collect();
+    assert_eq!(order, ["/0/0", "/1/0", "/2/0", "/3/0", "/4/0"]);
+}
+
+#[test]
+fn with_room_for_several_several_are_driven_at_once() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
+    let place = acting(&tools.url(), 1, 0);
+    let server = Serving::start(&place, &["--max-concurrent-runs", "3"]);
+    for n in 0..5 {
+        server.execute("?async=true", json!({ "loop": "test", "input": { "n": n } }));
+    }
+    tools.wait_for(3);
+    assert_eq!(server.get("/readyz").json()["queued"], 2);
+    gate.open();
+    tools.wait_for(5);
+}
