@@ -68,7 +68,7 @@ pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compi
             if !calls.is_called() {
                 faults.extend(shelf.faults_of_given());
             }
-            faults.extend(steps::not_yet(&main));
+            faults.extend(not_yet::document(&main));
             let around = Around { texts, shelf: &shelf };
             whole(calls, &around, &main, layout, (&mut steps, &mut faults))
         }

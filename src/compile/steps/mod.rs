@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::document::{Document, DocumentKind};
 use super::layout::Layout;
 use super::program::Program;
-use crate::diagnostic::{Diagnostic, codes};
 
 pub(super) use context::Context;
 pub(super) use walk::walk;
@@ -74,22 +73,6 @@ impl Roots {
 pub(crate) fn is_foreach(document: &Document) -> bool {
     document.kind == Some(DocumentKind::Loop)
         && document.value.pointer("/properties/mode").and_then(Value::as_str) == Some("foreach")
-}
-
-/// That a document of steps can't be run as a whole yet.
-pub(super) fn not_yet(document: &Document) -> Option<Diagnostic> {
-    let tree = &document.tree;
-    if is_foreach(document) {
-        let at = "/properties/mode";
-        let fault = Diagnostic::error(codes::NOT_YET, "loops of mode `foreach` can't be run yet", at, tree.place(at));
-        return Some(fault.help("the mode that runs here is `react`"));
-    }
-    if document.kind != Some(DocumentKind::Workflow) {
-        return None;
-    }
-    let at = "/definition";
-    let fault = Diagnostic::error(codes::NOT_YET, "workflows can't be run yet", at, tree.key_place(at));
-    Some(fault.help("a loop step of it runs here when it stands alone: `{\"type\": \"loop\", \"properties\": {...}}`"))
 }
 
 /// The names of all actions that the steps of a document name, as steps or as tools of their loops; and
