@@ -80,3 +80,12 @@ async fn a_run_that_was_cut_off_is_listed_with_the_iterations_that_it_made() {
     assert_eq!((shown[0].status, shown[0].iterations, shown[0].driven), (Status::Running, 2, false));
     assert!(shown[0].updated_at_ms >= kept[0].updated_at_ms);
 }
+
+#[test]
+fn the_future_of_a_run_that_waits_is_small() {
+    let (journal, program): (Arc<dyn Journal>, _) = (Arc::new(MemoryJournal::new()), program("Do it."));
+    let engine = engine(&program, &journal, Some(json!([])));
+    let run = size_of_val(&engine.run(&program, start(), Watch::default()));
+    // A thousand runs that wait are a thousand of these, each with its driver on the heap.
+    assert!(run <= 4_096, "{run} bytes");
+}
