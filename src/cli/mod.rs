@@ -8,6 +8,7 @@ mod explain;
 mod failure;
 mod host;
 mod input;
+mod interactive;
 mod log;
 mod next;
 mod output;

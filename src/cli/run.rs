@@ -13,7 +13,7 @@ use super::output::{Output, conclude};
 use super::progress::Progress;
 use super::store::Place;
 use super::surface::Surface;
-use super::{report, signals};
+use super::{interactive, report, signals};
 use crate::language::Script;
 use crate::trace::Redaction;
 
@@ -52,6 +52,9 @@ pub struct Run {
     /// What is printed
     #[arg(long, value_enum, default_value_t)]
     pub output: Output,
+    /// Asks in the terminal when the run waits for a human
+    #[arg(long)]
+    pub interactive: bool,
     /// The active time that the run may take, in place of the document's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout_ms: Option<u64>,
@@ -66,6 +69,9 @@ impl Run {
         if self.input.reads_stdin() && self.file == Path::new("-") {
             return Err(Failure::usage("the document and the input can't both be read from stdin"));
         }
+        if self.interactive {
+            interactive::needs_terminal(surface)?;
+        }
         let Loaded { program, root, warnings, sources } = host::load(&self.file, &self.actions)?;
         surface.say(&report::brief(&warnings, &self.file, &surface.err));
         let input = self.input.read(&program)?;
@@ -76,7 +82,11 @@ impl Run {
         let start =
             Start { input, run_id: self.run_id, session: self.session, model: self.model, timeout_ms: self.timeout_ms };
         let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
-        let finished = watched.heed(engine.run(&program, start, watched.watch())).await;
+        let mut finished = watched.heed(engine.run(&program, start, watched.watch())).await;
+        if self.interactive {
+            finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
+        }
+        let finished = watched.drained(finished).await;
         let make_next = |run_id: &str| Next {
             script: self.script.clone(),
             actions: self.actions.clone(),
@@ -128,6 +138,15 @@ impl Watched {
         let result = signals::heed(run, &self.stop, &self.progress).await;
         self.progress.finish();
         result
+    }
+
+    /// What came of it, once all that was told is written; `None` when nobody reads it and a signal came.
+    pub async fn drained<T>(&self, finished: Option<T>) -> Option<T> {
+        let mut signals = signals::Signals::new();
+        tokio::select! {
+            () = self.progress.drained() => finished,
+            () = signals.next() => None,
+        }
     }
 
     /// What came of it, with the command that goes on when the store failed under way, or when the run

@@ -33,6 +33,8 @@ pub enum Kind {
     Project,
     /// A script
     Script,
+    /// A line of --output ndjson
+    Events,
 }
 
 impl Kind {
@@ -44,6 +46,7 @@ impl Kind {
             Self::Actions => "actions",
             Self::Project => "project",
             Self::Script => "script",
+            Self::Events => "events",
         }
     }
 }

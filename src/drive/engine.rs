@@ -107,7 +107,7 @@ pub struct Resume {
 impl Resume {
     /// Goes on with a decision about the pause that the run is in.
     pub fn with(decision: Decision) -> Self {
-        Self { decided: Some(Decided { pause: None, call: None, decision }), new_document: false }
+        Self { decided: Some(Decided { pause: None, call: None, hash: None, decision }), new_document: false }
     }
 }
 
@@ -254,13 +254,20 @@ impl Engine {
         let state = if adopted.is_some() { fold::adoptable(state)? } else { state? };
         let what = match (&state.phase, &resume.decided) {
             (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
-            (Phase::Paused { .. }, None) => return Ok(Taken::AsItIs(state)),
-            (_, Some(decided)) => What::Human(decided.clone()),
-            (_, None) => What::Resumed,
+            (Phase::Paused { .. }, None) if adopted.is_none() => return Ok(Taken::AsItIs(state)),
+            // What waits is shown again, as the new document has it.
+            (Phase::Paused { .. }, None) => None,
+            (Phase::Paused { .. }, Some(decided)) if adopted.is_some() && is_unseen_yes(decided) => {
+                let why = "the document has changed since the call was shown: look at it first, with `--new-document` and \
+                           no decision, then decide with `--if` and its hash";
+                return Err(Fault::Refused(why.to_owned()));
+            }
+            (_, Some(decided)) => Some(What::Human(decided.clone())),
+            (_, None) => Some(What::Resumed),
         };
         let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());
         let models = self.models(program, model)?;
-        let what = adopted.into_iter().chain([what]).collect();
+        let what = adopted.into_iter().chain(what).collect();
         Ok(Taken::Up { state, what, events: count, models })
     }
 
@@ -337,6 +344,11 @@ impl Engine {
         }
         Ok(models)
     }
+}
+
+/// A yes to a call that says nothing of which call was seen.
+fn is_unseen_yes(decided: &Decided) -> bool {
+    decided.hash.is_none() && matches!(decided.decision, Decision::Approve | Decision::Edit(_) | Decision::Retry)
 }
 
 enum Taken {

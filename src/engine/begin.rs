@@ -1,5 +1,6 @@
 //! The beginning of a run.
 
+use super::consent;
 use super::conversation::Role;
 use super::dialect;
 use super::effect::{Effect, Effects};
@@ -13,6 +14,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
     state.conversation.push(Role::System, started.system);
     state.conversation.push(Role::User, dialect::question(dialect));
     state.memory = started.memory;
+    let meaning = consent::meaning(&started.documents);
     state.begun = Begun {
         run_id: started.run_id,
         session: started.session,
@@ -22,6 +24,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
         model: started.model,
         at_ms: state.now.wall_ms,
         timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),
+        meaning,
     };
     state.phase = Phase::Thinking { forced: None };
     vec![Effect::CallModel]

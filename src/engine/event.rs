@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -203,12 +204,19 @@ pub struct ToolReturned {
 }
 
 /// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct CallId {
     /// The iteration, from 1.
     pub iteration: u32,
     /// The place in the turn, from 0.
     pub index: u32,
+}
+
+impl std::fmt::Display for CallId {
+    /// `2.0`: the first call of the second iteration.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}.{}", self.iteration, self.index)
+    }
 }
 
 /// What came of a tool call.
@@ -222,7 +230,7 @@ pub enum ToolResult {
 }
 
 /// Why a tool call failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolFault {
     /// What the model reads: the class of the failure, like `timed out after 30 s` or `http 503`.
     pub class: String,
@@ -240,6 +248,9 @@ pub struct Decided {
     /// Which of several waiting calls; `None` is all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// The hash of the call as it was shown; the decision is refused when the call is another one now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// The decision.
     pub decision: Decision,
 }

@@ -4,6 +4,7 @@
 mod begin;
 mod builtin;
 pub mod canonical;
+pub mod consent;
 pub mod conversation;
 pub mod dialect;
 pub mod effect;

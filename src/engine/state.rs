@@ -51,6 +51,8 @@ pub struct Begun {
     pub at_ms: i64,
     /// The active time that it may take, in milliseconds.
     pub timeout_ms: u64,
+    /// The digest of the texts that it goes by, now: what a human agrees to is bound to them.
+    pub meaning: [u8; 32],
 }
 
 /// Where a run is. Each phase holds its own data.

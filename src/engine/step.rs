@@ -3,6 +3,7 @@
 use std::mem;
 
 use super::begin;
+use super::consent;
 use super::effect::{Effect, Effects};
 use super::event::{Decided, Decision, Event, ToolReturned, What};
 use super::human;
@@ -72,7 +73,8 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
             state.phase = phase;
             Vec::new()
         }
-        (phase, What::NewDocument(_)) => {
+        (phase, What::NewDocument(documents)) => {
+            state.begun.meaning = consent::meaning(&documents);
             state.phase = phase;
             Vec::new()
         }
@@ -104,7 +106,9 @@ fn fits(program: &Program, state: &State, what: &What) -> Result<(), Refused> {
             None => Err(Refused::new(format!("iteration {} has no such call", turn.iteration))),
         },
         (Phase::Acting { .. }, What::DeadlinePassed) => Ok(()),
-        (Phase::Paused { pause, turn }, What::Human(decided)) => human::fits(program, pause, turn.as_ref(), decided),
+        (Phase::Paused { pause, turn }, What::Human(decided)) => {
+            human::fits(program, state, (pause, turn.as_ref()), decided)
+        }
         (_, What::Human(_)) => Err(Refused::new("the run waits for no human")),
         (_, What::Resumed | What::Interrupted | What::Cancelled(_) | What::NewDocument(_)) => Ok(()),
         (Phase::Thinking { .. }, What::ToolReturned(_)) => Err(Refused::new("no call is under way")),

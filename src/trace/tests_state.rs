@@ -16,6 +16,7 @@ pub(crate) fn state() -> State {
         model: ModelFacts { name: "small".to_owned(), ..ModelFacts::default() },
         at_ms: 1_769_941_800_000,
         timeout_ms: 300_000,
+        meaning: [0; 32],
     };
     let tally =
         Tally { iterations: 1, tokens: Tokens { input: 100, output: 20 }, tool_calls_made: 1, ..Tally::default() };

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 pub mod hostile;
 pub mod server;
+#[cfg(unix)]
+pub mod terminal;
 
 /// An empty folder that goes with the test.
 pub struct Place {

@@ -5,15 +5,19 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod approvals;
 mod bad_documents;
 mod bad_replies;
 mod builtins;
 mod cage;
 mod command_tool;
 mod db_tool;
+mod events;
 mod hostile_texts;
 mod http_answers;
 mod http_tool;
+#[cfg(unix)]
+mod interactive;
 mod models;
 mod pauses;
 mod secrets;

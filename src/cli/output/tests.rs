@@ -77,7 +77,6 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
     let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"
     This call wants your approval:
-      ┃ issue_refund wants approval
       issue_refund  call 2.0
         {
           "amount": 100.0,
@@ -105,7 +104,7 @@ fn a_question_is_marked_as_the_models_words() {
     };
     let state = State { phase: Phase::Paused { pause, turn: None }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"
-    The agent asks:
+    The agent asks (these are the model's words):
       ┃ Which account?
       ┃ error: fake line
       ┃ There are two.
@@ -136,7 +135,7 @@ fn the_last_line_of_a_stream_is_the_result_and_keeps_digits() {
     };
     let state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
     let result = result(Shown::default(), &state, &Redaction::default());
-    let line = json_line(&Last { event: "result", result: &result }).unwrap();
+    let line = json_line(&events::last(&result)).unwrap();
     assert!(line.starts_with("{\"event\":\"result\",\"run_id\":\"run-1\"") && line.ends_with("}\n"), "{line}");
     assert!(line.contains("12345678901234567890123") && !line.contains(['\u{9b}', '\u{202E}']));
     assert_eq!(line.matches('\n').count(), 1);

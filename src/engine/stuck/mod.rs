@@ -13,6 +13,7 @@ mod same_thought;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ use super::canonical;
 pub use digest::Digest;
 
 /// A pattern that fired.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stuck {
     /// Which pattern.
     pub pattern: Pattern,
@@ -31,7 +32,7 @@ pub struct Stuck {
 }
 
 /// The patterns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
     /// The same action with the same input.
