@@ -22,6 +22,11 @@ mod schema;
 mod signals;
 mod store;
 mod surface;
+#[cfg(feature = "otel")]
+mod telemetry;
+#[cfg(not(feature = "otel"))]
+#[path = "telemetry/off.rs"]
+mod telemetry;
 mod trace;
 
 use std::panic::{self, AssertUnwindSafe};

@@ -18,7 +18,6 @@ use super::surface::Surface;
 use crate::compile::Program;
 use crate::diagnostic::Source;
 use crate::engine::event::{CallId, Decided, Decision, Event};
-use crate::trace::Redaction;
 
 /// Go on with a run that waits for a human, or was cut off
 ///
@@ -97,7 +96,7 @@ impl Resume {
         let Document { program, root, sources } = self.document(&events, &place)?;
         let script = self.script.as_deref().map(read_script).transpose()?;
         let engine = host::engine(program.project.clone(), &root, journal, script);
-        let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
+        let watched = Watched::new(surface, self.output, &program);
         let go_on = GoOn { decided: self.decided(), new_document: self.new_document };
         let mut finished = watched.heed(engine.resume(&program, &self.run, go_on, watched.watch())).await;
         if self.interactive {

@@ -1,6 +1,7 @@
 //! `loopctl run`.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 
@@ -13,9 +14,12 @@ use super::output::{Output, conclude};
 use super::progress::Progress;
 use super::store::Place;
 use super::surface::Surface;
+use super::telemetry::Telemetry;
 use super::{interactive, report, signals};
+use crate::compile::Program;
+use crate::engine::notice::{Listener, Notice};
 use crate::language::Script;
-use crate::trace::Redaction;
+use crate::trace::{Redaction, Tone};
 
 /// Run a loop until it ends or waits for a human
 ///
@@ -81,7 +85,7 @@ impl Run {
         let engine = host::engine(program.project.clone(), &root, journal, script);
         let start =
             Start { input, run_id: self.run_id, session: self.session, model: self.model, timeout_ms: self.timeout_ms };
-        let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
+        let watched = Watched::new(surface, self.output, &program);
         let mut finished = watched.heed(engine.run(&program, start, watched.watch())).await;
         if self.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
@@ -119,18 +123,38 @@ pub fn read_script(file: &Path) -> Result<Script, Failure> {
 /// A run that is shown and listens to signals: what `run` and `resume` share.
 pub struct Watched {
     progress: Progress,
+    telemetry: Mutex<Option<Telemetry>>,
     stop: Stop,
+}
+
+impl Listener for Watched {
+    fn on(&self, notice: Notice) {
+        if let Some(telemetry) = &*self.telemetry() {
+            telemetry.on(&notice);
+        }
+        self.progress.on(notice);
+    }
 }
 
 impl Watched {
     /// A watch over a run that is about to begin.
-    pub fn new(surface: &Surface, output: Output, redact: Redaction) -> Self {
-        Self { progress: Progress::new(surface, output, redact), stop: Stop::new() }
+    pub fn new(surface: &Surface, output: Output, program: &Program) -> Self {
+        let telemetry = Telemetry::of_environment(program).unwrap_or_else(|why| {
+            surface.say(&surface.line(Tone::Warn, "warning", &why));
+            None
+        });
+        let redact = Redaction::new(&program.project.redact);
+        Self { progress: Progress::new(surface, output, redact), telemetry: Mutex::new(telemetry), stop: Stop::new() }
+    }
+
+    fn telemetry(&self) -> MutexGuard<'_, Option<Telemetry>> {
+        // It is only taken out, at the end.
+        self.telemetry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the engine is given.
     pub fn watch(&self) -> Watch<'_> {
-        Watch { listener: Some(&self.progress), stop: Some(self.stop.clone()) }
+        Watch { listener: Some(self), stop: Some(self.stop.clone()) }
     }
 
     /// Drives the run; `None` when it had to be dropped after two signals.
@@ -143,8 +167,15 @@ impl Watched {
     /// What came of it, once all that was told is written; `None` when nobody reads it and a signal came.
     pub async fn drained<T>(&self, finished: Option<T>) -> Option<T> {
         let mut signals = signals::Signals::new();
+        let telemetry = self.telemetry().take();
+        let all = async {
+            self.progress.drained().await;
+            if let Some(telemetry) = telemetry {
+                telemetry.finish().await;
+            }
+        };
         tokio::select! {
-            () = self.progress.drained() => finished,
+            () = all => finished,
             () = signals.next() => None,
         }
     }

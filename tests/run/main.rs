@@ -23,4 +23,6 @@ mod pauses;
 mod secrets;
 mod signals;
 mod stuck;
+#[cfg(feature = "otel")]
+mod telemetry;
 mod termination;
