@@ -22,6 +22,7 @@ const PAGES: &[&str] = &[
     "CHANGELOG.md",
     "docs/language.md",
     "docs/running.md",
+    "docs/events.md",
     "docs/security.md",
     "benches/README.md",
     "examples/support-triage/README.md",

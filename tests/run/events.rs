@@ -229,3 +229,19 @@ fn a_reader_that_does_not_read_does_not_hold_the_run_up() {
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
     assert_eq!(rebuilt(&lines(&text)).len(), 41);
 }
+
+#[test]
+fn the_page_shows_lines_of_the_schema_and_tells_of_every_kind() {
+    let page = include_str!("../../docs/events.md");
+    let (_, rest) = page.split_once("```ndjson\n").expect("example lines");
+    let (examples, _) = rest.split_once("```").expect("their end");
+    assert!(lines(examples).len() > 8);
+    let schema: Value = serde_json::from_str(include_str!("../../schemas/events.schema.json")).expect("JSON");
+    for (kind, fields) in kinds(&schema) {
+        let row = page.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{kind}`")));
+        let row = row.unwrap_or_else(|| panic!("docs/events.md: add a row for `{kind}`"));
+        for field in fields.iter().filter(|_| kind != "result" && kind != "observed") {
+            assert!(field == "event" || row.contains(&format!("`{field}`")), "docs/events.md: {kind} has `{field}`");
+        }
+    }
+}

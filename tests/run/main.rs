@@ -20,6 +20,7 @@ mod http_tool;
 mod interactive;
 mod models;
 mod pauses;
+mod redaction;
 mod secrets;
 mod signals;
 mod stuck;

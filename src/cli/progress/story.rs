@@ -78,6 +78,7 @@ impl Story {
             }
             Notice::Progress { message, milestone, percent, .. } => {
                 let message = self.redact.text(message);
+                let milestone = milestone.as_deref().map(|milestone| self.redact.text(milestone));
                 self.pieces.progress(&message, milestone.as_deref(), *percent)
             }
             Notice::ModelAsked { .. } | Notice::ModelDelta { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => {
@@ -93,7 +94,7 @@ impl Story {
         self.begun = true;
         self.several |= !self.open.is_empty();
         self.open.push((action.to_owned(), input.clone()));
-        self.pieces.call(action, &self.redact.value(input))
+        self.pieces.call(&self.redact.text(action), &self.redact.value(input))
     }
 
     fn observed(&mut self, action: Option<&str>, input: &Value, seen: &Observation<'_>) -> String {
@@ -105,11 +106,13 @@ impl Story {
         match at {
             Some(at) => {
                 self.open.remove(at);
-                let whose = self.several.then_some(action);
-                self.pieces.observation(&Observation { whose, ..*seen })
+                let name = self.redact.text(action);
+                self.pieces.observation(&Observation { whose: self.several.then_some(&*name), ..*seen })
             }
             // A call that the engine answered itself was not told before.
-            None => self.pieces.call(action, &self.redact.value(input)) + &self.pieces.observation(seen),
+            None => {
+                self.pieces.call(&self.redact.text(action), &self.redact.value(input)) + &self.pieces.observation(seen)
+            }
         }
     }
 }

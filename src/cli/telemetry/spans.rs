@@ -92,7 +92,8 @@ impl Spans {
             Notice::ToolCalled { call, action, action_input } => self.called(*call, action, action_input, now),
             Notice::Observed { call: Some(call), observation, duration_ms, error, .. } => {
                 // The kind of the fault: what stands behind a colon are somebody's words.
-                let kind = |class: &str| class.split(':').next().unwrap_or_default().chars().take(80).collect::<String>();
+                let kind =
+                    |class: &str| class.split(':').next().unwrap_or_default().chars().take(80).collect::<String>();
                 let error = error.as_ref().map(|fault| self.redact.text(&kind(&fault.class)).into_owned());
                 self.returned(*call, observation, (error, *duration_ms), now);
             }
