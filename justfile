@@ -19,6 +19,19 @@ lint:
 test *FILTER:
     cargo test --locked {{FILTER}}
 
+# Lints and tests of the spans, which only builds with the feature have
+spans:
+    cargo clippy --all-targets --features otel --locked -- -D warnings
+    cargo test --features otel --locked telemetry
+
+# What is too long for each commit: all kills, 100,000 simulated worlds, the suite in pieces (about 5 minutes)
+nightly:
+    cargo test --locked --test crash --test simulation --test run -- --ignored --nocapture --test-threads 1
+
+# The suite of tests/run, every process of it killed after each event and resumed
+in-pieces:
+    cargo test --locked --test run always_resumed -- --ignored --nocapture
+
 # The main example, without a key or a network
 demo:
     cargo run --release -- run examples/support-triage/loop.json --input ticket_id=TK-1042

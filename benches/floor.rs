@@ -6,40 +6,24 @@
 #![expect(clippy::print_stdout, reason = "the figures are what the caller reads")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 
 use clap::Parser;
-use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+mod driver;
+
+use driver::{Count, Work};
+
 /// Sends what a loop of K steps sends, N times, C at a time.
 #[derive(Parser)]
 struct Arguments {
-    /// The server, up to and without `/chat/completions`.
-    #[arg(long)]
-    base_url: String,
-    /// How many tools a run calls.
-    #[arg(long, default_value_t = 10)]
-    steps: u32,
-    /// How many runs.
-    #[arg(long, default_value_t = 100)]
-    runs: u32,
-    /// How many at a time.
-    #[arg(long, default_value_t = 1)]
-    concurrency: u32,
-    /// Milliseconds that the server waits before each reply.
-    #[arg(long, default_value_t = 0)]
-    latency: u64,
-    /// Two records a step in SQLite.
-    #[arg(long)]
-    durable: bool,
+    #[command(flatten)]
+    work: Work,
     /// The bytes of the first two messages, to be set to the engine's.
     #[arg(long, default_value_t = 1500)]
     system_bytes: usize,
@@ -102,23 +86,19 @@ struct Input {
 
 /// What all runs share.
 struct Shared {
-    arguments: Arguments,
     client: reqwest::Client,
     url: String,
     model: String,
     system: String,
     padding: String,
     store: Option<Store>,
-    started: AtomicU32,
+    count: Count,
     tokens: AtomicU64,
-    ok: AtomicU64,
-    errors: Mutex<BTreeMap<String, u64>>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    driver::raise_file_limit()?;
     // The address is plain http: the provider is never used, and reqwest wants one.
     drop(rustls::crypto::ring::default_provider().install_default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -127,74 +107,33 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn play(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
-    let store = arguments.durable.then(|| Store::open(&folder.path().join("floor.db"))).transpose()?;
-    let workers = arguments.concurrency.min(arguments.runs).max(1);
+    let store = arguments.work.durable.then(|| Store::open(&folder.path().join("floor.db"))).transpose()?;
+    let (workers, peer) = (arguments.work.workers(), if arguments.work.durable { "floor-durable" } else { "floor" });
     let shared = Arc::new(Shared {
         client: reqwest::Client::builder().no_proxy().tcp_nodelay(true).pool_max_idle_per_host(usize::MAX).build()?,
-        url: format!("{}/chat/completions", arguments.base_url.trim_end_matches('/')),
-        model: format!("mock-k{}-l{}", arguments.steps, arguments.latency),
+        url: format!("{}/chat/completions", arguments.work.base_url.trim_end_matches('/')),
+        model: arguments.work.model(),
         system: filler(arguments.system_bytes),
         padding: filler(arguments.observation_bytes),
         store,
-        started: AtomicU32::new(0),
+        count: Count::new(arguments.work),
         tokens: AtomicU64::new(0),
-        ok: AtomicU64::new(0),
-        errors: Mutex::new(BTreeMap::new()),
-        arguments,
     });
-    let begun = Instant::now();
     let mut set = JoinSet::new();
     for _ in 0..workers {
-        set.spawn(work(Arc::clone(&shared)));
+        set.spawn(play_all(Arc::clone(&shared)));
     }
     while let Some(ended) = set.join_next().await {
         ended?;
     }
-    report(&shared, begun.elapsed().as_secs_f64())
-}
-
-fn report(shared: &Shared, wall_s: f64) -> Result<(), Box<dyn Error>> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let cpu_us = i32::try_from((usage.user_time() + usage.system_time()).num_microseconds() / 100)?;
-    let rss_kb = i32::try_from(usage.max_rss())?;
-    let arguments = &shared.arguments;
-    let errors = shared.errors.lock().map_err(|error| error.to_string())?;
-    let line = serde_json::json!({
-        "peer": if arguments.durable { "floor-durable" } else { "floor" },
-        "version": env!("CARGO_PKG_VERSION"),
-        "runs": arguments.runs,
-        "steps": arguments.steps,
-        "concurrency": arguments.concurrency,
-        "wall_s": wall_s,
-        "cpu_s": f64::from(cpu_us) / 10_000.0,
-        "peak_rss_mb": f64::from(rss_kb) / 1024.0,
-        "ok_runs": shared.ok.load(Ordering::Relaxed),
-        "errors": &*errors,
-    });
-    println!("{line}");
+    println!("{}", shared.count.line(peer)?);
     Ok(())
 }
 
 /// Plays runs until all are begun.
-async fn work(shared: Arc<Shared>) {
-    loop {
-        let run = shared.started.fetch_add(1, Ordering::Relaxed);
-        if run >= shared.arguments.runs {
-            return;
-        }
-        match run_once(&shared, run).await {
-            Ok(answer) if answer.starts_with(&format!("Done after {} ", shared.arguments.steps)) => {
-                shared.ok.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(answer) => note(&shared, format!("answer: {answer}")),
-            Err(error) => note(&shared, error.to_string()),
-        }
-    }
-}
-
-fn note(shared: &Shared, error: String) {
-    if let Ok(mut errors) = shared.errors.lock() {
-        *errors.entry(error).or_default() += 1;
+async fn play_all(shared: Arc<Shared>) {
+    while let Some(run) = shared.count.next() {
+        shared.count.take(run_once(&shared, run).await.map_err(|error| error.to_string()));
     }
 }
 

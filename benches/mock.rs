@@ -1,6 +1,7 @@
 //! A server of OpenAI's chat-completions protocol for benchmarks: it knows one plot, told by the
 //! model's name `mock-k<K>-l<MS>`: call `echo` K times with changing text, then complete; each
-//! reply comes after MS milliseconds.
+//! reply comes after MS milliseconds. With `-d<DIALECT>` behind it, it says so in another dialect
+//! than `json`.
 //!
 //! Its replies depend on the request alone, it holds no run's state, and it does as little as it
 //! can: it reads no JSON, it looks for two byte strings. Its own cost is nobody's figure. `GET
@@ -118,52 +119,73 @@ fn whole(buffer: &[u8]) -> Option<Request> {
 
 /// The milliseconds to wait, and the answer.
 fn completion(body: &[u8]) -> (u64, String) {
-    let (steps, wait) = plot(body).unwrap_or((1, 0));
+    let Plot { steps, wait, dialect } = plot(body).unwrap_or(Plot { steps: 1, wait: 0, dialect: "json" });
     let done = count(body, b"\"role\":\"assistant\"");
-    // What the model says is JSON in a JSON string.
-    let content = if done < steps {
-        let step = done + 1;
-        format!(
-            concat!(
-                r#"{{\"thought\":\"Step {} of {}: I call echo with the next text and read what comes back.\","#,
-                r#"\"action\":\"echo\",\"action_input\":{{\"text\":\"step {} says {}\"}}}}"#
-            ),
-            step,
-            steps,
-            step,
-            step * 7919 % 100_003
-        )
-    } else {
-        format!(
-            concat!(
-                r#"{{\"thought\":\"All steps are made.\",\"action\":\"__complete__\","#,
-                r#"\"action_input\":{{\"answer\":\"Done after {} steps.\",\"confidence\":1.0}}}}"#
-            ),
-            steps
-        )
-    };
+    let message = if done < steps { calls(dialect, done + 1, steps) } else { ends(dialect, steps) };
     let answer = format!(
         concat!(
             r#"{{"id":"mock","object":"chat.completion","created":0,"model":"mock","choices":[{{"index":0,"#,
-            r#""message":{{"role":"assistant","content":"{}"}},"finish_reason":"stop"}}],"#,
+            r#""message":{{"role":"assistant",{}}},"finish_reason":"stop"}}],"#,
             r#""usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}}}}"#
         ),
-        content,
+        message,
         body.len() / 4,
-        content.len() / 4,
-        body.len() / 4 + content.len() / 4
+        message.len() / 4,
+        body.len() / 4 + message.len() / 4
     );
     (wait, answer)
 }
 
-/// K and MS of the model's name.
-fn plot(body: &[u8]) -> Option<(usize, u64)> {
+/// The members of the message that calls `echo`. What a text dialect says is JSON in a JSON string.
+fn calls(dialect: &str, step: usize, steps: usize) -> String {
+    let thought = format!("Step {step} of {steps}: I call echo with the next text and read what comes back.");
+    let input = format!(r#"{{\"text\":\"step {step} says {}\"}}"#, step * 7919 % 100_003);
+    match dialect {
+        "tags" => format!(
+            r#""content":"<think>\n{thought}\n</think>\n<tool_call>\n{{\"name\":\"echo\",\"arguments\":{input}}}\n</tool_call>""#
+        ),
+        "tool_calls" | "final_answer" => format!(
+            r#""content":"{thought}","tool_calls":[{{"id":"call_{step}","type":"function","function":{{"name":"echo","arguments":"{input}"}}}}]"#
+        ),
+        _ => {
+            format!(r#""content":"{{\"thought\":\"{thought}\",\"action\":\"echo\",\"action_input\":{input}}}""#)
+        }
+    }
+}
+
+/// The members of the message that ends a run.
+fn ends(dialect: &str, steps: usize) -> String {
+    let answer = format!("Done after {steps} steps.");
+    match dialect {
+        "tags" => format!(r#""content":"<think>\nAll steps are made.\n</think>\n<answer>\n{answer}\n</answer>""#),
+        "tool_calls" => format!(r#""content":"{answer}""#),
+        "final_answer" => format!(r#""content":"All steps are made.\nFINAL_ANSWER: {answer}""#),
+        _ => format!(
+            concat!(
+                r#""content":"{{\"thought\":\"All steps are made.\",\"action\":\"__complete__\","#,
+                r#"\"action_input\":{{\"answer\":\"{}\",\"confidence\":1.0}}}}""#
+            ),
+            answer
+        ),
+    }
+}
+
+/// What the model's name tells.
+struct Plot<'a> {
+    steps: usize,
+    wait: u64,
+    dialect: &'a str,
+}
+
+/// The plot of the model's name.
+fn plot(body: &[u8]) -> Option<Plot<'_>> {
     let marker = b"\"model\":\"mock-k";
     let begin = find(body, marker)? + marker.len();
-    let rest = body.get(begin..body.len().min(begin + 40))?;
+    let rest = body.get(begin..body.len().min(begin + 60))?;
     let name = std::str::from_utf8(rest.split(|byte| *byte == b'"').next()?).ok()?;
     let (steps, wait) = name.split_once("-l")?;
-    Some((steps.parse().ok()?, wait.parse().ok()?))
+    let (wait, dialect) = wait.split_once("-d").unwrap_or((wait, "json"));
+    Some(Plot { steps: steps.parse().ok()?, wait: wait.parse().ok()?, dialect })
 }
 
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {

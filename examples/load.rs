@@ -3,12 +3,9 @@
 #![expect(clippy::print_stdout, reason = "the figures are what the caller reads")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::Arc;
 
 use clap::Parser;
 use loopctl::compile::Texts;
@@ -18,32 +15,19 @@ use loopctl::journal::Journal;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::sqlite::SqliteJournal;
 use loopctl::{BoxFuture, EmbeddedTool, Engine, Program, Start, ToolCall, ToolFault, Watch, load_texts};
-use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+
+#[path = "../benches/driver/mod.rs"]
+mod driver;
+
+use driver::{Count, Work};
 
 /// Runs one loop of K steps N times, C at a time.
 #[derive(Parser)]
 struct Arguments {
-    /// The server, up to and without `/chat/completions`.
-    #[arg(long)]
-    base_url: String,
-    /// How many tools a run calls.
-    #[arg(long, default_value_t = 10)]
-    steps: u32,
-    /// How many runs.
-    #[arg(long, default_value_t = 100)]
-    runs: u32,
-    /// How many at a time.
-    #[arg(long, default_value_t = 1)]
-    concurrency: u32,
-    /// Milliseconds that the server waits before each reply.
-    #[arg(long, default_value_t = 0)]
-    latency: u64,
-    /// The journal in a fresh SQLite store, in place of memory.
-    #[arg(long)]
-    durable: bool,
+    #[command(flatten)]
+    work: Work,
 }
 
 /// The only tool: gives back its text.
@@ -74,51 +58,39 @@ impl EmbeddedTool for Echo {
 
 /// What all runs share.
 struct Shared {
-    arguments: Arguments,
+    count: Count,
     engine: Engine,
     program: Arc<Program>,
-    started: AtomicU32,
-    ok: AtomicU32,
-    errors: Mutex<BTreeMap<String, u64>>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    driver::raise_file_limit()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(play(arguments))
+    runtime.block_on(play(arguments.work))
 }
 
-async fn play(arguments: Arguments) -> Result<(), Box<dyn Error>> {
+async fn play(work: Work) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
-    let (engine, program) = prepare(&arguments, folder.path())?;
-    let workers = arguments.concurrency.min(arguments.runs).max(1);
-    let shared = Arc::new(Shared {
-        arguments,
-        engine,
-        program,
-        started: AtomicU32::new(0),
-        ok: AtomicU32::new(0),
-        errors: Mutex::new(BTreeMap::new()),
-    });
-    let begun = Instant::now();
+    let (engine, program) = prepare(&work, folder.path())?;
+    let workers = work.workers();
+    let shared = Arc::new(Shared { count: Count::new(work), engine, program });
     let mut set = JoinSet::new();
     for _ in 0..workers {
-        set.spawn(work(Arc::clone(&shared)));
+        set.spawn(play_all(Arc::clone(&shared)));
     }
     while let Some(ended) = set.join_next().await {
         ended?;
     }
-    report(&shared, begun.elapsed().as_secs_f64())
+    println!("{}", shared.count.line("loopctl")?);
+    Ok(())
 }
 
 /// The engine and the compiled loop: the only uses of the library but [`run_once`].
-fn prepare(arguments: &Arguments, folder: &Path) -> Result<(Engine, Arc<Program>), Box<dyn Error>> {
-    let model = format!("mock-k{}-l{}", arguments.steps, arguments.latency);
+fn prepare(work: &Work, folder: &Path) -> Result<(Engine, Arc<Program>), Box<dyn Error>> {
     let project = json!({
         "model": "m",
-        "models": { "m": { "provider": "openai", "base_url": arguments.base_url, "model": model } }
+        "models": { "m": { "provider": "openai", "base_url": work.base_url, "model": work.model() } }
     })
     .to_string();
     let document = json!({
@@ -128,7 +100,8 @@ fn prepare(arguments: &Arguments, folder: &Path) -> Result<(Engine, Arc<Program>
             "mode": "react",
             "objective": "Call echo as often as you are told to, then complete.",
             "tools": [{ "type": "action", "name": "echo" }],
-            "max_iterations": arguments.steps.saturating_add(2).min(1000),
+            "dialect": work.dialect,
+            "max_iterations": work.steps.saturating_add(2).min(1000),
             "timeout_ms": 3_600_000
         }
     })
@@ -144,7 +117,7 @@ fn prepare(arguments: &Arguments, folder: &Path) -> Result<(Engine, Arc<Program>
             faults.join("; ")
         })?
         .program;
-    let journal: Arc<dyn Journal> = if arguments.durable {
+    let journal: Arc<dyn Journal> = if work.durable {
         Arc::new(SqliteJournal::open(&folder.join("load.db"))?)
     } else {
         Arc::new(MemoryJournal::new())
@@ -167,44 +140,8 @@ async fn run_once(shared: &Shared) -> Result<String, String> {
 }
 
 /// Plays runs until all are begun.
-async fn work(shared: Arc<Shared>) {
-    let expected = format!("Done after {} ", shared.arguments.steps);
-    while shared.started.fetch_add(1, Ordering::Relaxed) < shared.arguments.runs {
-        match run_once(&shared).await {
-            Ok(answer) if answer.starts_with(&expected) => {
-                shared.ok.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(answer) => note(&shared, format!("answer: {answer}")),
-            Err(error) => note(&shared, error),
-        }
+async fn play_all(shared: Arc<Shared>) {
+    while shared.count.next().is_some() {
+        shared.count.take(run_once(&shared).await);
     }
-}
-
-fn note(shared: &Shared, error: String) {
-    if let Ok(mut errors) = shared.errors.lock() {
-        *errors.entry(error).or_default() += 1;
-    }
-}
-
-fn report(shared: &Shared, wall_s: f64) -> Result<(), Box<dyn Error>> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    // Tenths of a millisecond, and KiB: both fit for days and terabytes.
-    let cpu = i32::try_from((usage.user_time() + usage.system_time()).num_microseconds() / 100)?;
-    let rss = i32::try_from(usage.max_rss())?;
-    let arguments = &shared.arguments;
-    let errors = shared.errors.lock().map_err(|error| error.to_string())?;
-    let line = json!({
-        "peer": "loopctl",
-        "version": env!("CARGO_PKG_VERSION"),
-        "runs": arguments.runs,
-        "steps": arguments.steps,
-        "concurrency": arguments.concurrency,
-        "wall_s": wall_s,
-        "cpu_s": f64::from(cpu) / 10_000.0,
-        "peak_rss_mb": f64::from(rss) / 1024.0,
-        "ok_runs": shared.ok.load(Ordering::Relaxed),
-        "errors": &*errors,
-    });
-    println!("{line}");
-    Ok(())
 }

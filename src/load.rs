@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::check;
 use crate::compile::document::{self, Document, DocumentKind};
-use crate::compile::{Compiled, Program, Texts, compile_read};
+use crate::compile::{Compiled, Program, Texts, compile_read, once};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::files;
 use crate::drive::tool::EmbeddedTool;
@@ -69,7 +69,7 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
     let sources = sources(texts);
     match program {
         Some(program) if !diagnostics.iter().any(Diagnostic::is_error) => {
-            Ok(Loaded { program: Arc::new(program), root, warnings: diagnostics, sources })
+            Ok(Loaded { program, root, warnings: diagnostics, sources })
         }
         _ => Err(Unsound { diagnostics, sources }),
     }
@@ -85,6 +85,13 @@ pub fn examine(texts: &Texts, document: Document) -> Compiled {
     }
     let judged = check::judge(texts, &compiled);
     compiled.diagnostics.extend(judged);
+    if !compiled.called.is_empty() {
+        // Without a loop that it calls no loop is sound; what they share is told once.
+        let of_called = compiled.called.iter().flat_map(|(texts, called)| check::judge(texts, called));
+        let of_called: Vec<Diagnostic> = of_called.collect();
+        compiled.diagnostics.extend(of_called);
+        once(&mut compiled.diagnostics);
+    }
     compiled
 }
 
@@ -93,6 +100,7 @@ pub(crate) fn sources(texts: &Texts) -> Vec<Source> {
     std::iter::once(&texts.main)
         .chain(&texts.project)
         .chain(&texts.actions)
+        .chain(&texts.loops)
         .chain(&texts.extra_actions)
         .cloned()
         .collect()

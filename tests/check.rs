@@ -30,6 +30,7 @@ const UNWRITTEN: &[(&str, &str)] = &[
     ("L003", "an empty block shows nothing"),
     ("L009", "what is too large has no room on a page"),
     ("L017", "no document brings it"),
+    ("L049", "so many loops have no room on a page"),
     ("L053", "what is too large has no room on a page"),
     ("L073", "no document brings it"),
 ];

@@ -50,7 +50,7 @@ impl<'a> Subject<'a> {
 
     /// The program, when nothing keeps it from running so far.
     pub fn program(&self) -> Option<&'a Program> {
-        self.compiled.program.as_ref()
+        self.compiled.program.as_deref()
     }
 
     /// A place in the document, at a JSON pointer.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 pub use crate::drive::engine::{Engine, Finished, Resume, Watch};
 pub use crate::drive::fault::Fault;
+pub use crate::drive::list::list;
 pub use crate::drive::start::Start;
 pub use crate::drive::stop::Stop;
 pub use crate::load::{Loaded, Unsound as LoadFault};
@@ -37,7 +38,7 @@ pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Resu
     let texts = fold::texts(events, project).ok_or_else(|| journal("it holds no document"))?;
     // It was judged when it began: here the rules do not know its project, and may be newer.
     let compiled = crate::compile::compile(&texts);
-    compiled.program.map(Arc::new).ok_or(Fault::Diagnostics(compiled.diagnostics))
+    compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))
 }
 
 /// Opens a store: `memory`, or `sqlite:PATH` with a path relative to `base`.

@@ -17,9 +17,9 @@ use crate::engine::event::{CallId, Decided, Decision};
 use crate::engine::outcome::{Pause, Termination};
 use crate::engine::state::Phase;
 use crate::trace::redact::HIDDEN;
-use crate::trace::result::WaitingCall;
+use crate::trace::result::{Waiting, WaitingCall};
 use crate::trace::text::Pieces;
-use crate::trace::{Redaction, RunResult, Tone, approval, result};
+use crate::trace::{Redaction, RunResult, Tone, approval, escape, result};
 
 /// Makes sure that there is somebody to ask.
 ///
@@ -80,11 +80,13 @@ impl Asker<'_> {
         };
         match (pause.kind, first) {
             (Termination::Approval, Some(call)) => {
+                self.asked_by(waiting);
                 self.bold("This call wants your approval:");
                 let decision = self.approval(call).await?;
                 Some(decided(Some(call), decision))
             }
             (Termination::Uncertain, Some(call)) => {
+                self.asked_by(waiting);
                 self.bold("It is not known whether this call happened:");
                 let decision = self.uncertain(call).await?;
                 Some(decided(Some(call), decision))
@@ -164,6 +166,13 @@ impl Asker<'_> {
                 "s" => return None,
                 _ => self.surface.say("one of the letters, please\n"),
             }
+        }
+    }
+
+    /// Which run it is that asks, when it is another one.
+    fn asked_by(&self, waiting: &Waiting) {
+        if let Some(run_id) = &waiting.run_id {
+            self.surface.say(&format!("run {}, which this one called, waits\n", escape::line(run_id)));
         }
     }
 

@@ -28,6 +28,7 @@ mod telemetry;
 #[path = "telemetry/off.rs"]
 mod telemetry;
 mod trace;
+mod what;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;

@@ -1,6 +1,5 @@
 //! `loopctl prompt`.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,10 +8,9 @@ use serde_json::Value;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::host::{self, Loaded, Start};
-use super::input::InputArgs;
 use super::output::ListOutput;
-use super::run::read_script;
 use super::surface::Surface;
+use super::what::WhatArgs;
 use crate::trace::text::text_of_pretty;
 use crate::trace::{Look, Tone, escape};
 
@@ -22,19 +20,8 @@ use crate::trace::{Look, Tone, escape};
   loopctl prompt triage.json --input ticket_id=TK-1
   loopctl prompt triage.json --output json | wc -c")]
 pub struct Prompt {
-    /// The loop document; `-` is stdin
-    pub file: PathBuf,
     #[command(flatten)]
-    pub input: InputArgs,
-    /// The model: a name of the project's models, or a provider's own id
-    #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
-    /// A script that takes the place of every model
-    #[arg(long, value_name = "FILE")]
-    pub script: Option<PathBuf>,
-    /// A file of registered actions beside those that are found
-    #[arg(long, value_name = "FILE")]
-    pub actions: Vec<PathBuf>,
+    pub what: WhatArgs,
     /// For people the messages; for machines the request's bytes as they are sent. Without it: human on
     /// a terminal, else json
     #[arg(long, value_enum)]
@@ -47,15 +34,11 @@ impl Prompt {
     /// # Errors
     /// When the run could not be started.
     pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
-        if self.input.reads_stdin() && self.file == Path::new("-") {
-            return Err(Failure::usage("the document and the input can't both be read from stdin"));
-        }
-        let Loaded { program, root, sources, .. } = host::load(&self.file, &self.actions)?;
-        let input = self.input.read(&program)?;
-        let script = self.script.as_deref().map(read_script).transpose()?;
+        let Loaded { program, root, sources, .. } = self.what.load()?;
+        let (input, script) = self.what.read(&program)?;
         let journal = host::open("memory", &root)?;
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
-        let start = Start { input, model: self.model.clone(), ..Start::default() };
+        let start = Start { input, model: self.what.model.clone(), ..Start::default() };
         let bytes = engine.prompt(&program, &start).map_err(|fault| Failure::Fault { fault, sources, resume: None })?;
         let on_terminal = if surface.out_terminal { ListOutput::Human } else { ListOutput::Json };
         match self.output.unwrap_or(on_terminal) {

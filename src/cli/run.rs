@@ -1,6 +1,5 @@
 //! `loopctl run`.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
@@ -8,17 +7,16 @@ use clap::Args;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::host::{self, Fault, Finished, Loaded, Start, Stop, Watch};
-use super::input::{InputArgs, read_text};
 use super::next::Next;
 use super::output::{Output, conclude};
 use super::progress::Progress;
 use super::store::Place;
 use super::surface::Surface;
 use super::telemetry::Telemetry;
+use super::what::WhatArgs;
 use super::{interactive, report, signals};
 use crate::compile::Program;
 use crate::engine::notice::{Listener, Notice};
-use crate::language::Script;
 use crate::trace::{Redaction, Tone};
 
 /// Run a loop until it ends or waits for a human
@@ -31,19 +29,8 @@ use crate::trace::{Redaction, Tone};
   loopctl run triage.json --input-file ticket.json --output json | jq .result.answer
   loopctl run triage.json --script said.json        # offline: the script is the model")]
 pub struct Run {
-    /// The loop document; `-` is stdin
-    pub file: PathBuf,
     #[command(flatten)]
-    pub input: InputArgs,
-    /// The model: a name of the project's models, or a provider's own id
-    #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
-    /// A script that takes the place of every model, and of the tools that it names
-    #[arg(long, value_name = "FILE")]
-    pub script: Option<PathBuf>,
-    /// A file of registered actions beside those that are found
-    #[arg(long, value_name = "FILE")]
-    pub actions: Vec<PathBuf>,
+    pub what: WhatArgs,
     /// Where the run is kept: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db beside the document
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
@@ -70,21 +57,22 @@ impl Run {
     /// # Errors
     /// When there was no run, or its store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
-        if self.input.reads_stdin() && self.file == Path::new("-") {
-            return Err(Failure::usage("the document and the input can't both be read from stdin"));
-        }
         if self.interactive {
             interactive::needs_terminal(surface)?;
         }
-        let Loaded { program, root, warnings, sources } = host::load(&self.file, &self.actions)?;
-        surface.say(&report::brief(&warnings, &self.file, &surface.err));
-        let input = self.input.read(&program)?;
-        let script = self.script.as_deref().map(read_script).transpose()?;
+        let Loaded { program, root, warnings, sources } = self.what.load()?;
+        surface.say(&report::brief(&warnings, &self.what.file, &surface.err));
+        let (input, script) = self.what.read(&program)?;
         let place = Place::of_run(self.store.as_deref(), &program.project, &root);
         let journal = place.open()?;
         let engine = host::engine(program.project.clone(), &root, journal, script);
-        let start =
-            Start { input, run_id: self.run_id, session: self.session, model: self.model, timeout_ms: self.timeout_ms };
+        let start = Start {
+            input,
+            run_id: self.run_id,
+            session: self.session,
+            model: self.what.model,
+            timeout_ms: self.timeout_ms,
+        };
         let watched = Watched::new(surface, self.output, &program);
         let mut finished = watched.heed(engine.run(&program, start, watched.watch())).await;
         if self.interactive {
@@ -92,8 +80,8 @@ impl Run {
         }
         let finished = watched.drained(finished).await;
         let make_next = |run_id: &str| Next {
-            script: self.script.clone(),
-            actions: self.actions.clone(),
+            script: self.what.script.clone(),
+            actions: self.what.actions.clone(),
             ..Next::new(run_id, &place)
         };
         match watched.finished(finished, make_next, &sources)? {
@@ -104,20 +92,6 @@ impl Run {
             None => Ok(Exit::Cancelled),
         }
     }
-}
-
-/// Reads a script.
-///
-/// # Errors
-/// When it can't be read, or is none.
-pub fn read_script(file: &Path) -> Result<Script, Failure> {
-    let text = read_text(file)?;
-    serde_json::from_str(&text).map_err(|error| {
-        Failure::usage_help(
-            format!("{} is no script: {error}", file.display()),
-            "a script is {\"replies\": [...], \"tools\": {...}}; `loopctl schema script` prints its schema",
-        )
-    })
 }
 
 /// A run that is shown and listens to signals: what `run` and `resume` share.

@@ -6,6 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::Failure;
+use super::host;
 use super::output::{ListOutput, json_line};
 use super::store::{Place, StoreArgs};
 use super::surface::Surface;
@@ -35,6 +36,9 @@ pub struct Runs {
     /// At most so many; 0 is all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
+    /// Also the runs that other runs called
+    #[arg(long)]
+    pub called: bool,
     #[command(flatten)]
     pub store: StoreArgs,
     /// What is printed
@@ -76,6 +80,8 @@ struct Row<'a> {
     loop_name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    called_by: Option<&'a str>,
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     termination: Option<Termination>,
@@ -94,8 +100,8 @@ impl Runs {
         let place = self.store.place()?;
         // Where nothing ran yet there is no store, and none is made by looking.
         let runs = if place.exists() {
-            let filter = RunFilter { status: self.status.map(Status::from), limit: self.limit };
-            place.open()?.list(filter).await?
+            let filter = RunFilter { status: self.status.map(Status::from), limit: self.limit, called: self.called };
+            host::list(&*place.open()?, filter).await?
         } else if self.store.store.is_some() {
             return Err(Failure::usage(format!("there is no store {}", place.shown())));
         } else {
@@ -117,6 +123,7 @@ fn row(run: &RunSummary) -> Row<'_> {
         run_id: &run.run_id,
         loop_name: &run.loop_name,
         session: run.session.as_deref(),
+        called_by: run.caller(),
         status: run.status,
         termination: run.termination,
         iterations: run.iterations,

@@ -1,11 +1,14 @@
 //! `loopctl schema`.
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::host;
 use super::surface::Surface;
+use crate::compile::document::DocumentKind;
+use crate::language::schema::KINDS;
 
 /// Print the JSON Schema of a kind of document, for editors and generators
 #[derive(Debug, Args)]
@@ -13,42 +16,18 @@ use super::surface::Surface;
   loopctl schema loop > loop.schema.json")]
 pub struct Schema {
     /// The kind of document
-    #[arg(value_enum, default_value_t)]
-    pub kind: Kind,
+    #[arg(value_name = "KIND", default_value = DocumentKind::Loop.name(), value_parser = kinds())]
+    pub kind: String,
 }
 
-/// The kinds of documents.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
-    /// A loop
-    #[default]
-    Loop,
-    /// A workflow
-    Workflow,
-    /// An agent request
-    AgentRequest,
-    /// Registered actions
-    Actions,
-    /// The project file loopctl.json
-    Project,
-    /// A script
-    Script,
-    /// A line of --output ndjson
-    Events,
-}
+/// The name of the schema of events, which are no document.
+const EVENTS: &str = "events";
 
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Loop => "loop",
-            Self::Workflow => "workflow",
-            Self::AgentRequest => "agent-request",
-            Self::Actions => "actions",
-            Self::Project => "project",
-            Self::Script => "script",
-            Self::Events => "events",
-        }
-    }
+/// What has a schema, as clap offers it.
+fn kinds() -> PossibleValuesParser {
+    let kinds = DocumentKind::ALL.into_iter().filter(|kind| KINDS.contains(&kind.name()));
+    let names = kinds.map(|kind| PossibleValue::new(kind.name()).help(kind.called()));
+    PossibleValuesParser::new(names.chain([PossibleValue::new(EVENTS).help("a line of --output ndjson")]))
 }
 
 impl Schema {
@@ -57,7 +36,7 @@ impl Schema {
     /// # Errors
     /// When stdout can't be written.
     pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
-        let name = self.kind.name();
+        let name = &self.kind;
         let schema =
             host::schema(name).ok_or_else(|| Failure::usage(format!("this build has no schema of a {name}")))?;
         let text =

@@ -45,6 +45,37 @@ fn no_command_and_an_unknown_flag_are_wrong_arguments_and_help_is_not() {
 }
 
 #[test]
+fn a_schema_is_offered_of_every_kind_that_has_one() {
+    for kind in crate::language::schema::KINDS.into_iter().chain(["events"]) {
+        let arguments = Arguments::try_parse_from(["loopctl", "schema", kind]).unwrap();
+        let Command::Schema(schema) = arguments.command else { panic!() };
+        assert_eq!(schema.kind, kind);
+    }
+    assert!(Arguments::try_parse_from(["loopctl", "schema", "nothing"]).is_err());
+    let Command::Schema(schema) = Arguments::try_parse_from(["loopctl", "schema"]).unwrap().command else { panic!() };
+    assert_eq!(schema.kind, "loop");
+}
+
+#[test]
+fn run_and_prompt_take_the_same_flags_for_what_is_run() {
+    let flags = |name: &str| {
+        let arguments = Arguments::command();
+        let command = arguments.find_subcommand(name).unwrap();
+        let mut told: Vec<_> = command
+            .get_arguments()
+            .map(|argument| (argument.get_id().to_string(), argument.get_help().unwrap().to_string()))
+            .collect();
+        told.sort();
+        told
+    };
+    let (run, prompt) = (flags("run"), flags("prompt"));
+    for flag in ["file", "fields", "input_file", "model", "script", "actions"] {
+        let of = |flags: &[(String, String)]| flags.iter().find(|(id, _)| id == flag).cloned();
+        assert!(of(&run).is_some() && of(&run) == of(&prompt), "{flag}");
+    }
+}
+
+#[test]
 fn the_exit_codes_are_those_of_the_table() {
     let codes = [Exit::Completed, Exit::Failed, Exit::NoRun, Exit::Paused, Exit::Cancelled].map(Exit::code);
     assert_eq!(codes, [0, 1, 2, 3, 130]);

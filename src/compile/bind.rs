@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::reference::Scope;
+use super::template::Variable;
 use super::{Program, parse};
-use crate::diagnostic::{Diagnostic, Place, Source, codes};
+use crate::diagnostic::{Diagnostic, Place, Source, codes, nearest};
 
 /// A loop with its input.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +89,9 @@ fn schema_faults(program: &Program, input: &Value, place: &Place) -> Vec<Diagnos
     let absent: Vec<&str> = required.filter_map(Value::as_str).filter(|name| input.get(name).is_none()).collect();
     let mut faults: Vec<Diagnostic> = absent
         .iter()
-        .map(|name| missing(name, format!("the loop's input needs `{name}`, and it was not given"), place))
+        .map(|name| {
+            missing(program, input, name, (format!("the loop's input needs `{name}`, and it was not given"), place))
+        })
         .collect();
     for fault in schema.faults(input) {
         // That these are missing is told already, with what to do about it.
@@ -111,15 +114,34 @@ fn missing_in_objective(program: &Program, input: &Value, place: &Place) -> Vec<
         let [first, name, ..] = variable.path.as_slice() else { continue };
         if first == "input" && input.get(name).is_none() && !told.contains(&name.as_str()) {
             told.push(name);
-            faults.push(missing(name, format!("the objective needs `input.{name}`, and it was not given"), place));
+            faults.push(missing(
+                program,
+                input,
+                name,
+                (format!("the objective needs `input.{name}`, and it was not given"), place),
+            ));
         }
     }
     faults
 }
 
-fn missing(name: &str, message: String, place: &Place) -> Diagnostic {
-    Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", parse::token(name)), place.clone())
-        .help(format!("give it: --input {name}=..."))
+fn missing(program: &Program, input: &Value, name: &str, (message, place): (String, &Place)) -> Diagnostic {
+    // What was given under a name that nothing in the document has, and that is near: misspelt, most likely.
+    let given = input.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+    let help = match nearest(name, given.filter(|given| !is_known(program, given))) {
+        Some(given) => format!("`{given}` was given, which the loop does not have: write --input {name}=..."),
+        None => format!("give it: --input {name}=..."),
+    };
+    Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", parse::token(name)), place.clone()).help(help)
+}
+
+/// Whether the document speaks of an input of this name.
+fn is_known(program: &Program, name: &str) -> bool {
+    let schema = program.input.as_ref().and_then(|schema| schema.source().get("properties"));
+    let names = |variable: &Variable| matches!(variable.path.as_slice(), [first, second, ..] if first == "input" && second == name);
+    schema.is_some_and(|properties| properties.get(name).is_some())
+        || program.objective.variables().iter().any(names)
+        || program.tools.iter().any(|tool| tool.variables().iter().any(names))
 }
 
 /// The inputs that the tools' own templates need: what a call would miss is told before the first one.
@@ -132,7 +154,7 @@ fn missing_in_tools(program: &Program, input: &Value, place: &Place) -> Vec<Diag
             if first == "input" && input.get(name).is_none() && !told.contains(name) {
                 told.push(name.clone());
                 let message = format!("the tool `{}` needs `input.{name}`, and it was not given", tool.name);
-                faults.push(missing(name, message, place));
+                faults.push(missing(program, input, name, (message, place)));
             }
         }
     }

@@ -27,13 +27,20 @@ impl Shelf {
         let mut faults = Vec::new();
         for document in &self.given {
             faults.extend(document.faults.iter().cloned());
-            if let Some(kind) = document.kind.filter(|kind| *kind != DocumentKind::Actions) {
-                let message = format!("an actions document was expected; this is {}", kind.called());
-                faults.push(Diagnostic::error(codes::NO_LOOP, message, "", document.tree.source.whole()));
+            // A loop may be called. That one was given for its actions is told where they are missed.
+            if document.kind != Some(DocumentKind::Loop) {
+                faults.extend(no_actions(document));
             }
         }
         faults
     }
+}
+
+/// That a document is of another kind than actions, when it is.
+pub(super) fn no_actions(document: &Document) -> Option<Diagnostic> {
+    let kind = document.kind.filter(|kind| *kind != DocumentKind::Actions)?;
+    let message = format!("an actions document was expected; this is {}", kind.called());
+    Some(Diagnostic::error(codes::NO_LOOP, message, "", document.tree.source.whole()))
 }
 
 /// A registered action and where it stands.

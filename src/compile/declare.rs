@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::catalog::{Catalog, Registered, Shelf};
+use super::called::named;
+use super::catalog::{Catalog, Registered, Shelf, no_actions};
 use super::document::{Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
 use crate::diagnostic::{Diagnostic, Severity, Source, codes, is_lone, nearest, nearest_field};
-use crate::language::tool::{ActionTool, TypedTool};
+use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
 
 /// The most tools that a loop may declare.
 pub(super) const MAX_TOOLS: usize = 1_000;
 /// The most names that are looked at for the nearest one, and how often that is done.
-const MEASURED: (usize, usize) = (10_000, 50);
+pub(super) const MEASURED: (usize, usize) = (10_000, 50);
 
 /// Makes the tools of a loop.
 pub(super) struct Declare<'a> {
@@ -29,6 +30,8 @@ pub(super) struct Declare<'a> {
     pub properties: &'a ReactProperties,
     /// The tools so far.
     pub tools: Vec<Tool>,
+    /// The loops among them, which are still to be made: each with its place in `tools` and its pointer.
+    pub loops: Vec<(usize, LoopTool, String)>,
     /// The documents beside the main one whose actions are used.
     pub used: Vec<Source>,
     pub faults: Vec<Diagnostic>,
@@ -58,6 +61,7 @@ impl<'a> Declare<'a> {
             catalog: Catalog::new(main, shelf),
             properties,
             tools: Vec::new(),
+            loops: Vec::new(),
             used: Vec::new(),
             faults: Vec::new(),
             declared: BTreeMap::new(),
@@ -98,8 +102,18 @@ impl<'a> Declare<'a> {
                 self.action(&declaration, pointer, &format!("{pointer}/name"));
             }
             ToolDeclaration::Typed(TypedTool::Workflow(_)) => self.not_yet("workflows as tools", pointer),
-            ToolDeclaration::Typed(TypedTool::Loop(_)) => self.not_yet("loops as tools", pointer),
+            ToolDeclaration::Typed(TypedTool::Loop(declaration)) => self.looped(declaration, pointer),
             ToolDeclaration::Typed(TypedTool::Mcp(_)) => self.not_yet("tools of MCP servers", pointer),
+        }
+    }
+
+    /// A loop as a tool: made once all is known of the other loops.
+    fn looped(&mut self, declaration: LoopTool, pointer: &str) {
+        let at = format!("{pointer}/name");
+        if let Some(fault) = self.name_fault(&declaration.name, &at) {
+            self.faults.push(fault);
+        } else if !self.is_twice(&declaration.name, &at) {
+            self.loops.push((self.tools.len(), declaration, pointer.to_owned()));
         }
     }
 
@@ -151,14 +165,9 @@ impl<'a> Declare<'a> {
             }
             return;
         }
-        if let Some(first) = self.declared.get(name) {
-            let first = self.main.tree.place(first);
-            let fault = Diagnostic::error(codes::DUPLICATE_TOOL, format!("`{name}` is declared twice"), at, place());
-            self.faults.push(fault.help("keep one of the two").related(&first, "it is declared here already"));
+        if self.is_twice(name, at) {
             return;
         }
-        self.case_twin(name, at);
-        self.declared.insert(name.to_owned(), at.to_owned());
         match self.catalog.find(name).to_vec().as_slice() {
             [] => match self.texts.embedded.iter().find(|embedded| embedded.0 == name) {
                 Some(embedded) => self.embedded(declaration, embedded, pointer),
@@ -173,6 +182,19 @@ impl<'a> Declare<'a> {
                     .push(fault.related(&first.place(), "one is here").related(&second.place(), "the other is here"));
             }
         }
+    }
+
+    /// Whether a name was declared before, which is told then; else it is from now on.
+    fn is_twice(&mut self, name: &str, at: &str) -> bool {
+        if let Some(first) = self.declared.get(name) {
+            let (first, place) = (self.main.tree.place(first), self.main.tree.place(at));
+            let fault = Diagnostic::error(codes::DUPLICATE_TOOL, format!("`{name}` is declared twice"), at, place);
+            self.faults.push(fault.help("keep one of the two").related(&first, "it is declared here already"));
+            return true;
+        }
+        self.case_twin(name, at);
+        self.declared.insert(name.to_owned(), at.to_owned());
+        false
     }
 
     fn name_fault(&self, name: &str, at: &str) -> Option<Diagnostic> {
@@ -282,7 +304,8 @@ impl<'a> Declare<'a> {
         let names_it = |document: &&Document| document.tree.source.text.contains(&quoted);
         let unfit = |document: &&Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
         // What is wrong with those that the user named is told in any case.
-        if shelf.given.iter().filter(unfit).any(|document| names_it(&document)) {
+        if let Some(document) = shelf.given.iter().filter(unfit).find(names_it) {
+            self.faults.extend(no_actions(document).filter(|_| document.kind == Some(DocumentKind::Loop)));
             return true;
         }
         let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
@@ -340,18 +363,6 @@ impl<'a> Declare<'a> {
             self.tell_of(document);
         }
         self.faults.extend(self.texts.unread.iter().cloned());
-    }
-}
-
-/// The names of files as a list in a sentence, the first ones of many.
-fn named(files: &[&str]) -> String {
-    match files {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
-        files => {
-            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
-        }
     }
 }
 

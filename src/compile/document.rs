@@ -26,6 +26,10 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] =
+        [Self::Loop, Self::Workflow, Self::AgentRequest, Self::Actions, Self::Project, Self::Scenario, Self::Script];
+
     /// Its name, as `loopctl schema NAME` knows it.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,14 +1,17 @@
 //! From texts to a program: each part by its own module, put together here.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::called::{self, Calls};
 use super::catalog::Shelf;
 use super::declare::Declare;
 use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
+use super::native::Called;
 use super::prompt::Prompts;
 use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -22,11 +25,37 @@ pub fn compile(texts: &Texts) -> Compiled {
 
 /// The same for a document that was read already, from the text that is the main one.
 pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
+    let mut faults = Vec::new();
+    let (project, settings) = project(texts.project.as_ref(), &mut faults);
+    let shelf = Layout::of(&main).map_or_else(Shelf::default, |_| Shelf::read(texts));
+    let mut calls = Calls::new(texts, Arc::new(shelf), settings);
+    let mut compiled = one(&mut calls, texts, main);
+    compiled.project = project;
+    compiled.called = calls.called;
+    faults.append(&mut compiled.diagnostics);
+    if !compiled.called.is_empty() {
+        faults.extend(compiled.called.iter().flat_map(|(_, called)| called.diagnostics.iter().cloned()));
+        once(&mut faults);
+    }
+    sort(&mut faults, &texts.main);
+    compiled.program = compiled.program.filter(|_| !faults.iter().any(Diagnostic::is_error));
+    Compiled { diagnostics: faults, ..compiled }
+}
+
+/// Leaves each fault once, where several loops met it.
+pub fn once(faults: &mut Vec<Diagnostic>) {
+    let mut told = HashSet::new();
+    faults.retain(|fault| {
+        let place = (Arc::clone(&fault.place.file), fault.place.start, fault.place.end);
+        told.insert((fault.code, place, fault.message.clone()))
+    });
+}
+
+/// Compiles one document: the one that is asked for, or a loop that is called.
+pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend(pasted::secrets(&main));
-    let (project, settings) = project(texts.project.as_ref(), &mut faults);
     let layout = Layout::of(&main);
-    let shelf = layout.map_or_else(Shelf::default, |_| Shelf::read(texts));
     let program = match (main.kind, layout) {
         (Some(DocumentKind::Loop), _) if main.value.pointer("/properties/mode") == Some(&Value::from("foreach")) => {
             let at = "/properties/mode";
@@ -37,10 +66,7 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
         }
         // One with so many faults is not judged further: it is most likely no loop at all.
         (_, Some(_)) if main.faults.len() >= shape::MAX_FAULTS => None,
-        (_, Some(layout)) => {
-            let around = Around { texts, shelf: &shelf, project: settings.clone().unwrap_or_default() };
-            react(&around, &main, layout, &mut faults)
-        }
+        (_, Some(layout)) => react(calls, texts, &main, (layout, &mut faults)),
         (Some(kind), None) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
             None
@@ -48,15 +74,9 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
         (_, None) => None,
     };
     sort(&mut faults, &main.tree.source);
-    let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error));
-    Compiled { program, diagnostics: faults, document: main, project, settings, shelf }
-}
-
-/// What stands around a document.
-struct Around<'a> {
-    texts: &'a Texts,
-    shelf: &'a Shelf,
-    project: Arc<Project>,
+    let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error)).map(Arc::new);
+    let (settings, shelf) = (calls.settings.clone(), Arc::clone(&calls.shelf));
+    Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, called: Vec::new() }
 }
 
 /// The document's faults first, then those of each other file; each in the order of the text.
@@ -99,18 +119,30 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
     (Some(document), settings.map(Arc::new))
 }
 
-fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<Diagnostic>) -> Option<Program> {
-    let Around { texts, shelf, .. } = *around;
+fn react(
+    calls: &mut Calls<'_>,
+    texts: &Texts,
+    main: &Document,
+    (layout, faults): (Layout, &mut Vec<Diagnostic>),
+) -> Option<Program> {
+    let shelf = Arc::clone(&calls.shelf);
+    let shelf = &*shelf;
     let sound = !main.is_broken();
-    faults.extend(shelf.faults_of_given());
+    if !calls.is_called() {
+        faults.extend(shelf.faults_of_given());
+    }
     let mut reading = Vec::new();
     let typed = layout.read(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
     let defaults = if typed.is_some() { None } else { layout::defaults() };
     let mut declare = Declare::new(texts, main, layout, shelf, typed.as_ref().or(defaults.as_ref())?);
     declare.all();
     faults.append(&mut declare.faults);
+    let mut sources = vec![main.tree.source.clone()];
+    sources.append(&mut declare.used);
+    let mut tools = std::mem::take(&mut declare.tools);
+    let loops = std::mem::take(&mut declare.loops);
     for document in shelf.beside.iter().chain(&shelf.given) {
-        if declare.used.iter().any(|used| used.name == document.tree.source.name) {
+        if sources.iter().any(|used| used.name == document.tree.source.name) {
             faults.extend(pasted::secrets(document));
         }
     }
@@ -119,9 +151,8 @@ fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<
     faults.extend(not_yet::faults(main, layout));
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
     let head = head(main, faults);
-    let mut sources = vec![main.tree.source.clone()];
-    sources.append(&mut declare.used);
-    let tools = std::mem::take(&mut declare.tools);
+    let (made, levels) = calls.make(main, loops, faults);
+    called::put(made?, &mut tools, &mut sources);
     // Why they can't be read is told by the shape, unless that found nothing.
     if sound {
         faults.append(&mut reading);
@@ -136,8 +167,10 @@ fn react(around: &Around<'_>, main: &Document, layout: Layout, faults: &mut Vec<
         input: head.input,
         default_input: head.default_input,
         answer,
+        called: Called::of(tools.iter().map(|tool| tool.name.as_str())),
+        levels,
         tools,
-        project: Arc::clone(&around.project),
+        project: calls.settings.clone().unwrap_or_default(),
         sources,
     })
 }
@@ -166,7 +199,7 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
 }
 
 /// A file's name without its folders and its ending.
-fn stem(file: &str) -> String {
+pub(super) fn stem(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.strip_suffix(".json").unwrap_or(name).to_owned()
 }

@@ -4,12 +4,14 @@
 mod alone;
 pub mod bind;
 pub mod builtin;
+mod called;
 pub(crate) mod catalog;
 mod declare;
 pub mod document;
 pub(crate) mod layout;
 mod load;
 pub mod names;
+pub mod native;
 mod not_yet;
 pub mod parse;
 mod pasted;
@@ -35,8 +37,9 @@ use crate::language::Project;
 
 pub use alone::{Declared, alone};
 pub use bind::{Bound, bind};
+pub use called::MAX_LEVELS;
 pub use document::{Document, DocumentKind};
-pub use load::{compile, compile_read};
+pub use load::{compile, compile_read, once};
 pub use program::{Builtin, Program, Tool, ToolKind};
 pub use schema::{Schema, SchemaFault};
 
@@ -53,6 +56,9 @@ pub struct Texts {
     pub project: Option<Source>,
     /// The files beside the document that its actions may stand in, the nearest first.
     pub actions: Vec<Source>,
+    /// The files beside the document that loops stand in which it may call, the nearest first. The
+    /// document itself is among them when it stands there.
+    pub loops: Vec<Source>,
     /// The files that the user named with `--actions`.
     pub extra_actions: Vec<Source>,
     /// The embedder's own tools.
@@ -68,6 +74,7 @@ impl Texts {
             main,
             project: None,
             actions: Vec::new(),
+            loops: Vec::new(),
             extra_actions: Vec::new(),
             embedded: Vec::new(),
             unread: Vec::new(),
@@ -79,7 +86,7 @@ impl Texts {
 #[derive(Debug)]
 pub struct Compiled {
     /// The program; only when there is no error.
-    pub program: Option<Program>,
+    pub program: Option<Arc<Program>>,
     /// All that was found, the document's own faults first, each file's in the order of its text.
     pub diagnostics: Vec<Diagnostic>,
     /// The document as it was read, with the place of everything in it.
@@ -89,7 +96,10 @@ pub struct Compiled {
     /// What the project file says: nothing when it has errors, the defaults when there is none.
     pub settings: Option<Arc<Project>>,
     /// The documents that actions were looked up in.
-    pub(crate) shelf: catalog::Shelf,
+    pub(crate) shelf: Arc<catalog::Shelf>,
+    /// The loops that it calls, and those that they call: each once, with the texts that it was compiled
+    /// from. Their faults are among `diagnostics`.
+    pub called: Vec<(Texts, Compiled)>,
 }
 
 impl Compiled {

@@ -1,8 +1,6 @@
 //! What the language has and this version can't run yet: recognised, and refused plainly rather than
 //! ignored.
 
-use serde_json::Value;
-
 use super::document::Document;
 use super::layout::Layout;
 use crate::diagnostic::{Diagnostic, codes};
@@ -15,11 +13,6 @@ pub(super) fn faults(document: &Document, layout: Layout) -> Vec<Diagnostic> {
         let place = document.tree.place(&pointer);
         faults.push(Diagnostic::error(codes::NOT_YET, what, pointer, place).help(help));
     };
-    let dialect = layout.get(document, "dialect").and_then(Value::as_str);
-    if let Some(dialect @ ("tool_calls" | "tags" | "final_answer")) = dialect {
-        let what = format!("the dialect `{dialect}` can't be used yet");
-        refuse("dialect", what, "the dialect that can is `json`, the default");
-    }
     if layout.get(document, "history/max_messages").is_some() {
         let what = "`max_messages` can't be used yet".to_owned();
         refuse("history/max_messages", what, "take it out: the history is kept whole; `context_tokens` bounds it");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::native::Called;
 use super::reference::Field;
 use super::schema::Schema;
 use super::template::{Template, Variable};
@@ -31,8 +32,13 @@ pub struct Program {
     pub default_input: Option<serde_json::Map<String, Value>>,
     /// What the answer must match.
     pub answer: Option<Schema>,
+    /// How many loops lie in each other here: 1 for a loop that calls none, at most
+    /// [`super::MAX_LEVELS`].
+    pub levels: usize,
     /// Every tool that the model may call: the declared ones in their order, then the built-ins.
     pub tools: Vec<Tool>,
+    /// The tools' names where a provider takes fewer: in native tool calls.
+    pub called: Called,
     /// The settings of the folder.
     pub project: Arc<Project>,
     /// The texts that gave the program its meaning: the document first, then the files of the
@@ -83,7 +89,7 @@ impl Tool {
         let of = |template: &Template| template.variables().to_vec();
         let in_field = |field: &Field| field.variables().into_iter().map(|found| found.variable).collect::<Vec<_>>();
         match &self.kind {
-            ToolKind::Builtin(_) | ToolKind::Embedded => Vec::new(),
+            ToolKind::Builtin(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
                 all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| in_field(field)));
@@ -119,6 +125,8 @@ pub enum ToolKind {
     Command(CommandTool),
     /// A function of the embedder's, registered by name.
     Embedded,
+    /// Another loop: a call is a run of it.
+    Loop(Arc<Program>),
 }
 
 /// An `http` action, compiled.

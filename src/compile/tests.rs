@@ -69,7 +69,7 @@ fn numbers_in_any_spelling_load() {
     let text = REFERENCE.replace("0.7", "7.0e-1").replace(": 10,", ": 1e1,").replace("300000", "300000.0");
     let compiled = compiled(&text, &["tool_a", "tool_b"]);
     assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-    let properties = compiled.program.unwrap().properties;
+    let properties = compiled.program.unwrap().properties.clone();
     assert_eq!((properties.max_iterations, properties.timeout_ms), (10, 300_000));
     assert!((properties.temperature - 0.7).abs() < f64::EPSILON);
 }
@@ -229,6 +229,10 @@ fn a_missing_input_is_told_with_the_words_that_give_it() {
         faults(json!({"id": "1"})),
         [(codes::MISSING_INPUT, "/more".to_owned(), "give it: --input more=...".to_owned())]
     );
+    let misspelt = "`mroe` was given, which the loop does not have: write --input more=...".to_owned();
+    assert_eq!(faults(json!({"id": "1", "mroe": 2})), [(codes::MISSING_INPUT, "/more".to_owned(), misspelt)]);
+    assert_eq!(faults(json!({"id": "1", "other": 2}))[0].2, "give it: --input more=...", "not near");
+    assert_eq!(faults(json!({"n": 2}))[0].2, "give it: --input id=...", "near to `id`, and known");
     assert_eq!(faults(json!({"id": 1, "n": "x"})).len(), 2);
     assert_eq!(faults(json!([])).len(), 1);
     assert_eq!(bind(&program, &json!({"id": "1", "more": 2}), "now", "r").unwrap().objective, "1 2");

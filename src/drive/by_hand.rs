@@ -1,5 +1,6 @@
 //! A run's end by hand: at once when nobody drives it, else by its driver.
 
+use super::called;
 use super::clock;
 use super::engine::{Engine, Finished, Watch, standing, written};
 use super::fault::Fault;
@@ -51,6 +52,7 @@ impl Engine {
         let events = self.events(run_id).await?;
         let seq = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let mut state = fold::fold(program, run_id, events)?;
+        called::close(&self.world, program, &state).await?;
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: state.now.active_ms };
         let event = Event { at, what: What::Cancelled(Cancelled { reason }) };
         let text = written(&event)?;
@@ -60,6 +62,7 @@ impl Engine {
             fence,
             seq,
             event: text,
+            texts: Vec::new(),
             standing: Some(standing(&state)),
             remember: Vec::new(),
         };

@@ -3,11 +3,14 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use crate::journal::failpoint;
+
 /// Milliseconds since 1970 by the machine's clock; 0 for a clock before it.
 pub fn wall_ms() -> i64 {
-    SystemTime::now()
+    let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
+        .map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX));
+    now.saturating_add(failpoint::clock_ahead_ms())
 }
 
 /// The monotonic clock.

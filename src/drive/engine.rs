@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::begin::Begun;
+use super::called;
 use super::clock;
 use super::fault::Fault;
 use super::fold;
@@ -16,6 +18,7 @@ use super::run::{Driver, Seat};
 use super::secret::Vault;
 use super::start::{self, Start};
 use super::stop::Stop;
+use super::texts::Texts;
 use super::tool::{EmbeddedTool, Toolbox};
 use crate::compile::Program;
 use crate::engine::dialect;
@@ -25,7 +28,7 @@ use crate::engine::outcome::{Answer, Pause, Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::memory::MemoryJournal;
-use crate::journal::{Created, Journal, NewRun, RunSummary, Standing, StoreFault};
+use crate::journal::{Journal, RunSummary, Standing, StoreFault};
 use crate::language::Project;
 
 /// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
@@ -40,6 +43,7 @@ pub(super) struct World {
     pub models: Arc<Models>,
     pub toolbox: Toolbox,
     pub vault: Arc<Vault>,
+    pub texts: Texts,
 }
 
 /// Makes an [`Engine`].
@@ -143,7 +147,7 @@ impl EngineBuilder {
             toolbox = toolbox.with_script(script);
         }
         let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
-        Engine { world: Arc::new(World { journal, models, toolbox, vault }) }
+        Engine { world: Arc::new(World { journal, models, toolbox, vault, texts: Texts::default() }) }
     }
 }
 
@@ -164,41 +168,13 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
-        self.world.vault.find_all();
-        let models = self.models(program, start.model.as_deref())?;
-        let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
-        let run_id = start.id();
-        let mut started = start.event(program, run_id.clone(), facts)?;
-        if let Some(session) = &started.session {
-            started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
-        }
-        let identity = start::identity(&started, &start);
-        let loop_name = started.loop_name.clone();
-        let session = started.session.clone();
-        let event =
-            Event { at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 }, what: What::Started(Box::new(started)) };
-        let new = NewRun {
-            run_id: run_id.clone(),
-            loop_name,
-            session,
-            identity,
-            at_ms: event.at.wall_ms,
-            event: written(&event)?,
-        };
-        // What can't begin leaves nothing in the store.
-        let mut state = State::default();
-        let effects = step(program, &mut state, event)?;
-        match self.world.journal.create(new).await.map_err(Fault::Store)? {
-            Created::New(lease) => {
-                let hold = Hold::new(&self.world.journal, &run_id, &lease);
-                let seat = Seat { run_id, fence: lease.fence, events: 1, hold };
-                let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
-                driver.tell_start(false);
+        // On the heap, and gone when the run is driven: of a thousand runs that wait, each holds its driver only.
+        match Box::pin(self.begin(program, start, None, watch.clone())).await? {
+            Begun::New(driver, effects) => {
                 let finished = driver.drive(effects).await?;
                 self.left(program, finished, &watch).await
             }
-            Created::Same => Box::pin(self.join(program, &run_id, watch)).await,
-            Created::Conflict => Err(Fault::Conflict(run_id)),
+            Begun::There(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
         }
     }
 
@@ -215,11 +191,23 @@ impl Engine {
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
+        self.is_its_own(run_id).await?;
+        self.resumed(program, run_id, resume, watch).await
+    }
+
+    /// The same, also for a run that another one called.
+    pub(super) async fn resumed(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
         self.world.vault.find_all();
         let journal = &self.world.journal;
         let lease = journal.lease(run_id).await.map_err(Fault::Store)?;
         let hold = Hold::new(journal, run_id, &lease);
-        match self.take_up(program, run_id, &resume).await {
+        match Box::pin(self.take_up(program, run_id, &resume)).await {
             Ok(Taken::AsItIs(state)) => {
                 hold.give_back().await.map_err(Fault::Store)?;
                 Ok(Finished { state })
@@ -246,23 +234,31 @@ impl Engine {
     async fn take_up(&self, program: &Program, run_id: &str, resume: &Resume) -> Result<Taken, Fault> {
         let events = self.events(run_id).await?;
         let adopted = match fold::same_document(program, &events) {
-            Err(Fault::Changed { .. }) if resume.new_document => Some(What::NewDocument(start::documents(program))),
+            Err(Fault::Changed { .. }) if resume.new_document => {
+                Some(What::NewDocument(start::documents(program, &self.world.texts)))
+            }
             other => other.map(|()| None)?,
         };
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let state = fold::fold(program, run_id, events);
         let state = if adopted.is_some() { fold::adoptable(state)? } else { state? };
+        let stale = called::asked_by_another(self, program, &state).await?;
+        let unseen = |decided: &Decided| decided.hash.is_none() && called::is_yes(decided);
+        let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && called::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
             (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
-            (Phase::Paused { .. }, None) if adopted.is_none() => return Ok(Taken::AsItIs(state)),
-            // What waits is shown again, as the new document has it.
-            (Phase::Paused { .. }, None) => None,
-            (Phase::Paused { .. }, Some(decided)) if adopted.is_some() && is_unseen_yes(decided) => {
+            (Phase::Paused { .. }, None) if adopted.is_none() && !stale => return Ok(Taken::AsItIs(state)),
+            // What waits is shown again, as the new document has it; by the run that asks.
+            (Phase::Paused { .. }, None) => stale.then_some(What::Resumed),
+            (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
                 let why = "the document has changed since the call was shown: look at it first, with `--new-document` and \
                            no decision, then decide with `--if` and its hash";
                 return Err(Fault::Refused(why.to_owned()));
             }
-            (_, Some(decided)) => Some(What::Human(decided.clone())),
+            (_, Some(decided)) => {
+                called::fits(self, program, &state, decided).await?;
+                Some(What::Human(decided.clone()))
+            }
             (_, None) => Some(What::Resumed),
         };
         let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());
@@ -295,7 +291,8 @@ impl Engine {
         if texts.is_empty() {
             return Err(Fault::Store(StoreFault::NoSuchRun(run_id.to_owned())));
         }
-        fold::events(run_id, &texts)
+        let shared = self.world.journal.texts(run_id).await.map_err(Fault::Store)?;
+        fold::events(run_id, &texts, &shared)
     }
 
     /// A run's state: the fold of its journal.
@@ -321,12 +318,13 @@ impl Engine {
     pub fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
         let models = self.models(program, start.model.as_deref())?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
-        let started = start.event(program, start.id(), model.facts.clone())?;
+        let started = start.event(program, start.id(), Some(model.facts.clone()), &self.world.texts)?;
         let mut state = State::default();
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
         step(program, &mut state, Event { at, what: What::Started(Box::new(started)) })?;
         let ask = Ask {
             conversation: &state.conversation,
+            program: Some(program),
             max_tokens: program.properties.max_tokens,
             temperature: program.properties.temperature,
             stop: dialect::stop_sequences(program.properties.dialect),
@@ -336,7 +334,7 @@ impl Engine {
     }
 
     /// The run's model and its fallbacks.
-    fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
+    pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
         let first = name.or(program.properties.model.as_deref());
         let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
         for fallback in &program.properties.fallback_models {
@@ -344,11 +342,6 @@ impl Engine {
         }
         Ok(models)
     }
-}
-
-/// A yes to a call that says nothing of which call was seen.
-fn is_unseen_yes(decided: &Decided) -> bool {
-    decided.hash.is_none() && matches!(decided.decision, Decision::Approve | Decision::Edit(_) | Decision::Retry)
 }
 
 enum Taken {

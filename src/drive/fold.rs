@@ -1,24 +1,29 @@
 //! The fold: a run's state from its journal, the same path that live events take.
 
+use std::sync::Arc;
+
 use crate::compile::{Program, Texts};
 use crate::diagnostic::Source;
 use crate::engine::event::{Document, Event, What};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
+use crate::engine::text::Text;
 
 use super::fault::Fault;
 
-/// The events of a journal's texts.
+/// The events of a journal, with the long texts that they name.
 ///
 /// # Errors
-/// When a text is no event.
-pub fn events(run_id: &str, texts: &[String]) -> Result<Vec<Event>, Fault> {
-    texts
+/// When one is no event, or names a text that is not there.
+pub fn events(run_id: &str, events: &[String], texts: &[Text]) -> Result<Vec<Event>, Fault> {
+    events
         .iter()
         .enumerate()
-        .map(|(at, text)| {
-            serde_json::from_str(text)
-                .map_err(|error| Fault::Journal { run: run_id.to_owned(), reason: format!("event {at}: {error}") })
+        .map(|(at, event)| {
+            let fault = |why: String| Fault::Journal { run: run_id.to_owned(), reason: format!("event {at}: {why}") };
+            let mut event: Event = serde_json::from_str(event).map_err(|error| fault(error.to_string()))?;
+            event.what.put_back(texts).map_err(|digest| fault(format!("its text {digest} is missing")))?;
+            Ok(event)
         })
         .collect()
 }
@@ -66,7 +71,8 @@ pub fn documents(events: &[Event]) -> Option<&[Document]> {
 /// The texts that give a run its meaning, as its journal holds them.
 pub fn texts(events: &[Event], project: Option<Source>) -> Option<Texts> {
     let documents = documents(events)?;
-    let mut sources = documents.iter().map(|document| Source::new(document.file.as_str(), document.text.as_str()));
+    let mut sources =
+        documents.iter().map(|document| Source::new(document.file.as_str(), Arc::clone(document.text.shared())));
     let main = sources.next()?;
     Some(Texts { project, extra_actions: sources.collect(), ..Texts::new(main) })
 }

@@ -1,6 +1,9 @@
 //! THE WORLD: performs effects. It is the only room with a clock, a network, a disk and chance.
 
+mod begin;
 mod by_hand;
+mod called;
+mod calls;
 pub mod clock;
 pub mod egress;
 pub mod engine;
@@ -8,13 +11,18 @@ pub mod fault;
 pub mod files;
 pub mod fold;
 mod hold;
+pub mod list;
 pub mod model;
 pub mod notices;
 pub mod retry;
 mod run;
+mod said;
 pub mod secret;
 pub mod start;
 pub mod stop;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_again;
+mod texts;
 pub mod tool;

@@ -4,20 +4,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-
+use super::called;
 use super::clock;
 use super::engine::{Finished, Watch, World, standing, written};
 use super::fault::Fault;
 use super::hold::Hold;
 use super::model::{self, Ask, Attempt, Model, Wire};
+use super::said;
 use super::stop::Stop;
-use super::tool::ToolCall;
 use crate::compile::Program;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects};
-use crate::engine::event::{CallId, Cancelled, Event, Finish, Moment, ToolFault, ToolResult, ToolReturned, What};
+use crate::engine::event::{CallId, Cancelled, Event, Moment, What};
 use crate::engine::notice::{Listener, Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
@@ -28,8 +26,6 @@ use crate::journal::{Append, failpoint};
 const LOOK: Duration = Duration::from_millis(250);
 /// How long the last call of `on_limit: answer` may take when the run's time is over.
 const LAST_WORD_MS: u64 = 60_000;
-/// The longest reply that is kept; what is longer can't be read anyway.
-const REPLY_BYTES: usize = 4 * 1024 * 1024 + 1024;
 
 /// The driver's place in the journal.
 pub(super) struct Seat {
@@ -45,28 +41,28 @@ pub(super) struct Seat {
 
 /// Drives one run.
 pub(super) struct Driver<'a> {
-    world: &'a World,
-    program: &'a Arc<Program>,
+    pub(super) world: &'a Arc<World>,
+    pub(super) program: &'a Arc<Program>,
     models: Vec<Arc<Model>>,
-    state: State,
-    seat: Seat,
-    watch: Watch<'a>,
+    pub(super) state: State,
+    pub(super) seat: Seat,
+    pub(super) watch: Watch<'a>,
     wire: Wire,
     /// The active time before this driver, and when it began.
-    active: (u64, Instant),
+    pub(super) active: (u64, Instant),
     /// When it was last looked whether the run's end was asked for; never yet in a run that is taken up.
     looked: Option<Instant>,
 }
 
 /// What came while an effect was performed.
-enum Came {
+pub(super) enum Came {
     Event(What),
     Stop,
 }
 
 impl<'a> Driver<'a> {
     pub fn new(
-        world: &'a World,
+        world: &'a Arc<World>,
         program: &'a Arc<Program>,
         models: Vec<Arc<Model>>,
         (state, seat): (State, Seat),
@@ -75,6 +71,7 @@ impl<'a> Driver<'a> {
         let mut wire = Wire::default();
         let used = state.tally.iterations.saturating_add(state.tally.model_retries);
         wire.skip_replies(usize::try_from(used).unwrap_or(usize::MAX));
+        wire.play(state.begun.caller.as_ref().map(|_| state.begun.loop_name.as_str()));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
         // A request may be older than the driver who takes the run up.
@@ -172,9 +169,13 @@ impl<'a> Driver<'a> {
 
     /// Takes what came into the state and makes it durable: after that, and not before, the effects may
     /// be performed.
-    async fn take(&mut self, what: What) -> Result<Effects, Fault> {
+    pub(super) async fn take(&mut self, what: What) -> Result<Effects, Fault> {
+        if let What::DeadlinePassed | What::Cancelled(_) = what {
+            // First: should the process die now, a run that was called does not outlive its caller.
+            called::close(self.world, self.program, &self.state).await?;
+        }
         let event = Event { at: self.moment(), what };
-        let text = written(&event)?;
+        let (text, texts) = (written(&event)?, event.what.texts());
         let mark = Mark::of(&self.state);
         let before = self.state.status();
         let effects = step(self.program, &mut self.state, event)?;
@@ -184,6 +185,7 @@ impl<'a> Driver<'a> {
             fence: self.seat.fence,
             seq: self.seat.events,
             event: text,
+            texts,
             standing: changed.then(|| standing(&self.state)),
             remember: self.remembered(&effects),
         };
@@ -228,6 +230,7 @@ impl<'a> Driver<'a> {
         };
         let ask = Ask {
             conversation: &self.state.conversation,
+            program: Some(self.program),
             max_tokens: properties.max_tokens,
             temperature: properties.temperature,
             stop: dialect::stop_sequences(properties.dialect),
@@ -240,59 +243,13 @@ impl<'a> Driver<'a> {
         let answer = around.wait(asked).await?;
         let what = match answer {
             Waited::Done(Ok(mut reply)) => {
-                reply.text = self.world.vault.scrub(reply.text);
-                if reply.text.len() > REPLY_BYTES {
-                    reply.text.truncate(reply.text.floor_char_boundary(REPLY_BYTES));
-                    reply.finish = Finish::Length;
-                }
+                said::bound(&self.world.vault, &mut reply);
                 What::ModelReplied(reply)
             }
             Waited::Done(Err(fault)) => What::ModelFailed(fault),
             Waited::Came(came) => return Ok(came),
         };
         Ok(Came::Event(what))
-    }
-
-    /// Makes the calls of a turn side by side, each durable as it returns. `None`: stopped.
-    async fn call_tools(&mut self, calls: &[CallId]) -> Result<Option<Effects>, Fault> {
-        self.confirm().await?;
-        let now = clock::rfc3339(clock::wall_ms());
-        let model = self.state.begun.model.name.clone();
-        let run_input = self.state.begun.input.clone();
-        let run_id = self.seat.run_id.clone();
-        let program = Arc::clone(self.program);
-        let world = self.world;
-        let mut under_way = FuturesUnordered::new();
-        for id in calls {
-            let Some(call) = self.state.call(*id) else { continue };
-            self.tell(|| Notice::ToolCalled { call: *id, action: call.tool.clone(), action_input: call.input.clone() });
-            let (name, input) = (call.tool.clone(), call.input.clone());
-            let (program, run_input, run_id, now, model) = (&program, &run_input, &run_id, &now, &model);
-            under_way.push(async move {
-                let began = clock::instant();
-                let Some(tool) = program.tool(&name) else {
-                    let class = "the document no longer has this tool".to_owned();
-                    let result = ToolResult::Failed(ToolFault { class, detail: String::new() });
-                    return ToolReturned { call: *id, result, duration_ms: 0, tokens: None };
-                };
-                let deadline = Duration::from_millis(tool.timeout_ms);
-                let call = ToolCall { id: *id, input: &input, run_input, run_id, now, model, deadline };
-                let called = world.toolbox.call(tool, &call).await;
-                let duration_ms = clock::elapsed_ms(began);
-                ToolReturned { call: *id, result: called.result, duration_ms, tokens: called.tokens }
-            });
-        }
-        let mut effects = Effects::new();
-        loop {
-            let left = time_left(&self.state, self.active);
-            let around = Around { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
-            match around.wait(under_way.next()).await? {
-                Waited::Done(Some(returned)) => effects.extend(self.take(What::ToolReturned(returned)).await?),
-                Waited::Done(None) => return Ok(Some(effects)),
-                Waited::Came(Came::Event(what)) => return self.take(what).await.map(Some),
-                Waited::Came(Came::Stop) => return Ok(None),
-            }
-        }
     }
 
     /// Stops between two steps, so that the run can be resumed.
@@ -320,7 +277,7 @@ impl<'a> Driver<'a> {
         cancel_request(self.world, &self.seat.run_id).await
     }
 
-    async fn confirm(&self) -> Result<(), Fault> {
+    pub(super) async fn confirm(&self) -> Result<(), Fault> {
         self.world.journal.confirm(&self.seat.run_id, self.seat.fence).await.map_err(Fault::Cut)?;
         failpoint::before_effect();
         Ok(())
@@ -331,7 +288,7 @@ impl<'a> Driver<'a> {
         Moment { wall_ms: clock::wall_ms(), active_ms }
     }
 
-    fn tell(&self, notice: impl FnOnce() -> Notice) {
+    pub(super) fn tell(&self, notice: impl FnOnce() -> Notice) {
         if let Some(listener) = self.watch.listener {
             listener.on(notice());
         }
@@ -339,7 +296,7 @@ impl<'a> Driver<'a> {
 }
 
 /// The active time that is left.
-fn time_left(state: &State, (before, began): (u64, Instant)) -> Duration {
+pub(super) fn time_left(state: &State, (before, began): (u64, Instant)) -> Duration {
     let active = before.saturating_add(clock::elapsed_ms(began));
     let bound = match state.phase {
         // The last word has a time of its own, from the moment that it was asked for.
@@ -355,20 +312,20 @@ async fn cancel_request(world: &World, run_id: &str) -> Result<Option<What>, Fau
 }
 
 /// What is looked at while an effect is performed: the run's time, a stop, a request to end.
-struct Around<'a> {
-    world: &'a World,
-    stop: Option<&'a Stop>,
-    run_id: &'a str,
-    left: Duration,
+pub(super) struct Around<'a> {
+    pub world: &'a World,
+    pub stop: Option<&'a Stop>,
+    pub run_id: &'a str,
+    pub left: Duration,
 }
 
-enum Waited<T> {
+pub(super) enum Waited<T> {
     Done(T),
     Came(Came),
 }
 
 impl Around<'_> {
-    async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<Waited<T>, Fault> {
+    pub async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<Waited<T>, Fault> {
         let stopped = async {
             match self.stop {
                 Some(stop) => stop.asked_now().await,

@@ -1,14 +1,17 @@
 //! The start of a run: everything that it will need from its surroundings, gathered before the first
 //! call, so that what is missing is told before anything happens.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::clock;
 use super::fault::Fault;
+use super::texts::Texts;
 use crate::compile::{Program, bind};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
-use crate::engine::event::{Document, ModelFacts, Started};
+use crate::engine::event::{Bound, Document, ModelFacts, Started};
 use crate::engine::prompt::{self, Facts};
 
 /// How to start a run.
@@ -32,14 +35,22 @@ impl Start {
         self.run_id.clone().unwrap_or_else(|| format!("agent-{}", uuid::Uuid::now_v7()))
     }
 
-    /// The first event, without what the session remembers.
-    pub(super) fn event(&self, program: &Program, run_id: String, model: ModelFacts) -> Result<Started, Fault> {
+    /// The first event, without what the session remembers; `model` is none where only what makes two starts
+    /// the same is looked at.
+    pub(super) fn event(
+        &self,
+        program: &Program,
+        run_id: String,
+        model: Option<ModelFacts>,
+        texts: &Texts,
+    ) -> Result<Started, Fault> {
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
         let bound = bind(program, &self.input, &now, &run_id).map_err(Fault::Diagnostics)?;
         let facts = Facts { objective: &bound.objective, input: &bound.input, today, now: &now, run_id: &run_id };
         let system = prompt::system(program, &facts).map_err(|missing| unresolved(program, &missing.0))?;
-        if program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some()) && model.price.is_none() {
+        let costs = program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
+        if let Some(model) = model.as_ref().filter(|model| costs && model.price.is_none()) {
             return Err(Fault::Missing(format!(
                 "the budget is in US dollars, but model {} has no price: give it one in the project file's models",
                 model.name
@@ -49,11 +60,13 @@ impl Start {
             loop_name: program.name.clone(),
             session: self.session.clone(),
             objective: bound.objective,
-            system,
-            model,
+            system: texts.share(system),
+            model: model.unwrap_or_default(),
             memory: std::collections::BTreeMap::new(),
             timeout_ms: self.timeout_ms,
-            documents: documents(program),
+            caller: None,
+            bound: Bound::default(),
+            documents: documents(program, texts),
             run_id,
             input: bound.input,
         })
@@ -71,8 +84,9 @@ fn unresolved(program: &Program, why: &str) -> Fault {
 }
 
 /// The texts that give a program its meaning, as a journal keeps them.
-pub(super) fn documents(program: &Program) -> Vec<Document> {
-    let document = |source: &Source| Document { file: source.name.to_string(), text: source.text.to_string() };
+pub(super) fn documents(program: &Program, texts: &Texts) -> Vec<Document> {
+    let document =
+        |source: &Source| Document { file: source.name.to_string(), text: texts.share(Arc::clone(&source.text)) };
     program.sources.iter().map(document).collect()
 }
 
@@ -87,7 +101,7 @@ pub(super) fn identity(started: &Started, start: &Start) -> String {
         }
     };
     for document in &started.documents {
-        take(&document.text);
+        take(&document.text.digest().to_string());
     }
     take(&canonical::spelling(&started.input));
     take(started.session.as_deref().unwrap_or_default());

@@ -52,7 +52,7 @@ fn compiled(properties: &Value, actions: &[&str]) -> Arc<Program> {
     let mut texts = Texts::new(Source::new("loop.json", document.to_string()));
     texts.embedded = vec![("hangs".to_owned(), "Hangs.".to_owned(), json!({ "type": "object" }), false)];
     let compiled = compile(&texts);
-    Arc::new(compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics)))
+    compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "what is handed in is made for it")]
@@ -227,7 +227,7 @@ async fn a_script_answers_a_call_that_was_approved_late_with_its_first_entry() {
         engine.resume(&program, "r", Resume::with(Decision::Approve), Watch::default()).await.unwrap();
     }
     let state = engine.state(&program, "r").await.unwrap();
-    let seen: Vec<_> = state.entries.iter().take(2).map(|entry| entry.observation.clone()).collect();
+    let seen: Vec<_> = state.entries.iter().take(2).map(|entry| entry.observation.value()).collect();
     assert_eq!(seen, [json!("first"), json!("second")]);
 }
 
@@ -245,7 +245,7 @@ async fn a_run_goes_on_with_a_new_document_and_can_be_read_ever_after() {
     let changed = engine.resume(&new, "r", answer(false), Watch::default()).await;
     assert!(matches!(changed, Err(Fault::Changed { .. })));
     let paused = engine.resume(&new, "r", answer(true), Watch::default()).await.unwrap();
-    assert_eq!(paused.state.entries[1].observation, json!("posted"));
+    assert_eq!(paused.state.entries[1].observation.value(), json!("posted"));
     // From now on the new document is the run's.
     assert_eq!(engine.state(&new, "r").await.unwrap(), paused.state);
     let events = engine.events("r").await.unwrap();
@@ -271,6 +271,20 @@ impl Listener for AsksForTheEnd {
             drop(self.0.request_cancel("r", Some("enough".to_owned())));
         }
     }
+}
+
+#[tokio::test]
+async fn events_name_the_documents_and_the_prompt_and_a_run_without_them_is_unreadable() {
+    let program = compiled(&json!({}), &[]);
+    let Place { engine, .. } = place(&program, &[complete()], &json!({}));
+    engine.run(&program, start(), Watch::default()).await.unwrap();
+    let events = engine.journal().read("r").await.unwrap();
+    assert!(!events[0].contains("You are an agent") && !events[0].contains("\"mode\""), "{}", events[0]);
+    let texts = engine.journal().texts("r").await.unwrap();
+    let read = fold::events("r", &events, &texts).unwrap();
+    assert_eq!(fold::documents(&read).unwrap()[0].text.shared(), &program.sources[0].text);
+    let fault = fold::events("r", &events, &texts[..1]).unwrap_err();
+    assert!(fault.to_string().contains("event 0: its text") && fault.code() == "journal_unreadable", "{fault}");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The beginning of a run.
 
+use std::sync::Arc;
+
 use super::consent;
 use super::conversation::Role;
 use super::dialect;
@@ -11,7 +13,7 @@ use crate::compile::Program;
 /// Sets the state up and asks for the first thought.
 pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> Effects {
     let dialect = program.properties.dialect;
-    state.conversation.push(Role::System, started.system);
+    state.conversation.push(Role::System, Arc::clone(started.system.shared()));
     state.conversation.push(Role::User, dialect::question(dialect));
     state.memory = started.memory;
     let meaning = consent::meaning(&started.documents);
@@ -25,6 +27,8 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
         at_ms: state.now.wall_ms,
         timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),
         meaning,
+        bound: started.bound,
+        caller: started.caller,
     };
     state.phase = Phase::Thinking { forced: None };
     vec![Effect::CallModel]

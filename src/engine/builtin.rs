@@ -18,8 +18,8 @@ pub(super) enum Done {
     Remembered(ToolResult, String),
     /// The run's answer.
     Completed(Answer),
-    /// A question to a human.
-    Asks(Question),
+    /// A question to a human, whose answer is the observation.
+    Asks,
 }
 
 /// A question to a human.
@@ -32,21 +32,25 @@ pub(super) struct Question {
     pub options: Vec<String>,
 }
 
-/// Runs a built-in tool with an input that its schema accepts. `alone`: it is the turn's only call.
-pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &Value, alone: bool) -> Done {
-    match which {
-        Builtin::Complete | Builtin::PauseForHuman if !alone => {
-            Done::Observed(failed("this tool ends or pauses the run: call it alone, without other calls in the turn"))
-        }
-        Builtin::Complete => complete(program, input),
-        Builtin::PauseForHuman => Done::Asks(Question {
+impl Question {
+    /// The question of an input that the schema of `__pause_for_human__` accepts.
+    pub fn of(input: &Value) -> Self {
+        Self {
             question: text(input, "question").unwrap_or_default(),
             context: text(input, "context"),
             options: input
                 .get("options")
                 .and_then(Value::as_array)
                 .map_or_else(Vec::new, |options| options.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
-        }),
+        }
+    }
+}
+
+/// Runs a built-in tool with an input that its schema accepts.
+pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &Value) -> Done {
+    match which {
+        Builtin::Complete => complete(program, input),
+        Builtin::PauseForHuman => Done::Asks,
         Builtin::StoreMemory => {
             let key = text(input, "key").unwrap_or_default();
             let value = input.get("value").cloned().unwrap_or_default();

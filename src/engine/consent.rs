@@ -34,6 +34,7 @@ pub fn hash(begun: &Begun, call: &Call) -> String {
 pub(super) fn meaning(documents: &[Document]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for document in documents {
+        // The text itself: its short digest names it in a journal, and is not made against forgers.
         take(&mut context, document.text.as_bytes());
     }
     // SHA-256 has 32 bytes.

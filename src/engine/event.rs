@@ -7,6 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::digest::Digest;
+use super::outcome::Termination;
+use super::stuck::Stuck;
+use super::text::Text;
 use crate::language::project::Price;
 
 /// Something that came from outside, with its moment.
@@ -39,6 +43,8 @@ pub enum What {
     ModelFailed(ModelFault),
     /// A tool call ended.
     ToolReturned(ToolReturned),
+    /// A call that is a run of another loop waits for a human.
+    ToolPaused(Box<ToolPaused>),
     /// The run's active time is over.
     DeadlinePassed,
     /// A human decided about a pause.
@@ -69,7 +75,7 @@ pub struct Started {
     /// The objective, rendered.
     pub objective: String,
     /// The system prompt, rendered: the conversation's first message.
-    pub system: String,
+    pub system: Text,
     /// The model and what is known of it.
     pub model: ModelFacts,
     /// What the session remembered when the run began.
@@ -78,9 +84,42 @@ pub struct Started {
     /// The active time that the run may take, in milliseconds, when it is not the document's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// The run and the call that it is, when another run began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Caller>,
+    /// What that run had left to spend: it bounds this one beside the document's `budget`.
+    #[serde(default, skip_serializing_if = "Bound::is_none")]
+    pub bound: Bound,
     /// The texts that gave the program its meaning, by file name; the document first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<Document>,
+}
+
+/// A run that called another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// The run's id.
+    pub run_id: String,
+    /// Its call.
+    pub call: CallId,
+}
+
+/// What a run may spend.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Tokens, read and written together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl Bound {
+    /// Whether nothing is bounded.
+    pub fn is_none(&self) -> bool {
+        self.tokens.is_none() && self.cost_usd.is_none()
+    }
 }
 
 /// A text that gave the program its meaning.
@@ -89,7 +128,37 @@ pub struct Document {
     /// The file's name as it was opened.
     pub file: String,
     /// Its text.
-    pub text: String,
+    pub text: Text,
+}
+
+impl What {
+    /// The long texts in it, which a journal keeps beside the events.
+    pub fn texts(&self) -> Vec<Text> {
+        match self {
+            Self::Started(started) => {
+                let documents = started.documents.iter().map(|document| document.text.clone());
+                std::iter::once(started.system.clone()).chain(documents).collect()
+            }
+            Self::NewDocument(documents) => documents.iter().map(|document| document.text.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Gives the long texts in it back what they say.
+    ///
+    /// # Errors
+    /// The digest of the first one that is not among `texts`.
+    pub fn put_back(&mut self, texts: &[Text]) -> Result<(), Digest> {
+        let documents = match self {
+            Self::Started(started) => {
+                started.system.put_back(texts)?;
+                &mut started.documents
+            }
+            Self::NewDocument(documents) => documents,
+            _ => return Ok(()),
+        };
+        documents.iter_mut().try_for_each(|document| document.text.put_back(texts))
+    }
 }
 
 /// What is known of the model of a run.
@@ -110,6 +179,9 @@ pub struct ModelFacts {
 pub struct Reply {
     /// Its text.
     pub text: String,
+    /// The native tool calls beside it, in the model's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<SaidCall>,
     /// Why it stopped.
     #[serde(default, skip_serializing_if = "Finish::is_stop")]
     pub finish: Finish,
@@ -124,6 +196,24 @@ pub struct Reply {
     /// The fallback that answered, when it was not the run's own model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+}
+
+/// A native tool call, as the provider wrote it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaidCall {
+    /// The provider's id of the call; empty when it gave none.
+    pub id: String,
+    /// The tool's name, as the provider knows it.
+    pub name: String,
+    /// The input: JSON text, as far as the model kept to it.
+    pub arguments: String,
+}
+
+impl SaidCall {
+    /// Its length in bytes.
+    pub fn size(&self) -> usize {
+        self.id.len().saturating_add(self.name.len()).saturating_add(self.arguments.len())
+    }
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -198,9 +288,71 @@ pub struct ToolReturned {
     pub result: ToolResult,
     /// The time of the call in milliseconds.
     pub duration_ms: u64,
-    /// Tokens that the call used itself (`llm`).
+    /// Tokens that the call used itself (`llm`, a loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
+    /// What they cost in US dollars, when they have a price of their own; else they cost what those of
+    /// the run's model do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// The run that the call was, when it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+}
+
+/// A call that is a run of another loop waits for a human.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolPaused {
+    /// Which call.
+    pub call: CallId,
+    /// The run that the call is.
+    pub run_id: String,
+    /// What it asks.
+    pub asks: Asks,
+    /// Tokens that it used so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// What they cost in US dollars; see [`ToolReturned`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+/// What a run asks that was called by another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asks {
+    /// The run that asks: the call's, or one that it called in its turn.
+    pub run_id: String,
+    /// The number of the pause of the call's run.
+    pub pause: u32,
+    /// Human, stuck, approval or uncertain.
+    pub kind: Termination,
+    /// The question.
+    pub question: String,
+    /// What the model said around it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The answers that the model offers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// The calls that wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<AsksFor>,
+    /// The pattern that its agent is stuck in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<Stuck>,
+}
+
+/// A call that waits in a run that was called by another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AsksFor {
+    /// Which call of the run that asks.
+    pub call: CallId,
+    /// The tool.
+    pub action: String,
+    /// Its input.
+    pub action_input: Value,
+    /// What a decision about it is bound to: a hash of that run's own, which only that run checks.
+    pub hash: String,
 }
 
 /// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::called;
 use super::consent;
 use super::conversation::Role;
 use super::dialect;
@@ -14,6 +15,10 @@ use super::step::Refused;
 use super::turn::{self, denied};
 use super::validate;
 use crate::compile::Program;
+
+pub(super) const OTHER: &str =
+    "the call that waits is not the one that was shown: look at it again, and decide with its new hash";
+pub(super) const SEVERAL: &str = "several calls wait: say which one, each is decided on its own";
 
 /// Whether a decision fits the pause.
 ///
@@ -30,14 +35,16 @@ pub(super) fn fits(
     {
         return Err(Refused::new(format!("pause {number} is over; the run is in pause {}", pause.number)));
     }
+    if let Some(asks) = &pause.asks {
+        return called::fits(asks, decided);
+    }
     if let Some(call) = decided.call
         && !waits(pause, turn, call)
     {
         return Err(Refused::new(format!("call {call} does not wait")));
     }
     if decided.hash.is_some() && meant(state, (pause, turn), decided).is_none() {
-        let why = "the call that waits is not the one that was shown: look at it again, and decide with its new hash";
-        return Err(Refused::new(why));
+        return Err(Refused::new(OTHER));
     }
     match (pause.kind, &decided.decision) {
         (Termination::Human | Termination::Stuck, Decision::Answer(_)) => {}
@@ -60,7 +67,7 @@ pub(super) fn fits(
         Decision::Approve | Decision::Edit(_) | Decision::Happened(_) | Decision::Retry
             if several && only.is_none() =>
         {
-            Err(Refused::new("several calls wait: say which one, each is decided on its own"))
+            Err(Refused::new(SEVERAL))
         }
         Decision::Edit(input) => edited(program, pause, (turn, only), input),
         _ => Ok(()),
@@ -127,15 +134,18 @@ pub(super) fn decided(
     // What a human says is new to the agent: circles are counted from here.
     state.watch.steps.clear();
     let only = meant(state, (&pause, turn.as_ref()), &decided);
-    let Decided { decision, .. } = decided;
     let Some(mut turn) = turn else {
         // A stuck run: the answer is guidance.
-        if let Decision::Answer(text) = decision {
+        if let Decision::Answer(text) = decided.decision {
             let words = dialect::write_guidance(program.properties.dialect, &text);
             state.conversation.push(Role::User, words);
         }
         return limit::next(program, state);
     };
+    if pause.asks.is_some() {
+        return called::decided(program, state, (pause, turn), &decided);
+    }
+    let decision = decided.decision;
     let mut effects = Vec::new();
     for call in &mut turn.calls {
         let meant = only.is_none_or(|id| id == call.id) && pause.calls.contains(&call.id);
@@ -165,6 +175,9 @@ pub(super) fn decided(
         // The others are decided one by one; nothing is called before all are.
         state.phase = Phase::Paused { pause, turn: Some(turn) };
         return effects;
+    }
+    if let Some(next) = turn::question_of(program, &turn) {
+        return turn::ask_human(state, turn, next);
     }
     effects.extend(
         turn.calls.iter().filter(|call| call.progress == Progress::Asked).map(|call| Effect::CallTool(call.id)),

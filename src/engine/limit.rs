@@ -28,10 +28,12 @@ fn spent(program: &Program, state: &State) -> Option<Limit> {
     if state.now.active_ms >= state.begun.timeout_ms {
         return Some(Limit::Timeout);
     }
-    if let Some(budget) = &properties.budget {
-        let tokens = state.tally.tokens.input.saturating_add(state.tally.tokens.output);
-        if budget.tokens.is_some_and(|bound| tokens >= bound)
-            || matches!((budget.cost_usd, state.cost_usd()), (Some(bound), Some(cost)) if cost >= bound)
+    let tokens = state.tally.tokens.input.saturating_add(state.tally.tokens.output);
+    let own = properties.budget.as_ref().map(|budget| (budget.tokens, budget.cost_usd));
+    let left = state.begun.bound;
+    for (most, most_usd) in own.into_iter().chain([(left.tokens, left.cost_usd)]) {
+        if most.is_some_and(|bound| tokens >= bound)
+            || matches!((most_usd, state.cost_usd()), (Some(bound), Some(cost)) if cost >= bound)
         {
             return Some(Limit::Budget);
         }

@@ -3,13 +3,17 @@
 
 mod begin;
 mod builtin;
+mod called;
 pub mod canonical;
+mod company;
 pub mod consent;
 pub mod conversation;
 pub mod dialect;
+pub mod digest;
 pub mod effect;
 pub mod event;
 mod human;
+pub mod json;
 mod limit;
 mod memory;
 pub mod notice;
@@ -20,10 +24,13 @@ pub mod state;
 pub mod step;
 pub mod storable;
 pub mod stuck;
+pub mod text;
 mod turn;
 mod validate;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_calls;
 #[cfg(test)]
 mod tests_resume;

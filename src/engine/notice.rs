@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::consent;
-use super::event::{CallId, Tokens, ToolFault};
+use super::event::{AsksFor, CallId, Tokens, ToolFault};
 use super::outcome::{Status, Termination};
 use super::state::{Entry, Phase, Progress, State};
 use super::stuck::Stuck;
@@ -114,6 +114,9 @@ pub enum Notice {
         /// The tokens of the reply, on the first entry of a turn.
         #[serde(skip_serializing_if = "Option::is_none")]
         usage: Option<Counted>,
+        /// The run that the call was, when it was one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
         /// Why it failed, for the operator.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<ToolFault>,
@@ -139,6 +142,9 @@ pub enum Notice {
         kind: Termination,
         /// The question: the model's for `human`, else the engine's.
         question: String,
+        /// The run that asks, when it is not this one but one that it called.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
         /// What the model said around its question.
         #[serde(skip_serializing_if = "Option::is_none")]
         context: Option<String>,
@@ -194,12 +200,29 @@ pub struct WaitingCall {
     pub hash: String,
 }
 
-/// The calls that a paused run waits for a decision about, in their order. A question of the model's is
-/// none of them: what it asks is told already.
+impl From<&AsksFor> for WaitingCall {
+    fn from(asked: &AsksFor) -> Self {
+        let AsksFor { call, action, action_input, hash } = asked.clone();
+        Self { id: call.to_string(), iteration: call.iteration, index: call.index, action, action_input, hash }
+    }
+}
+
+impl From<WaitingCall> for AsksFor {
+    fn from(call: WaitingCall) -> Self {
+        let WaitingCall { iteration, index, action, action_input, hash, .. } = call;
+        Self { call: CallId { iteration, index }, action, action_input, hash }
+    }
+}
+
+/// The calls that a paused run waits for a decision about, in their order: its own, or those of the run
+/// that asks. A question of the model's is none of them: what it asks is told already.
 pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
     let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
     if !matches!(pause.kind, Termination::Approval | Termination::Uncertain) {
         return Vec::new();
+    }
+    if let Some(asks) = &pause.asks {
+        return asks.calls.iter().map(WaitingCall::from).collect();
     }
     let calls = pause.calls.iter().filter_map(|id| state.call(*id));
     calls
@@ -273,6 +296,7 @@ impl Mark {
                 pause: pause.number,
                 kind: pause.kind,
                 question: pause.question.clone(),
+                run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
                 context: pause.context.clone(),
                 options: pause.options.clone(),
                 calls: waiting_calls(state),
@@ -298,7 +322,7 @@ impl Mark {
         let entry = state.entries.get(self.entries);
         let (thought, usage) = match (turn, entry) {
             (Some(turn), _) => (turn.thought.clone(), turn.usage),
-            (None, Some(entry)) => (entry.thought.clone(), entry.usage),
+            (None, Some(entry)) => (entry.thought.to_string(), entry.usage),
             (None, None) => (String::new(), None),
         };
         let usage = usage.map(Counted::from);
@@ -314,23 +338,25 @@ fn observed(all: &[Entry], at: usize, entry: &Entry) -> Notice {
         call: entry.action.as_ref().map(|_| CallId { iteration: entry.iteration, index }),
         iteration: entry.iteration,
         at_ms: entry.at_ms,
-        thought: entry.thought.clone(),
-        action: entry.action.clone(),
-        action_input: entry.action.as_ref().map(|_| entry.action_input.clone()),
-        observation: entry.observation.clone(),
+        thought: entry.thought.to_string(),
+        action: entry.action.as_deref().map(str::to_owned),
+        action_input: entry.action.as_ref().map(|_| entry.action_input.value()),
+        observation: entry.observation.value(),
         success: entry.success,
         duration_ms: entry.duration_ms,
         usage: entry.usage.map(Counted::from),
-        error: entry.error.clone(),
+        run_id: entry.run_id.as_deref().map(str::to_owned),
+        error: entry.error.as_deref().cloned(),
     }
 }
 
 fn progress(entry: &Entry) -> Notice {
-    let text = |name: &str| entry.action_input.get(name).and_then(Value::as_str).map(str::to_owned);
+    let input = entry.action_input.value();
+    let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
     Notice::Progress {
         iteration: entry.iteration,
         message: text("message").unwrap_or_default(),
         milestone: text("milestone"),
-        percent: entry.action_input.get("percent").and_then(Value::as_f64),
+        percent: input.get("percent").and_then(Value::as_f64),
     }
 }

@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use super::builtin;
-use super::conversation::{Role, estimated_tokens};
+use super::company::Company;
+use super::conversation::estimated_tokens;
 use super::dialect::{self, Reading, Wanted};
 use super::effect::{Effect, Effects};
-use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault};
+use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult};
+use super::json::Json;
 use super::limit;
-use super::outcome::{Limit, RunError, Status, Termination};
+use super::outcome::{Answer, Limit, RunError, Status, Termination};
 use super::state::{Call, Entry, Progress, State, Turn, push_tight};
 use super::step::failed as failure;
 use super::turn;
@@ -17,15 +19,26 @@ use crate::compile::{Builtin, Program, ToolKind};
 
 /// How many unreadable replies in a row end a run.
 const INVALID_IN_A_ROW: u32 = 3;
+/// The tool that ends a run.
+const COMPLETE: &str = "__complete__";
 /// How much of an unreadable reply stays in the conversation, in bytes.
 const UNREADABLE_BYTES: usize = 32 * 1024;
 
 /// Takes a reply in.
 pub(super) fn take(program: &Program, state: &mut State, said: Reply, forced: Option<Limit>) -> Effects {
     let usage = count(state, &said);
-    let (reading, counts) = dialect::read_counted(program.properties.dialect, &said);
-    let text = remembered(said.text, counts, matches!(reading, Reading::Unreadable { .. }));
-    state.conversation.push(Role::Assistant, text);
+    let dialect = program.properties.dialect;
+    let (mut reading, counts) = dialect::read_counted(dialect, &said);
+    let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
+    too_many(&mut reading, most);
+    let mut calls = said.calls;
+    if matches!(reading, Reading::Unreadable { .. }) {
+        calls.truncate(most);
+    }
+    let named = (&program.called, state.tally.iterations);
+    let calls = dialect::kept_calls(dialect, &state.conversation, calls, named);
+    let text = remembered(said.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
+    state.conversation.push_calls(text, calls);
     state.tally.window.1 = state.conversation.bytes;
     let mut new = Turn {
         iteration: state.tally.iterations,
@@ -36,17 +49,23 @@ pub(super) fn take(program: &Program, state: &mut State, said: Reply, forced: Op
         calls: Vec::new(),
     };
     match reading {
-        Reading::Calls { thought, calls } => {
+        Reading::Calls { thought, mut calls } => {
             state.watch.invalid_in_a_row = 0;
             new.thought = thought;
+            if dialect::is_native(dialect) {
+                for wanted in &mut calls {
+                    wanted.name = program.called.back(&wanted.name).to_owned();
+                }
+            }
             if let Some(limit) = forced {
                 return last_word(program, state, new, calls, limit);
             }
             turn(program, state, new, calls)
         }
         Reading::Answer { thought, answer } => {
+            state.watch.invalid_in_a_row = 0;
             new.thought = thought;
-            let call = Wanted { name: "__complete__".to_owned(), input: serde_json::json!({ "answer": answer }) };
+            let call = Wanted::complete(answer_of(program, answer));
             match forced {
                 Some(limit) => last_word(program, state, new, vec![call], limit),
                 None => turn(program, state, new, vec![call]),
@@ -54,14 +73,14 @@ pub(super) fn take(program: &Program, state: &mut State, said: Reply, forced: Op
         }
         Reading::Unreadable { thought, why } => {
             new.thought = thought;
-            unreadable(program, state, new, why, forced)
+            unreadable(program, state, new, &why, forced)
         }
     }
 }
 
 /// A reply as the model reads it later: without what it invented behind its action, and not longer than
 /// need be when nothing came of it.
-fn remembered(mut text: String, counts: usize, unreadable: bool) -> String {
+fn remembered(mut text: String, counts: usize, unreadable: bool, alone: bool) -> String {
     if counts < text.len() {
         text.truncate(text.floor_char_boundary(counts));
         text.truncate(text.trim_end().len());
@@ -71,7 +90,32 @@ fn remembered(mut text: String, counts: usize, unreadable: bool) -> String {
         text.push_str("\n[cut: the rest of this reply is not shown]");
     }
     // A provider refuses a message without text.
-    if text.trim().is_empty() { "(nothing)".to_owned() } else { text }
+    if alone && text.trim().is_empty() { "(nothing)".to_owned() } else { text }
+}
+
+/// A turn of more calls than are allowed is refused, whole.
+fn too_many(reading: &mut Reading, most: usize) {
+    if let Reading::Calls { thought, calls } = reading
+        && calls.len() > most
+    {
+        let why = format!(
+            "Your reply makes {} calls in one turn, and nothing was called: at most {most} are allowed. Make the first \
+             ones now, and the others in later turns.",
+            calls.len()
+        );
+        *reading = Reading::Unreadable { thought: std::mem::take(thought), why };
+    }
+}
+
+/// An answer that the dialect has as text, as the loop wants it: when the text does not match
+/// `answer_schema`, it is taken as JSON.
+fn answer_of(program: &Program, answer: Value) -> Value {
+    match (&answer, &program.answer) {
+        (Value::String(text), Some(schema)) if !schema.faults(&answer).is_empty() => {
+            dialect::as_json(text).unwrap_or(answer)
+        }
+        _ => answer,
+    }
 }
 
 /// The model could not be asked.
@@ -103,9 +147,10 @@ fn count(state: &mut State, said: &Reply) -> Tokens {
     if said.finish == Finish::Length {
         tally.truncated_responses += 1;
     }
+    let written = said.calls.iter().fold(said.text.len(), |sum, call| sum.saturating_add(call.size()));
     let usage = said.usage.unwrap_or_else(|| {
         tally.estimated = true;
-        Tokens { input: estimated_tokens(state.conversation.bytes), output: estimated_tokens(said.text.len()) }
+        Tokens { input: estimated_tokens(state.conversation.bytes), output: estimated_tokens(written) }
     });
     tally.tokens.input = tally.tokens.input.saturating_add(usage.input);
     tally.tokens.output = tally.tokens.output.saturating_add(usage.output);
@@ -116,29 +161,26 @@ fn count(state: &mut State, said: &Reply) -> Tokens {
 /// Makes a readable reply into a turn: each call is validated, the engine's own are done at once,
 /// the others are asked for.
 fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>) -> Effects {
-    let alone = calls.len() == 1;
+    let company = Company::of(program, &calls);
     let mut effects = Vec::new();
+    let mut ending = None;
     for (index, wanted) in calls.into_iter().enumerate() {
         let id = CallId { iteration: new.iteration, index: u32::try_from(index).unwrap_or(u32::MAX) };
-        let progress = match validate::call(program, state, &wanted) {
+        let allowed = validate::call(program, state, &wanted).and_then(|tool| company.allows(tool).map(|()| tool));
+        let progress = match allowed {
             Err(why) => Progress::Done { result: failure(why), duration_ms: 0 },
             Ok(tool) => match tool.kind {
-                ToolKind::Builtin(which) => match builtin::run(program, state, which, &wanted.input, alone) {
+                ToolKind::Builtin(which) => match builtin::run(program, state, which, &wanted.input) {
                     builtin::Done::Observed(result) => Progress::Done { result, duration_ms: 0 },
                     builtin::Done::Remembered(result, key) => {
                         effects.push(Effect::Remember(key));
                         Progress::Done { result, duration_ms: 0 }
                     }
                     builtin::Done::Completed(answer) => {
-                        entry_of_answer(state, &new, &wanted);
-                        return limit::end(state, Status::Completed, Termination::Complete, |ending| {
-                            ending.answer = Some(answer);
-                        });
+                        ending = Some((answer, id, wanted));
+                        continue;
                     }
-                    builtin::Done::Asks(question) => {
-                        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress: Progress::Asked });
-                        return turn::ask_human(state, new, id, question);
-                    }
+                    builtin::Done::Asks => Progress::Asked,
                 },
                 _ => {
                     *state.tally.calls.entry(wanted.name.clone()).or_default() += 1;
@@ -152,19 +194,49 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                 }
             },
         };
-        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress });
+        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
     }
-    effects.extend(turn::settle(program, state, new));
+    effects.extend(match (ending, turn::question_of(program, &new)) {
+        (Some((answer, id, wanted)), _) => ended(program, state, new, (answer, id, wanted)),
+        (None, Some(question)) => turn::ask_human(state, new, question),
+        (None, None) => turn::settle(program, state, new),
+    });
     effects
+}
+
+/// The run ends with an answer, unless a call that was to be done before it failed.
+fn ended(
+    program: &Program,
+    state: &mut State,
+    mut new: Turn,
+    (answer, id, wanted): (Answer, CallId, Wanted),
+) -> Effects {
+    let fails = |call: &Call| matches!(call.progress, Progress::Done { result: ToolResult::Failed(_), .. });
+    if new.calls.iter().any(fails) {
+        let result = failure("the answer was not taken: another call of its turn failed");
+        let progress = Progress::Done { result, duration_ms: 0 };
+        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
+        new.calls.sort_by_key(|call| call.id);
+        return turn::settle(program, state, new);
+    }
+    if !new.calls.is_empty() {
+        let thought = new.thought.clone();
+        let before = Turn { calls: std::mem::take(&mut new.calls), thought, ..new.clone() };
+        new.thought.clear();
+        new.usage = None;
+        drop(turn::record(program, state, before));
+    }
+    entry_of_answer(state, &new, &wanted);
+    limit::end(state, Status::Completed, Termination::Complete, |ending| ending.answer = Some(answer))
 }
 
 /// The last call of `on_limit: answer`: only an answer counts.
 fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>, limit: Limit) -> Effects {
-    let mut calls = calls.into_iter();
+    let mut calls = calls.into_iter().filter(|wanted| wanted.name == COMPLETE);
     if let (Some(wanted), None) = (calls.next(), calls.next())
         && let Ok(tool) = validate::call(program, state, &wanted)
         && let ToolKind::Builtin(Builtin::Complete) = tool.kind
-        && let builtin::Done::Completed(answer) = builtin::run(program, state, Builtin::Complete, &wanted.input, true)
+        && let builtin::Done::Completed(answer) = builtin::run(program, state, Builtin::Complete, &wanted.input)
     {
         entry_of_answer(state, &new, &wanted);
         return limit::end(state, Status::Completed, Termination::ForcedAnswer, |ending| {
@@ -177,11 +249,10 @@ fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>
 }
 
 /// A reply that can't be read: the model is told why; three in a row end the run.
-fn unreadable(program: &Program, state: &mut State, new: Turn, why: String, forced: Option<Limit>) -> Effects {
+fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced: Option<Limit>) -> Effects {
     state.tally.invalid_replies += 1;
     state.watch.invalid_in_a_row += 1;
-    let told = dialect::write_observation(program.properties.dialect, None, &why);
-    note(state, new, why);
+    note(state, new, why.to_owned());
     if let Some(limit) = forced {
         return limit::ended(program, state, limit);
     }
@@ -193,7 +264,7 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, why: String, forc
         };
         return limit::end(state, Status::Failed, Termination::InvalidReplies, |ending| ending.error = Some(error));
     }
-    state.conversation.push(Role::User, told);
+    dialect::tell_refusal(program.properties.dialect, &mut state.conversation, why);
     limit::next(program, state)
 }
 
@@ -203,14 +274,15 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
         Entry {
             iteration: new.iteration,
             at_ms: new.at_ms,
-            thought: new.thought.clone(),
-            action: Some(wanted.name.clone()),
-            action_input: wanted.input.clone(),
-            observation: Value::Null,
+            thought: new.thought.as_str().into(),
+            action: Some(wanted.name.as_str().into()),
+            action_input: wanted.input.clone().into(),
+            observation: Json::default(),
             success: true,
             error: None,
             duration_ms: new.thinking_ms,
             usage: new.usage,
+            run_id: None,
         },
     );
 }
@@ -221,14 +293,15 @@ fn note(state: &mut State, new: Turn, why: String) {
         Entry {
             iteration: new.iteration,
             at_ms: new.at_ms,
-            thought: new.thought,
+            thought: new.thought.into_boxed_str(),
             action: None,
-            action_input: Value::Null,
-            observation: Value::String(why.clone()),
+            action_input: Json::default(),
+            observation: Value::String(why.clone()).into(),
             success: false,
-            error: Some(ToolFault { class: "unreadable reply".to_owned(), detail: why }),
+            error: Some(Box::new(ToolFault { class: "unreadable reply".to_owned(), detail: why })),
             duration_ms: new.thinking_ms,
             usage: new.usage,
+            run_id: None,
         },
     );
 }

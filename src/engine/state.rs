@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::conversation::Conversation;
-use super::event::{CallId, ModelFacts, Tokens, ToolFault, ToolResult};
+use super::event::{Asks, Bound, CallId, Caller, Decided, ModelFacts, Tokens, ToolFault, ToolResult};
+use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status};
 
 /// A run's state.
@@ -53,6 +54,10 @@ pub struct Begun {
     pub timeout_ms: u64,
     /// The digest of the texts that it goes by, now: what a human agrees to is bound to them.
     pub meaning: [u8; 32],
+    /// What it may spend beside the document's `budget`.
+    pub bound: Bound,
+    /// The run that called it.
+    pub caller: Option<Caller>,
 }
 
 /// Where a run is. Each phase holds its own data.
@@ -110,6 +115,8 @@ pub struct Call {
     pub input: Value,
     /// How far it is.
     pub progress: Progress,
+    /// The run that the call is, once it has told of itself.
+    pub run_id: Option<Box<str>>,
 }
 
 /// How far a call is.
@@ -121,6 +128,8 @@ pub enum Progress {
     Asked,
     /// It may or may not have happened before a crash; a human must say.
     Uncertain,
+    /// It is a run of another loop, which waits for a human.
+    Waits(Box<Waits>),
     /// It ended, or was not run because it is not allowed.
     Done {
         /// What came of it.
@@ -130,29 +139,56 @@ pub enum Progress {
     },
 }
 
-/// What happened in one call, or in one unreadable reply: Hyphen's trace entry.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A run of another loop that waits for a human.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waits {
+    /// What it asks.
+    pub asks: Asks,
+    /// What the human decided: to be handed to it.
+    pub decided: Option<Decided>,
+    /// Whether it is to ask again, because what it asked was asked by another document.
+    pub again: bool,
+    /// The tokens and the cost that were counted already.
+    pub counted: (Tokens, f64),
+}
+
+impl Progress {
+    /// Whether the driver has to do with it: it was asked for and has not ended.
+    pub fn is_under_way(&self) -> bool {
+        match self {
+            Self::Asked => true,
+            Self::Waits(waits) => waits.decided.is_some() || waits.again,
+            Self::AwaitsApproval | Self::Uncertain | Self::Done { .. } => false,
+        }
+    }
+}
+
+/// What happened in one call, or in one unreadable reply: Hyphen's trace entry, as it is kept: tight, for a
+/// run at rest is small.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The iteration, from 1; several calls of a turn share it.
     pub iteration: u32,
     /// When the reply came, in milliseconds since 1970.
     pub at_ms: i64,
     /// What the model thought.
-    pub thought: String,
+    pub thought: Box<str>,
     /// The tool; none for an unreadable reply.
-    pub action: Option<String>,
+    pub action: Option<Box<str>>,
     /// Its input.
-    pub action_input: Value,
+    pub action_input: Json,
     /// What the model was told, cut to `max_observation_chars`.
-    pub observation: Value,
+    pub observation: Json,
     /// Whether the call did what was asked.
     pub success: bool,
     /// Why not, for the operator.
-    pub error: Option<ToolFault>,
+    pub error: Option<Box<ToolFault>>,
     /// The time of the call in milliseconds; of the model, when nothing was called.
     pub duration_ms: u64,
     /// The tokens of the reply; on the first entry of a turn.
     pub usage: Option<Tokens>,
+    /// The run that the call was, when it was one.
+    pub run_id: Option<Box<str>>,
 }
 
 /// What was counted.
@@ -162,6 +198,9 @@ pub struct Tally {
     pub iterations: u32,
     /// Tokens in all.
     pub tokens: Tokens,
+    /// Those of them that have a price of their own, and what they cost in US dollars.
+    #[serde(skip)]
+    pub apart: (Tokens, f64),
     /// Whether some of them are an estimate, because a provider did not say.
     pub estimated: bool,
     /// Calls made, by tool.
@@ -249,8 +288,10 @@ impl State {
         let price = self.begun.model.price?;
         #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "no run has 2^53 tokens")]
         let cost = |tokens: u64, price: f64| tokens as f64 * price;
-        let cost = cost(self.tally.tokens.input, price.input) + cost(self.tally.tokens.output, price.output);
-        Some(cost / 1_000_000.0)
+        let (tokens, (apart, apart_usd)) = (self.tally.tokens, self.tally.apart);
+        let cost = cost(tokens.input.saturating_sub(apart.input), price.input)
+            + cost(tokens.output.saturating_sub(apart.output), price.output);
+        Some(cost / 1_000_000.0 + apart_usd)
     }
 }
 

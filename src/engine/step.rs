@@ -3,14 +3,15 @@
 use std::mem;
 
 use super::begin;
+use super::called;
 use super::consent;
 use super::effect::{Effect, Effects};
-use super::event::{Decided, Decision, Event, ToolReturned, What};
+use super::event::{CallId, Decided, Decision, Event, ToolReturned, What};
 use super::human;
 use super::limit;
-use super::outcome::{Limit, RunError, Status, Termination};
+use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::reply;
-use super::state::{Phase, Progress, State};
+use super::state::{Phase, State, Turn};
 use super::storable;
 use super::turn;
 use crate::compile::Program;
@@ -52,6 +53,7 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
         }
 
         (Phase::Acting { turn }, What::ToolReturned(returned)) => turn::returned(program, state, turn, returned),
+        (Phase::Acting { turn }, What::ToolPaused(paused)) => called::paused(program, state, turn, *paused),
         (Phase::Acting { turn }, What::DeadlinePassed) => turn::out_of_time(program, state, turn),
         (Phase::Acting { turn }, What::Resumed) => {
             state.interrupted = false;
@@ -61,6 +63,10 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
         (Phase::Paused { pause, turn }, What::Human(decided)) => {
             state.interrupted = false;
             human::decided(program, state, (pause, turn), decided)
+        }
+        (Phase::Paused { pause: Pause { asks: Some(_), .. }, turn: Some(turn) }, What::Resumed) => {
+            state.interrupted = false;
+            called::asked_again(turn, state)
         }
         (paused @ Phase::Paused { .. }, What::Resumed) => {
             state.interrupted = false;
@@ -100,22 +106,29 @@ fn fits(program: &Program, state: &State, what: &What) -> Result<(), Refused> {
         (_, What::Started(_)) => Err(Refused::new("the run has begun already")),
         (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", ending.status.word()))),
         (Phase::Thinking { .. }, What::ModelReplied(_) | What::ModelFailed(_) | What::DeadlinePassed) => Ok(()),
-        (Phase::Acting { turn }, What::ToolReturned(returned)) => match state.call(returned.call) {
-            Some(call) if call.progress == Progress::Asked => Ok(()),
-            Some(_) => Err(Refused::new("the call has returned already")),
-            None => Err(Refused::new(format!("iteration {} has no such call", turn.iteration))),
-        },
+        (Phase::Acting { turn }, What::ToolReturned(ToolReturned { call, .. })) => open(state, turn, *call),
+        (Phase::Acting { turn }, What::ToolPaused(paused)) => open(state, turn, paused.call),
         (Phase::Acting { .. }, What::DeadlinePassed) => Ok(()),
         (Phase::Paused { pause, turn }, What::Human(decided)) => {
             human::fits(program, state, (pause, turn.as_ref()), decided)
         }
         (_, What::Human(_)) => Err(Refused::new("the run waits for no human")),
         (_, What::Resumed | What::Interrupted | What::Cancelled(_) | What::NewDocument(_)) => Ok(()),
-        (Phase::Thinking { .. }, What::ToolReturned(_)) => Err(Refused::new("no call is under way")),
+        (Phase::Thinking { .. }, What::ToolReturned(_) | What::ToolPaused(_)) => {
+            Err(Refused::new("no call is under way"))
+        }
         (Phase::Acting { .. }, What::ModelReplied(_) | What::ModelFailed(_)) => {
             Err(Refused::new("the model was not asked"))
         }
         (Phase::Paused { .. }, _) => Err(Refused::new("the run waits for a human")),
+    }
+}
+
+fn open(state: &State, turn: &Turn, call: CallId) -> Result<(), Refused> {
+    match state.call(call) {
+        Some(call) if call.progress.is_under_way() => Ok(()),
+        Some(_) => Err(Refused::new("the call has returned already")),
+        None => Err(Refused::new(format!("iteration {} has no such call", turn.iteration))),
     }
 }
 

@@ -14,7 +14,7 @@ use super::step::step;
 use crate::compile::{Program, Texts, compile};
 use crate::diagnostic::Source;
 
-pub(super) fn program(properties: &Value) -> Program {
+pub(super) fn program(properties: &Value) -> std::sync::Arc<Program> {
     let mut all = json!({
         "mode": "react", "objective": "Find it.", "max_iterations": 8,
         "tools": [{ "type": "action", "name": "look" }, { "type": "action", "name": "act", "requires_approval": true },
@@ -40,10 +40,12 @@ pub(super) fn started() -> What {
         loop_name: "test".to_owned(),
         input: json!({}),
         objective: "Find it.".to_owned(),
-        system: "You are an agent.".to_owned(),
+        system: "You are an agent.".into(),
         model: ModelFacts::default(),
         memory: std::collections::BTreeMap::new(),
         timeout_ms: None,
+        caller: None,
+        bound: super::event::Bound::default(),
         documents: Vec::new(),
     }))
 }
@@ -53,7 +55,14 @@ pub(super) fn says(text: impl Into<String>) -> What {
 }
 
 pub(super) fn returns(iteration: u32, result: ToolResult) -> What {
-    What::ToolReturned(ToolReturned { call: CallId { iteration, index: 0 }, result, duration_ms: 3, tokens: None })
+    What::ToolReturned(ToolReturned {
+        call: CallId { iteration, index: 0 },
+        result,
+        duration_ms: 3,
+        tokens: None,
+        cost_usd: None,
+        run_id: None,
+    })
 }
 
 pub(super) fn decides(decision: Decision, pause: Option<u32>) -> What {
@@ -155,8 +164,10 @@ proptest! {
             prop_assert!(live.tally.iterations <= 9, "limits are overshot by the last word at most");
         }
         let mut folded = State::default();
+        let texts = started().texts();
         for text in &journal {
-            let event: Event = serde_json::from_str(text).unwrap();
+            let mut event: Event = serde_json::from_str(text).unwrap();
+            event.what.put_back(&texts).unwrap();
             step(&program, &mut folded, event).unwrap();
         }
         prop_assert_eq!(&folded, &live);

@@ -27,7 +27,9 @@ fn poisoned() -> Value {
 
 fn reads_back(what: &What) -> bool {
     let text = serde_json::to_string(&at(0, what.clone())).unwrap();
-    serde_json::from_str::<Event>(&text).is_ok_and(|event| event.what == *what)
+    let texts = what.texts();
+    serde_json::from_str::<Event>(&text)
+        .is_ok_and(|mut event| event.what.put_back(&texts).is_ok() && event.what == *what)
 }
 
 #[test]
@@ -177,12 +179,12 @@ fn an_invented_observation_does_not_stay_in_the_conversation() {
         let state = play(&program, vec![(0, started()), (1, says(format!("{action}{invented}")))]);
         assert!(matches!(state.phase, Phase::Acting { .. }), "{invented}");
         let last = state.conversation.messages.last().unwrap();
-        assert_eq!(last.text, action, "{invented}");
+        assert_eq!(*last.text, *action, "{invented}");
         assert_eq!(state.tally.window.1, state.conversation.bytes);
     }
     let prose = format!("I look.\n{action}\nThat is all.");
     let state = play(&program, vec![(0, started()), (1, says(prose.clone()))]);
-    assert_eq!(state.conversation.messages.last().unwrap().text, prose);
+    assert_eq!(*state.conversation.messages.last().unwrap().text, *prose);
 }
 
 #[test]
@@ -199,6 +201,7 @@ fn mixed(program: &crate::compile::Program) -> State {
         tool: tool.to_owned(),
         input: json!({}),
         progress,
+        run_id: None,
     };
     let calls = vec![call(0, "act", Progress::AwaitsApproval), call(1, "send", Progress::Uncertain)];
     turn::settle(program, &mut state, Turn { iteration: 1, calls, ..Turn::default() });
@@ -227,6 +230,7 @@ fn three(program: &crate::compile::Program) -> State {
         tool: "act".to_owned(),
         input: json!({ "n": index }),
         progress: Progress::AwaitsApproval,
+        run_id: None,
     };
     turn::settle(program, &mut state, Turn { iteration: 1, calls: vec![call(0), call(1), call(2)], ..Turn::default() });
     state
@@ -290,7 +294,7 @@ fn a_denied_call_does_not_use_up_max_calls_and_a_repeated_one_counts_once() {
 #[test]
 fn a_new_document_is_noted_in_any_phase_of_a_run_that_goes_on() {
     let program = program(&json!({}));
-    let adopted = || What::NewDocument(vec![Document { file: "f".to_owned(), text: "{}".to_owned() }]);
+    let adopted = || What::NewDocument(vec![Document { file: "f".to_owned(), text: "{}".into() }]);
     assert!(reads_back(&adopted()));
     step(&program, &mut State::default(), at(0, adopted())).unwrap_err();
     for events in [
@@ -317,6 +321,8 @@ fn a_late_result_after_the_deadline_is_refused() {
         result: ToolResult::Failed(ToolFault { class: "late".to_owned(), detail: String::new() }),
         duration_ms: 1,
         tokens: None,
+        cost_usd: None,
+        run_id: None,
     };
     let event = Event { at: Moment { wall_ms: 0, active_ms: 60 }, what: What::ToolReturned(late) };
     step(&program, &mut state, event).unwrap_err();

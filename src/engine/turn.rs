@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::builtin::Question;
-use super::conversation::Role;
-use super::dialect;
+use super::called;
+use super::dialect::{self, Told};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
@@ -12,7 +12,7 @@ use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::state::{Call, Entry, Phase, Progress, State, Turn, push_tight};
 use super::step::failed;
 use super::stuck::{self, Step, Stuck};
-use crate::compile::{Program, Tool, ToolKind};
+use crate::compile::{Builtin, Program, Tool, ToolKind};
 use crate::language::action::OnUncertain;
 use crate::language::react::StuckAction;
 
@@ -21,11 +21,9 @@ const HINTS: u32 = 2;
 
 /// A call returned.
 pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Effects {
-    if let Some(tokens) = returned.tokens {
-        state.tally.tokens.input = state.tally.tokens.input.saturating_add(tokens.input);
-        state.tally.tokens.output = state.tally.tokens.output.saturating_add(tokens.output);
-    }
     if let Some(call) = turn.calls.iter_mut().find(|call| call.id == returned.call) {
+        called::count(&mut state.tally, &call.progress, returned.tokens, returned.cost_usd);
+        call.run_id = returned.run_id.map(String::into_boxed_str);
         call.progress = Progress::Done { result: returned.result, duration_ms: returned.duration_ms };
     }
     settle(program, state, turn)
@@ -34,7 +32,7 @@ pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, ret
 /// The run's time is over while calls are under way.
 pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
     for call in &mut turn.calls {
-        if call.progress == Progress::Asked {
+        if matches!(call.progress, Progress::Asked | Progress::Waits(_)) {
             let result = failed("cut off: the run's time is over");
             call.progress = Progress::Done { result, duration_ms: 0 };
         }
@@ -51,7 +49,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) 
 pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
     let mut effects = Vec::new();
     for call in &mut turn.calls {
-        if call.progress != Progress::Asked {
+        if !call.progress.is_under_way() {
             continue;
         }
         let tool = program.tool(&call.tool);
@@ -74,7 +72,7 @@ pub(super) fn settle(program: &Program, state: &mut State, turn: Turn) -> Effect
     let waiting = |progress: &Progress| -> Vec<CallId> {
         turn.calls.iter().filter(|call| call.progress == *progress).map(|call| call.id).collect()
     };
-    if !waiting(&Progress::Asked).is_empty() {
+    if turn.calls.iter().any(|call| call.progress.is_under_way()) {
         state.phase = Phase::Acting { turn };
         return Vec::new();
     }
@@ -90,11 +88,24 @@ pub(super) fn settle(program: &Program, state: &mut State, turn: Turn) -> Effect
         let question = format!("The process stopped while it called {names}. Did it happen?");
         return pause(state, Termination::Uncertain, question, (Some(turn), uncertain));
     }
+    if let Some(id) = called::waits(&turn) {
+        return called::pause(state, turn, id);
+    }
     observe(program, state, turn)
 }
 
+/// The first question of a turn that no human has answered yet.
+pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<(CallId, Question)> {
+    let mut open = turn.calls.iter().filter(|call| call.progress == Progress::Asked);
+    let asks = |call: &&Call| {
+        let kind = program.tool(&call.tool).map(|tool| &tool.kind);
+        matches!(kind, Some(ToolKind::Builtin(Builtin::PauseForHuman)))
+    };
+    open.find(asks).map(|call| (call.id, Question::of(&call.input)))
+}
+
 /// The run waits for a human's answer to the model's question.
-pub(super) fn ask_human(state: &mut State, turn: Turn, id: CallId, question: Question) -> Effects {
+pub(super) fn ask_human(state: &mut State, turn: Turn, (id, question): (CallId, Question)) -> Effects {
     let Question { question, context, options } = question;
     pause(state, Termination::Human, question, (Some(turn), vec![id]));
     if let Phase::Paused { pause, .. } = &mut state.phase {
@@ -104,7 +115,7 @@ pub(super) fn ask_human(state: &mut State, turn: Turn, id: CallId, question: Que
     Vec::new()
 }
 
-fn pause(
+pub(super) fn pause(
     state: &mut State,
     kind: Termination,
     question: String,
@@ -112,7 +123,7 @@ fn pause(
 ) -> Effects {
     state.watch.pauses += 1;
     let number = state.watch.pauses;
-    let pause = Pause { number, kind, question, context: None, options: Vec::new(), calls, stuck: None };
+    let pause = Pause { number, kind, question, context: None, options: Vec::new(), calls, stuck: None, asks: None };
     state.phase = Phase::Paused { pause, turn };
     Vec::new()
 }
@@ -126,81 +137,97 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
 /// All calls of the turn are done: their observations go to the trace and to the model, then circles
 /// and limits are looked at.
 fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
-    let properties = &program.properties;
-    let first = state.entries.len();
-    let mut told = String::new();
-    let mut usage = turn.usage;
-    let mut thought = turn.thought;
-    for call in turn.calls {
-        let Call { tool, input, progress, .. } = call;
-        let Progress::Done { result, duration_ms } = progress else { continue };
-        let (value, error) = match result {
-            ToolResult::Ok(value) => (value, None),
-            ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
-        };
-        let (observation, text) = cut(state, value, properties.max_observation_chars);
-        if !told.is_empty() {
-            told.push_str("\n\n");
-        }
-        told.push_str(&dialect::write_observation(properties.dialect, Some(&tool), &text));
-        push_tight(
-            &mut state.entries,
-            Entry {
-                iteration: turn.iteration,
-                at_ms: turn.at_ms,
-                thought: std::mem::take(&mut thought),
-                action: Some(tool),
-                action_input: input,
-                observation,
-                success: error.is_none(),
-                error,
-                duration_ms,
-                usage: usage.take(),
-            },
-        );
-    }
-    let stuck = look_for_circles(program, state, first);
+    let (told, step) = record(program, state, turn);
+    let stuck = step.and_then(|step| {
+        push_tight(&mut state.watch.steps, step);
+        stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
+    });
     match stuck {
         None => {
-            state.conversation.push(Role::User, told);
+            dialect::tell(program.properties.dialect, &mut state.conversation, told, None);
             limit::next(program, state)
         }
         Some(stuck) => went_in_circles(program, state, stuck, told),
     }
 }
 
-fn look_for_circles(program: &Program, state: &mut State, first: usize) -> Option<Stuck> {
-    let entries = state.entries.get(first..)?;
-    let head = entries.first()?;
-    let calls = entries.iter().map(|entry| {
-        let name = entry.action.as_deref().unwrap_or_default();
-        let polling = program.tool(name).is_some_and(|tool| tool.polling);
-        (name, &entry.action_input, &entry.observation, !entry.success, polling)
-    });
-    let step = Step::new(head.iteration, &head.thought, calls);
-    push_tight(&mut state.watch.steps, step);
-    stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
+/// Takes the calls of a turn that are done into the trace. Gives what the model is told of each, and the
+/// step that is looked at for circles; none when nothing was done.
+pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> (Vec<Told>, Option<Step>) {
+    let properties = &program.properties;
+    let mut told = Vec::with_capacity(turn.calls.len());
+    let mut seen = Vec::with_capacity(turn.calls.len());
+    for call in turn.calls {
+        let Call { tool, input, progress, run_id, .. } = call;
+        let Progress::Done { result, duration_ms } = progress else { continue };
+        let (value, error) = match result {
+            ToolResult::Ok(value) => (value, None),
+            ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
+        };
+        let (observation, text) = cut(state, value, properties.max_observation_chars);
+        told.push(Told { text, failed: error.is_some() });
+        seen.push(Seen { tool, input, observation, error, duration_ms, run_id });
+    }
+    let step = (!seen.is_empty()).then(|| step_of(program, (turn.iteration, &turn.thought), &seen));
+    let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
+    for Seen { tool, input, observation, error, duration_ms, run_id } in seen {
+        push_tight(
+            &mut state.entries,
+            Entry {
+                iteration: turn.iteration,
+                at_ms: turn.at_ms,
+                thought: std::mem::take(&mut thought),
+                action: Some(tool.into_boxed_str()),
+                action_input: input.into(),
+                observation: observation.into(),
+                success: error.is_none(),
+                error: error.map(Box::new),
+                duration_ms,
+                usage: usage.take(),
+                run_id,
+            },
+        );
+    }
+    (told, step)
 }
 
-fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, mut told: String) -> Effects {
+/// What came of a call, before it is put away as an entry.
+struct Seen {
+    tool: String,
+    input: Value,
+    observation: Value,
+    error: Option<ToolFault>,
+    duration_ms: u64,
+    run_id: Option<Box<str>>,
+}
+
+fn step_of(program: &Program, (iteration, thought): (u32, &str), seen: &[Seen]) -> Step {
+    let calls = seen.iter().map(|call| {
+        let polling = program.tool(&call.tool).is_some_and(|tool| tool.polling);
+        (call.tool.as_str(), &call.input, &call.observation, call.error.is_some(), polling)
+    });
+    Step::new(iteration, thought, calls)
+}
+
+fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, told: Vec<Told>) -> Effects {
     let rule = &program.properties.on_stuck;
+    let dialect = program.properties.dialect;
     match rule.action {
         StuckAction::RetryWithHint if state.watch.hints < HINTS => {
             state.watch.hints += 1;
             state.watch.steps.clear();
-            told.push_str("\n\nHint: ");
-            match &rule.hint {
-                Some(hint) => told.push_str(hint),
-                None => {
-                    told.push_str(&stuck.detail);
-                    told.push_str(" That brought nothing new. Try another way, or complete with what is known.");
-                }
-            }
-            state.conversation.push(Role::User, told);
+            let hint = match &rule.hint {
+                Some(hint) => format!("Hint: {hint}"),
+                None => format!(
+                    "Hint: {} That brought nothing new. Try another way, or complete with what is known.",
+                    stuck.detail
+                ),
+            };
+            dialect::tell(dialect, &mut state.conversation, told, Some(&hint));
             limit::next(program, state)
         }
         StuckAction::Fail | StuckAction::RetryWithHint => {
-            state.conversation.push(Role::User, told);
+            dialect::tell(dialect, &mut state.conversation, told, None);
             let message = format!("the agent was stuck: {}", stuck.detail);
             let error = RunError { code: "stuck".to_owned(), message, retryable: false };
             limit::end(state, Status::Failed, Termination::Stuck, |ending| {
@@ -209,7 +236,7 @@ fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, mut told:
             })
         }
         StuckAction::Escalate => {
-            state.conversation.push(Role::User, told);
+            dialect::tell(dialect, &mut state.conversation, told, None);
             let question = format!("The agent is stuck: {} What should it do?", stuck.detail);
             pause(state, Termination::Stuck, question, (None, Vec::new()));
             if let Phase::Paused { pause, .. } = &mut state.phase {

@@ -1,6 +1,6 @@
 //! Whether a call may be made: the tool is declared, the input matches, the limit is not spent.
 
-use super::dialect::Wanted;
+use super::dialect::{self, Wanted};
 use super::state::State;
 use crate::compile::{Builtin, Program, SchemaFault, Tool, ToolKind};
 use crate::diagnostic::nearest;
@@ -11,6 +11,9 @@ use crate::diagnostic::nearest;
 /// What is wrong, all of it, in words for the model.
 pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> Result<&'a Tool, String> {
     let tool = program.tool(&wanted.name).ok_or_else(|| unknown(program, &wanted.name))?;
+    if let Some(why) = &wanted.unread {
+        return Err(why.clone());
+    }
     if matches!(tool.kind, ToolKind::Builtin(Builtin::RunWorkflow)) {
         return Err("no workflow is declared for this loop; call only the tools that are listed".to_owned());
     }
@@ -42,7 +45,7 @@ pub(super) fn list(faults: &[SchemaFault]) -> String {
 }
 
 fn unknown(program: &Program, name: &str) -> String {
-    let names = || program.offered().map(|tool| tool.name.as_str());
+    let names = || program.offered().map(|tool| dialect::told_name(program, &tool.name));
     let shown: String = name.chars().take(64).collect();
     let near = nearest(name, names()).map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
     let all = names().collect::<Vec<_>>().join(", ");

@@ -1,14 +1,21 @@
-//! Fail points for crash tests: places at which a test build kills itself, or at which a call to the
-//! store fails. In a release build all of this is nothing.
+//! Fail points for crash tests: places at which a test build kills or stops itself, or at which a call
+//! to the store fails; times that it waits, and a clock that can be moved. In a release build all of
+//! this is nothing.
 //!
 //! `LOOPCTL_FAIL` is a list, parted by commas, of
 //! - `journal:N:POINT`: the process kills itself (SIGKILL) around the N-th event, from 0, that it
 //!   appends to a journal on disk. POINT is `before-write`, `after-write` (and before the sync),
 //!   `after-sync` (and before anyone is told), or `before-effect` (before what follows event N is done).
+//!   With `-stop` behind it the process stops itself there (SIGSTOP) and goes on when it is told to.
 //! - `store:N:FAULT`: the N-th call to a store, from 0, fails without being done. FAULT is `busy`,
 //!   `full`, `ioerr` or `readonly`.
+//! - `time:MS:WHAT`: how long something lasts in this process, in milliseconds. WHAT is `lease` (others
+//!   leave a driver alone that hangs) or `busy` (a locked store is waited for).
+//!
+//! `LOOPCTL_CLOCK` is a file that holds the milliseconds by which the machine's clock is ahead (or, with
+//! a minus, behind). It is read at each look at that clock, so that a test can move it under way.
 
-pub use imp::{appended, before_effect, count_appended, hit, store_call};
+pub use imp::{appended, before_effect, clock_ahead_ms, count_appended, hit, store_call, time};
 
 /// Before the transaction.
 pub const BEFORE_WRITE: &str = "before-write";
@@ -21,8 +28,10 @@ pub const BEFORE_EFFECT: &str = "before-effect";
 
 #[cfg(debug_assertions)]
 mod imp {
+    use std::path::PathBuf;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use crate::journal::StoreFault;
 
@@ -45,18 +54,46 @@ mod imp {
         list.split(',').filter_map(entry).collect()
     }
 
-    fn planned(room: &str, number: u64) -> Option<&'static str> {
+    fn plans() -> &'static [Plan] {
         static PLANS: OnceLock<Vec<Plan>> = OnceLock::new();
         #[expect(clippy::disallowed_methods, reason = "crash tests steer a test build from outside")]
-        let plans = PLANS.get_or_init(|| parse(&std::env::var("LOOPCTL_FAIL").unwrap_or_default()));
-        plans.iter().find(|plan| plan.room == room && plan.number == number).map(|plan| plan.what.as_str())
+        PLANS.get_or_init(|| parse(&std::env::var("LOOPCTL_FAIL").unwrap_or_default()))
     }
 
-    /// Kills the process when this is where the plan says so.
+    fn planned(room: &str, number: u64) -> Option<&'static str> {
+        plans().iter().find(|plan| plan.room == room && plan.number == number).map(|plan| plan.what.as_str())
+    }
+
+    /// Kills or stops the process when this is where the plan says so.
     pub fn hit(room: &str, number: u64, point: &str) {
-        if planned(room, number) == Some(point) {
+        let Some(planned) = planned(room, number) else { return };
+        if planned == point {
             die();
         }
+        if planned.strip_suffix("-stop") == Some(point) {
+            stop();
+        }
+    }
+
+    /// How long this lasts by the plan; `None` when the plan says nothing of it.
+    pub fn time(what: &str) -> Option<Duration> {
+        let plan = plans().iter().find(|plan| plan.room == "time" && plan.what == what)?;
+        Some(Duration::from_millis(plan.number))
+    }
+
+    /// By how many milliseconds the machine's clock is ahead, as the test wants it.
+    pub fn clock_ahead_ms() -> i64 {
+        static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+        #[expect(clippy::disallowed_methods, reason = "tests move the clock of a test build from outside")]
+        let file = FILE.get_or_init(|| std::env::var_os("LOOPCTL_CLOCK").map(PathBuf::from));
+        let text = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+        text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+
+    fn stop() {
+        // To this very thread: it stops here, and not a little later with a lock in its hands.
+        #[cfg(unix)]
+        let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP);
     }
 
     fn die() -> ! {
@@ -106,7 +143,21 @@ mod imp {
 
 #[cfg(not(debug_assertions))]
 mod imp {
+    use std::time::Duration;
+
     use crate::journal::StoreFault;
+
+    /// Nothing in a release build.
+    #[inline(always)]
+    pub const fn time(_what: &str) -> Option<Duration> {
+        None
+    }
+
+    /// Nothing in a release build.
+    #[inline(always)]
+    pub const fn clock_ahead_ms() -> i64 {
+        0
+    }
 
     /// Nothing in a release build.
     #[inline(always)]

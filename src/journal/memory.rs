@@ -10,6 +10,7 @@ use super::{
     failpoint,
 };
 use crate::engine::outcome::Status;
+use crate::engine::text::Text;
 
 /// A store that ends with the process. A run that appends locks itself only.
 #[derive(Debug, Default)]
@@ -40,6 +41,8 @@ struct Run {
 struct Book {
     /// Without the room that a growing text keeps at its end: a run at rest is small.
     events: Vec<Box<str>>,
+    /// As they were handed in: who shares them is not for the store to find out.
+    texts: Vec<Text>,
     standing: Standing,
     fence: u64,
     driven: bool,
@@ -72,6 +75,7 @@ impl MemoryJournal {
         }
         let book = Book {
             events: vec![new.event.into_boxed_str()],
+            texts: new.texts,
             standing: Standing { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
             fence: 1,
             driven: true,
@@ -101,6 +105,7 @@ impl MemoryJournal {
             sessions.entry(session.clone()).or_default().extend(entry.remember);
         }
         book.events.push(entry.event.into_boxed_str());
+        book.texts.extend(entry.texts);
         if let Some(standing) = entry.standing {
             book.standing = standing;
         }
@@ -111,7 +116,9 @@ impl MemoryJournal {
         failpoint::store_call()?;
         let in_order = self.shelf.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit };
-        let wanted = |run: &RunSummary| filter.status.is_none_or(|status| run.status == status);
+        let wanted = |run: &RunSummary| {
+            filter.status.is_none_or(|status| run.status == status) && (filter.called || run.caller().is_none())
+        };
         Ok(in_order.iter().rev().map(|run| run.summary()).filter(wanted).take(limit).collect())
     }
 }
@@ -178,6 +185,10 @@ impl Journal for MemoryJournal {
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
         Ticket::ready(self.run(run_id).map(|run| run.book().events.iter().map(|event| event.to_string()).collect()))
+    }
+
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {
+        Ticket::ready(self.run(run_id).map(|run| run.book().texts.clone()))
     }
 
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {

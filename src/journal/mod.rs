@@ -21,6 +21,7 @@ pub use open::open;
 pub use ticket::Ticket;
 
 use crate::engine::outcome::{Status, Termination};
+use crate::engine::text::Text;
 
 /// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
 /// acknowledged is durable.
@@ -34,6 +35,9 @@ pub trait Journal: Send + Sync {
 
     /// All events of a run in their order.
     fn read(&self, run_id: &str) -> Ticket<Vec<String>>;
+
+    /// The long texts that a run's events name, in no order: to be read after the events.
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>>;
 
     /// One run's summary; `None` when there is no such run.
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>>;
@@ -60,6 +64,9 @@ pub trait Journal: Send + Sync {
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
 }
 
+/// How the identity of a run begins that another run called; that run's id is the rest of it.
+pub const CALLED_BY: &str = "called by ";
+
 /// A run to be made.
 #[derive(Debug, Clone)]
 pub struct NewRun {
@@ -76,6 +83,8 @@ pub struct NewRun {
     pub at_ms: i64,
     /// The first event, as JSON text.
     pub event: String,
+    /// The long texts that the event names, durable together with it: kept once for all runs.
+    pub texts: Vec<Text>,
 }
 
 /// What came of making a run.
@@ -100,6 +109,8 @@ pub struct Append {
     pub seq: u64,
     /// The event, as JSON text.
     pub event: String,
+    /// The long texts that the event names, durable together with it: kept once for all runs.
+    pub texts: Vec<Text>,
     /// The run's new standing; `None` when it did not change.
     pub standing: Option<Standing>,
     /// What the session is to remember, durable together with the event.
@@ -160,11 +171,20 @@ pub struct RunSummary {
     pub identity: String,
 }
 
+impl RunSummary {
+    /// The run that called this one, if one did.
+    pub fn caller(&self) -> Option<&str> {
+        self.identity.strip_prefix(CALLED_BY)
+    }
+}
+
 /// Which runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
     /// Of this status only.
     pub status: Option<Status>,
+    /// Also those that other runs called.
+    pub called: bool,
     /// At most so many; 0 is all.
     pub limit: usize,
 }

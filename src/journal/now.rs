@@ -3,6 +3,8 @@
 
 use std::time::Instant;
 
+use super::failpoint;
+
 /// Both clocks. In tests they can be put forward.
 #[derive(Debug, Clone)]
 pub(super) struct Clock {
@@ -26,7 +28,8 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "leases are told by the clock, and this room may not import drive")]
     pub(super) fn wall_ms(&self) -> i64 {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX).saturating_add_unsigned(self.ahead())
+        let now = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        now.saturating_add_unsigned(self.ahead()).saturating_add(failpoint::clock_ahead_ms())
     }
 
     /// Milliseconds since this clock was made; never goes back.

@@ -17,6 +17,7 @@ pub(in crate::journal) fn new_run(id: &str) -> NewRun {
         identity: "document+input".to_owned(),
         at_ms: 1_000,
         event: "first".to_owned(),
+        texts: Vec::new(),
     }
 }
 
@@ -27,6 +28,7 @@ pub(in crate::journal) fn event(id: &str, fence: u64, seq: u64) -> Append {
         fence,
         seq,
         event: format!("event {seq} of {id}"),
+        texts: Vec::new(),
         standing: None,
         remember: Vec::new(),
     }
@@ -75,6 +77,29 @@ fn texts_of_any_kind_come_back_as_they_are() {
             wait(journal.append(entry)).unwrap();
         }
         assert_eq!(wait(journal.read(id)).unwrap()[1..], ["", "\u{0}nul\n", "😀 \u{202e}", &long]);
+    });
+}
+
+#[test]
+fn long_texts_come_back_to_each_run_that_named_them() {
+    with_both(|journal| {
+        let said = |id: &str| {
+            let mut texts: Vec<_> =
+                wait(journal.texts(id)).unwrap().iter().map(|text| text.shared().to_string()).collect();
+            texts.sort();
+            texts
+        };
+        for id in ["one", "two"] {
+            let texts = vec!["prompt".into(), "document\u{0}".into(), id.into()];
+            wait(journal.create(NewRun { texts, ..new_run(id) })).unwrap();
+        }
+        begin(&*journal, "three");
+        wait(journal.append(Append { texts: vec!["another document".into()], ..event("two", 1, 1) })).unwrap();
+        wait(journal.append(Append { texts: vec!["lost".into()], ..event("two", 1, 7) })).unwrap_err();
+        assert_eq!(said("one"), ["document\u{0}", "one", "prompt"]);
+        assert_eq!(said("two"), ["another document", "document\u{0}", "prompt", "two"]);
+        assert!(said("three").is_empty());
+        assert_eq!(wait(journal.texts("none")).unwrap_err(), StoreFault::NoSuchRun("none".to_owned()));
     });
 }
 
@@ -176,10 +201,11 @@ fn a_list_shows_the_newest_first_with_their_standing() {
         wait(journal.release("b", 1)).unwrap();
         let ids = |filter| wait(journal.list(filter)).unwrap().into_iter().map(|run| run.run_id).collect::<Vec<_>>();
         assert_eq!(ids(RunFilter::default()), ["c", "b", "a"]);
-        assert_eq!(ids(RunFilter { status: None, limit: 2 }), ["c", "b"]);
-        assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 0 }), ["c", "a"]);
-        assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 1 }), ["c"]);
-        let paused = wait(journal.list(RunFilter { status: Some(Status::Paused), limit: 0 })).unwrap();
+        assert_eq!(ids(RunFilter { status: None, limit: 2, ..RunFilter::default() }), ["c", "b"]);
+        assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 0, ..RunFilter::default() }), ["c", "a"]);
+        assert_eq!(ids(RunFilter { status: Some(Status::Running), limit: 1, ..RunFilter::default() }), ["c"]);
+        let paused =
+            wait(journal.list(RunFilter { status: Some(Status::Paused), limit: 0, ..RunFilter::default() })).unwrap();
         let expected = RunSummary {
             run_id: "b".to_owned(),
             loop_name: "triage".to_owned(),

@@ -34,6 +34,9 @@ pub struct TraceEntry {
     /// The tokens of the reply, on the first entry of a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<EntryUsage>,
+    /// The run that the call was, when it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
     /// Why it failed, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolFault>,
@@ -47,11 +50,12 @@ impl TraceEntry {
             timestamp: rfc3339(entry.at_ms),
             thought: redact.text(&entry.thought).into_owned(),
             action: entry.action.as_deref().map(|action| redact.text(action).into_owned()),
-            action_input: entry.action.as_ref().map(|_| redact.value(&entry.action_input)),
-            observation: redact.value(&entry.observation),
+            action_input: entry.action.as_ref().map(|_| redact.value(&entry.action_input.value())),
+            observation: redact.value(&entry.observation.value()),
             success: entry.success,
             duration_ms: entry.duration_ms,
             usage: entry.usage.map(EntryUsage::from),
+            run_id: entry.run_id.as_deref().map(str::to_owned),
             error: entry.error.as_ref().map(|fault| ToolFault {
                 class: redact.text(&fault.class).into_owned(),
                 detail: redact.text(&fault.detail).into_owned(),

@@ -16,7 +16,7 @@ pub(crate) fn state() -> State {
         model: ModelFacts { name: "small".to_owned(), ..ModelFacts::default() },
         at_ms: 1_769_941_800_000,
         timeout_ms: 300_000,
-        meaning: [0; 32],
+        ..Begun::default()
     };
     let tally =
         Tally { iterations: 1, tokens: Tokens { input: 100, output: 20 }, tool_calls_made: 1, ..Tally::default() };
@@ -34,13 +34,14 @@ pub(crate) fn entry(iteration: u32) -> Entry {
     Entry {
         iteration,
         at_ms: 1_769_941_801_000,
-        thought: "look first".to_owned(),
-        action: Some("lookup_ticket".to_owned()),
-        action_input: json!({"ticket_id": "TK-1"}),
-        observation: json!({"status": "open"}),
+        thought: "look first".into(),
+        action: Some("lookup_ticket".into()),
+        action_input: json!({"ticket_id": "TK-1"}).into(),
+        observation: json!({"status": "open"}).into(),
         success: true,
         error: None,
         duration_ms: 312,
         usage: Some(Tokens { input: 100, output: 20 }),
+        run_id: None,
     }
 }

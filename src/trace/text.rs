@@ -171,6 +171,10 @@ impl Pieces {
             _ => "These calls want your approval, each on its own:",
         };
         let _ = writeln!(shown, "{}", self.look.paint(Tone::Bold, says));
+        if let Some(run_id) = &waiting.run_id {
+            let by = format!("asked by run {}, which this one called", escape::line(run_id));
+            let _ = writeln!(shown, "  {}", self.look.paint(Tone::Dim, &by));
+        }
         let bar = format!("{} ", self.look.paint(Tone::Warn, "┃"));
         // Beside a bar stand the model's words and nothing else.
         let question = match waiting.kind {
@@ -249,6 +253,9 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
     let observation =
         Observation { whose: None, value: &entry.observation, success: entry.success, duration_ms: entry.duration_ms };
     shown.push_str(&pieces.observation(&observation));
+    if let Some(run_id) = &entry.run_id {
+        shown.push_str(&pieces.remark(&format!("run {run_id}")));
+    }
     if let Some(fault) = entry.error.as_ref().filter(|fault| !fault.detail.is_empty()) {
         shown.push_str(&pieces.remark(&fault.detail));
     }

@@ -131,6 +131,8 @@ fn properties(choices: &mut Choices) -> Map<String, Value> {
     set(choices, "max_observation_chars", json!(200));
     set(choices, "retry", json!({ "attempts": 1 }));
     set(choices, "result_key", json!("triage"));
+    let dialect = ["json", "tool_calls", "tags", "final_answer"][choices.below(4)];
+    set(choices, "dialect", json!(dialect));
     properties
 }
 
@@ -151,7 +153,7 @@ fn spoil(
         5 => objective.push_str(" orgconfig:crm_token"),
         6 => actions[0]["url"] = json!("ftp://example.com/{{id}}"),
         7 => actions[0]["parameters"] = json!({ "type": "strin" }),
-        8 => drop(properties.insert("dialect".to_owned(), json!("tags"))),
+        8 => declared.push(json!({ "type": "mcp", "server": "shop" })),
         9 => drop(properties.insert("answer_schema".to_owned(), json!({ "$ref": "https://example.com/x" }))),
         _ => declared.push(json!({ "type": "loop", "name": "other" })),
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// The width of the reports that are kept.
 const WIDTH: usize = 100;
 
-/// A folder of documents: `loop.json`, and where it needs them `loopctl.json`, `actions/*.json`,
+/// A folder of documents: `loop.json`, and where it needs them `loopctl.json`, `actions/*.json`, `loops/*.json`,
 /// `given/*.json` (as named with `--actions`), and `input.json` (the input of a run).
 pub struct Case {
     /// The code that it is about.

@@ -8,7 +8,7 @@ use super::case::Told;
 
 /// What is wrong with a page. Under `## Example` stands a document that brings the rule's code, under
 /// `## Instead` one that does not. A block ```` ```json NAME ```` is another file beside the one before:
-/// `loopctl.json`, `actions/NAME`, or `input.json`, the input of a run.
+/// `loopctl.json`, `actions/NAME`, `loops/NAME`, or `input.json`, the input of a run.
 pub fn faults(rule: &Rule, without_documents: bool) -> Vec<String> {
     let mut faults = Vec::new();
     let mut tell = |fault: String| faults.push(format!("{}: {fault}", rule.code));
@@ -81,6 +81,7 @@ fn documents(part: &str) -> Vec<Document> {
             "loopctl.json" => document.texts.project = Some(Source::new(name, text)),
             "input.json" => document.input = Some(serde_json::from_str(text).expect("the input is JSON")),
             _ if name.starts_with("actions/") => document.texts.actions.push(Source::new(name, text)),
+            _ if name.starts_with("loops/") => document.texts.loops.push(Source::new(name, text)),
             _ => panic!("a file `{name}` is not looked for"),
         }
     }

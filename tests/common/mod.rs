@@ -6,6 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+#[cfg(unix)]
+mod always;
+pub mod dialects;
 pub mod hostile;
 pub mod server;
 #[cfg(unix)]
@@ -53,11 +56,24 @@ impl Place {
     }
 
     pub fn call(&self, args: &[&str]) -> Ran {
-        ran(&self.command(args).output().expect("the program starts"))
+        self.call_with(args, &[])
     }
 
     pub fn call_with(&self, args: &[&str], env: &[(&str, &str)]) -> Ran {
-        ran(&self.command(args).envs(env.iter().copied()).output().expect("the program starts"))
+        self.played(args, |mut command| command.envs(env.iter().copied()).output().expect("the program starts"))
+    }
+
+    /// In one piece; or, when the suite is played so, by processes that die after each event.
+    fn played(&self, args: &[&str], output: impl Fn(Command) -> Output) -> Ran {
+        #[cfg(unix)]
+        if let Some(played) = always::wanted().then(|| always::Played::of(self, args)).flatten() {
+            return ran(&played.play(|args, fail| {
+                let mut command = self.command(args);
+                command.env("LOOPCTL_FAIL", fail);
+                output(command)
+            }));
+        }
+        ran(&output(self.command(args)))
     }
 
     pub fn start(&self, args: &[&str], env: &[(&str, &str)]) -> Child {
@@ -70,15 +86,16 @@ impl Place {
     }
 
     pub fn call_reading(&self, args: &[&str], stdin: &[u8]) -> Ran {
-        let mut child = self
-            .command(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        child.stdin.take().expect("a pipe").write_all(stdin).expect("it reads");
-        ran(&child.wait_with_output().expect("it ends"))
+        self.played(args, |mut command| {
+            let mut child = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the program starts");
+            child.stdin.take().expect("a pipe").write_all(stdin).expect("it reads");
+            child.wait_with_output().expect("it ends")
+        })
     }
 
     /// Runs the loop `loop.json` with the script `script.json`; the result as JSON.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Place, Ran, complete, document, think};
+use crate::common::{Place, Ran, complete, document, think, with};
 
 fn approval() -> Value {
     json!({ "tools": [{ "type": "action", "name": "act", "requires_approval": true }] })
@@ -99,6 +99,121 @@ fn a_denial_and_an_edit_are_bound_as_well() {
     let ran = resume(&place, &["--edit", r#"{"what":"y"}"#, "--if", hash(&call)]);
     assert_eq!(ran.json()["trace"][0]["action_input"], json!({ "what": "y" }));
     assert_eq!(resume(&place, &["--if", "0000000000000000"]).code, 2, "a hash without a decision");
+}
+
+/// Two calls of one turn.
+fn two() -> Value {
+    let act = |what: &str| json!({ "action": "act", "action_input": { "what": what } });
+    json!({ "thought": "both", "calls": [act("a"), act("b")] })
+}
+
+/// Both calls that wait, as they are shown.
+fn both(result: &Value) -> [Value; 2] {
+    let calls = result["pause"]["calls"].as_array().unwrap_or_else(|| panic!("two calls wait: {result:#}"));
+    assert_eq!((&calls[0]["id"], &calls[1]["id"]), (&json!("1.0"), &json!("1.1")));
+    assert_eq!(result["pause"]["call"], calls[0]);
+    assert_ne!(hash(&calls[0]), hash(&calls[1]));
+    [calls[0].clone(), calls[1].clone()]
+}
+
+#[test]
+fn two_calls_of_a_turn_are_decided_each_on_its_own_by_hash_and_by_call() {
+    let place = Place::new();
+    place.looped(&with(approval(), json!({ "dialect": "tool_calls" }))).json(
+        "script.json",
+        &json!({ "replies": [two(), complete(json!("done"))], "tools": { "act": [{ "did": 1 }] } }),
+    );
+    let (ran, result) = place.run(&["--run-id", "r"]);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    let [first, second] = both(&result);
+    for all in [vec!["--approve"], vec!["--edit", "{}"], vec!["--approve", "--call", "1.0", "--if", hash(&second)]] {
+        assert_eq!(resume(&place, &all).code, 2, "{all:?}");
+    }
+    let ran = resume(&place, &["--approve", "--if", hash(&second)]);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["pause"]["call"]), (3, &first), "{ran:#?}");
+    assert!(result["pause"]["calls"].is_null() && result["trace"] == json!([]), "nothing was called yet: {result:#}");
+    assert_eq!(resume(&place, &["--deny", "--if", hash(&second)]).code, 2, "it is decided");
+    assert_eq!(resume(&place, &["--deny", "--call", "1.1"]).code, 2, "it is decided");
+    let ran = resume(&place, &["--deny", "--reason", "not that", "--call", "1.0"]);
+    let trace = ran.json()["trace"].clone();
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert!(trace[0]["success"] == json!(false) && trace[0]["observation"].to_string().contains("not that"));
+    assert_eq!(trace[1]["observation"], json!({ "did": 1 }));
+}
+
+/// A run `r` that calls a loop `helper`, whose two calls of a turn want approval.
+fn called() -> Place {
+    let place = Place::new();
+    let tools = json!([{ "type": "loop", "name": "helper" }]);
+    let properties = json!({ "mode": "react", "objective": "Get it done.", "tools": tools });
+    place.json("loop.json", &json!({ "type": "loop", "name": "boss", "properties": properties }));
+    helper(&place, "https://tools.example.com/act");
+    let boss = [think("helper", json!({})), complete(json!("done"))];
+    place.json(
+        "script.json",
+        &json!({ "replies": boss, "loops": { "helper": [two(), complete(json!("helped"))] },
+            "tools": { "act": [{ "did": 1 }] } }),
+    );
+    place
+}
+
+fn helper(place: &Place, url: &str) {
+    let act = json!({ "action_name": "act", "kind": "http", "description": "Does.", "http_method": "POST", "url": url,
+        "parameters": { "type": "object", "properties": { "what": {} } } });
+    let properties = with(approval(), json!({ "mode": "react", "objective": "Help.", "dialect": "tool_calls" }));
+    place.json(
+        "loops/helper.json",
+        &json!({ "type": "loop", "name": "helper", "description": "Helps.", "actions": [act], "properties": properties }),
+    );
+}
+
+#[test]
+fn a_decision_about_a_called_loop_is_bound_to_what_that_loop_shows() {
+    let place = called();
+    let (ran, result) = place.run(&["--run-id", "r"]);
+    assert_eq!((ran.code, &result["pause"]["run_id"]), (3, &json!("r.1.0")), "{ran:#?}");
+    let [first, second] = both(&result);
+    let own = |place: &Place| place.call(&["trace", "r.1.0", "--format", "json"]).json();
+    assert_eq!(both(&own(&place)), [first.clone(), second.clone()], "the same hash wherever it is shown");
+    let journal = own(&place);
+    for wrong in [
+        vec!["--approve"],
+        vec!["--approve", "--if", "0000000000000000"],
+        vec!["--approve", "--if", hash(&first), "--call", "1.1"],
+    ] {
+        let ran = resume(&place, &wrong);
+        assert_eq!(ran.code, 2, "{wrong:?}: {ran:#?}");
+    }
+    assert_eq!(own(&place), journal, "nothing was handed on");
+    let ran = resume(&place, &["--approve", "--if", hash(&second)]);
+    assert_eq!((ran.code, &ran.json()["pause"]["call"]), (3, &first), "{ran:#?}");
+    assert_eq!(resume(&place, &["--approve", "--if", hash(&second)]).code, 2, "it is decided");
+    let ran = resume(&place, &["--approve", "--call", "1.0", "--if", hash(&first)]);
+    assert_eq!((ran.code, &ran.json()["trace"][0]["observation"]), (0, &json!("helped")), "{ran:#?}");
+    let trace = own(&place)["trace"].clone();
+    assert!(trace[0]["success"] == json!(true) && trace[1]["success"] == json!(true), "{trace:#}");
+}
+
+#[test]
+fn a_called_loop_whose_document_changed_shows_its_calls_again() {
+    let place = called();
+    let (_, result) = place.run(&["--run-id", "r"]);
+    let [old, _] = both(&result);
+    helper(&place, "https://elsewhere.example.com/act");
+    for blind in [vec!["--approve", "--call", "1.0"], vec!["--approve", "--if", hash(&old)]] {
+        let ran = resume(&place, &[blind, vec!["--new-document"]].concat());
+        assert_eq!(ran.code, 2, "{ran:#?}");
+        assert!(ran.stderr.contains("the document has changed since the call was shown"), "{}", ran.stderr);
+    }
+    let shown = resume(&place, &["--new-document"]);
+    assert_eq!(shown.code, 3, "{shown:#?}");
+    let [first, second] = both(&shown.json());
+    assert_ne!(hash(&first), hash(&old));
+    assert_eq!(resume(&place, &["--approve", "--if", hash(&old)]).code, 2, "the old hash");
+    assert_eq!(resume(&place, &["--approve", "--if", hash(&second)]).code, 3);
+    let ran = resume(&place, &["--approve", "--if", hash(&first)]);
+    assert_eq!((ran.code, &ran.json()["trace"][0]["observation"]), (0, &json!("helped")), "{ran:#?}");
 }
 
 #[test]

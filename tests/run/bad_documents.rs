@@ -145,8 +145,4 @@ fn what_is_not_built_yet_is_recognised_and_refused_plainly() {
         place.looped(&json!({ "tools": [tool] }));
         refused(&place, &["run", "loop.json", "--script", "script.json"]);
     }
-    for dialect in ["tool_calls", "tags", "final_answer"] {
-        place.looped(&json!({ "dialect": dialect }));
-        refused(&place, &["run", "loop.json", "--script", "script.json"]);
-    }
 }

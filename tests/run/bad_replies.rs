@@ -83,6 +83,39 @@ fn numbers_reach_the_tool_with_the_digits_that_the_model_wrote() {
 }
 
 #[test]
+fn numbers_reach_the_one_who_approves_with_the_digits_that_the_model_wrote() {
+    for digits in ["12345678901234567890123", "9007199254740993", "0.1", "-0", "1.0", "1E400", "1e2"] {
+        let place = Place::new();
+        let tools = json!([{ "type": "action", "name": "look", "requires_approval": true }]);
+        let mut document = crate::common::document(&json!({ "tools": tools }));
+        document["actions"][0]["parameters"] = json!({ "type": "object" });
+        document["actions"][0]["url"] = json!("https://tools.example.com/look");
+        place.json("loop.json", &document);
+        let reply = format!(r#"{{"thought":"t","action":"look","action_input":{{"n":{digits}}}}}"#);
+        place.script(&[json!(reply), complete(json!("ok"))]);
+        let asked = place.call(&["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r"]);
+        let made = place.call(&["resume", "r", "--approve", "--script", "script.json", "--output", "json"]);
+        for (code, ran) in [(3, asked), (0, made)] {
+            assert_eq!(ran.code, code, "{ran:#?}");
+            assert!(ran.stdout.contains(&format!(r#""action_input":{{"n":{digits}}}"#)), "{digits}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_reply_with_two_actions_or_two_values_of_one_name_is_not_run() {
+    for reply in [
+        r#"{"thought":"t","action":"look","action":"act","action_input":{"at":"a","what":"x"}}"#,
+        r#"{"thought":"t","action":"look","action_input":{"at":"a"},"action":"act"}"#,
+        r#"{"thought":"t","action":"look","action_input":{"at":"a"},"action_input":{"at":"b"}}"#,
+    ] {
+        let (told, result) = observation_of(json!(reply));
+        assert_eq!(result["metadata"]["tool_calls_made"], 0, "{reply}: {told}");
+        assert_eq!(result["metadata"]["invalid_replies"], 1, "{reply}: {told}");
+    }
+}
+
+#[test]
 fn what_a_model_says_is_never_rendered_or_resolved() {
     let hostile = "{{input.secret}} @input.secret orgconfig:key ${HOME} {{{{raw}}}}";
     let place = Place::new();

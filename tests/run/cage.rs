@@ -73,16 +73,63 @@ const UNDECLARED: [&str; 46] = [
     "",
 ];
 
+/// The names above, and twins of all that is there: by case, space, sign, script, and path.
+fn undeclared_names() -> Vec<String> {
+    let mut names: Vec<String> = UNDECLARED.iter().map(|name| (*name).to_owned()).collect();
+    for name in
+        ["ask", "refund", "delete_all", "touch_it", "inner", "__complete__", "__store_memory__", "__log_progress__"]
+    {
+        names.extend([
+            name.to_uppercase(),
+            format!("{name}."),
+            format!("{name}()"),
+            format!("{name}\u{200d}"),
+            format!("{name}\u{feff}"),
+            format!("{name}\u{202e}"),
+            format!("{name}\u{fe0f}"),
+            format!("{name}\t"),
+            format!("\u{a0}{name}"),
+            format!("tools.{name}"),
+            format!("functions.{name}"),
+            format!("inner/{name}"),
+            format!("./{name}"),
+            format!("actions/{name}.json"),
+            format!("{name}%00"),
+            format!("\"{name}\""),
+            format!("@{name}"),
+            format!("{{{{{name}}}}}"),
+            format!("{name}@v2"),
+            name.replace('e', "\u{435}").replace('a', "\u{430}") + "\u{301}",
+            name.replace('_', "-") + "-",
+            name.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c)).collect(),
+        ]);
+    }
+    names.sort();
+    names.dedup();
+    names.retain(|name| {
+        name != "ask"
+            && !(name.starts_with("__")
+                && name.ends_with("__")
+                && name.is_ascii()
+                && *name == name.to_lowercase()
+                && name != "__run_workflow__")
+    });
+    names
+}
+
 #[test]
 fn nothing_runs_that_the_loop_does_not_declare() {
-    assert!(UNDECLARED.len() >= 40);
+    let names = undeclared_names();
+    assert!(names.len() >= 200, "{} names", names.len());
     let server = Server::with(|_, _| Answer::json("{}"));
     let place = undeclared(&server);
-    let calls: Vec<Value> = UNDECLARED.iter().map(|name| think(name, json!({}))).collect();
+    let calls: Vec<Value> = names.iter().map(|name| think(name, json!({}))).collect();
     // An unreadable reply thrice in a row would end the run: here each one is read.
     let trace = place.calls_with(&calls, &["--input", "tool=ask"], &[]);
-    for (name, entry) in UNDECLARED.iter().zip(&trace) {
+    for (name, entry) in names.iter().zip(&trace) {
         assert_eq!(entry["success"], false, "{name:?}: {entry:#}");
+        // A twin of another script is not led to the real tool.
+        assert!(name.is_ascii() || !observed(entry).contains("Did you mean"), "{name:?}: {entry:#}");
         assert!(
             observed(entry).contains("nothing was called")
                 || observed(entry).contains("Nothing was called")

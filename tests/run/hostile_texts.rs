@@ -4,17 +4,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::common::dialects::{DIALECTS, Says, answers, roles};
 use crate::common::hostile::{PLANTED, SECRET, TEXTS, harmless};
 use crate::common::server::{Answer, Request, Server};
-use crate::common::{Place, Ran, complete, observed, think, web, with};
+use crate::common::{Place, Ran, complete, think, web};
 
 /// A loop whose model and tools are at the server.
-struct Wired {
-    place: Place,
-    server: Server,
+pub struct Wired {
+    pub place: Place,
+    pub server: Server,
 }
 
-fn wired(actions: &dyn Fn(&str) -> Vec<Value>, server: Server) -> Wired {
+pub fn wired(actions: &dyn Fn(&str) -> Vec<Value>, server: Server) -> Wired {
+    wired_in("json", actions, server)
+}
+
+fn wired_in(dialect: &str, actions: &dyn Fn(&str) -> Vec<Value>, server: Server) -> Wired {
     let place = Place::new();
     let base = server.url();
     let model = json!({ "provider": "openai", "base_url": format!("{base}/v1") });
@@ -23,10 +28,19 @@ fn wired(actions: &dyn Fn(&str) -> Vec<Value>, server: Server) -> Wired {
         &json!({ "allow": { "private_addresses": true, "commands": ["printf"] }, "orgconfig": { "key": "env:THE_KEY" },
             "models": { "m": model }, "model": "m" }),
     );
-    Wired { place, server }
+    let wired = Wired { place, server };
+    wired.change(|properties| properties["dialect"] = json!(dialect));
+    wired
 }
 
 impl Wired {
+    fn change(&self, change: impl FnOnce(&mut Value)) {
+        let path = self.place.path().join("loop.json");
+        let mut document: Value = serde_json::from_slice(&std::fs::read(path).expect("it is there")).expect("JSON");
+        change(&mut document["properties"]);
+        self.place.json("loop.json", &document);
+    }
+
     fn call(&self, args: &[&str]) -> Ran {
         let ran = self.place.call_with(args, &[("THE_KEY", SECRET)]);
         for (name, text) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
@@ -35,7 +49,7 @@ impl Wired {
         ran
     }
 
-    fn run(&self, more: &[&str]) -> Value {
+    pub fn run(&self, more: &[&str]) -> Value {
         let mut args = vec!["run", "loop.json", "--output", "json", "--store", "memory"];
         args.extend(more);
         let ran = self.call(&args);
@@ -48,31 +62,41 @@ impl Wired {
         self.server.requests().into_iter().filter(|request| request.path.starts_with("/v1")).collect()
     }
 
-    fn sent(&self, path: &str) -> Vec<Request> {
+    pub fn sent(&self, path: &str) -> Vec<Request> {
         self.server.requests().into_iter().filter(|request| request.path.starts_with(path)).collect()
     }
 }
 
-fn roles(request: &Request) -> Vec<String> {
-    let body = request.json();
-    let messages = body["messages"].as_array().expect("messages");
-    messages.iter().map(|message| message["role"].as_str().expect("a role").to_owned()).collect()
+/// A model that makes these calls and then ends; every other path is the tools'.
+pub fn plays(calls: Vec<Value>, tool: fn(&Request) -> Answer) -> Server {
+    plays_in("json", calls, tool)
 }
 
-/// A model that makes these calls and then ends; every other path is the tools'.
-fn plays(calls: Vec<Value>, tool: fn(&Request) -> Answer) -> Server {
-    let asked = AtomicUsize::new(0);
+fn plays_in(dialect: &str, calls: Vec<Value>, tool: fn(&Request) -> Answer) -> Server {
+    let (asked, dialect) = (AtomicUsize::new(0), dialect.to_owned());
     Server::with(move |_, request| {
         if !request.path.starts_with("/v1") {
             return tool(request);
         }
         let number = asked.fetch_add(1, Ordering::SeqCst);
-        let reply = calls.get(number).cloned().unwrap_or_else(|| complete(json!("done")));
-        Answer::openai(&reply.to_string())
+        let says = calls.get(number).map_or_else(
+            || answers("", "done"),
+            |call| {
+                let text = |name: &str| call[name].as_str().expect("a text").to_owned();
+                Says {
+                    thought: text("thought"),
+                    calls: vec![(text("action"), call["action_input"].clone())],
+                    answer: None,
+                }
+            },
+        );
+        // What a model thinks is its own; a tag in it is not what is looked at here.
+        let says = Says { thought: format!("Turn {number}."), ..says };
+        says.reply(&dialect, request, number)
     })
 }
 
-fn keyed() -> Value {
+pub fn keyed() -> Value {
     json!({ "X-Key": "orgconfig:key" })
 }
 
@@ -83,14 +107,14 @@ fn echo(request: &Request) -> Answer {
     Answer::new("text/plain", text)
 }
 
-fn results(texts: &[String]) -> Wired {
+fn results(dialect: &str, texts: &[String]) -> Wired {
     let calls = texts.iter().map(|text| think("echo", json!({ "text": text }))).collect();
     let actions = |base: &str| {
         let parameters =
             json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
         vec![web("echo", &format!("{base}/echo"), json!({ "headers": keyed(), "parameters": parameters }))]
     };
-    let wired = wired(&actions, plays(calls, echo));
+    let wired = wired_in(dialect, &actions, plays_in(dialect, calls, echo));
     let result = wired.run(&["--input", &format!("planted={PLANTED}")]);
     assert_eq!(result["iterations"], texts.len() + 1, "every text is one observation: {:#}", result["metadata"]);
     for (text, entry) in texts.iter().zip(result["trace"].as_array().expect("a trace")) {
@@ -102,34 +126,79 @@ fn results(texts: &[String]) -> Wired {
 
 #[test]
 fn what_a_tool_gives_back_is_one_message_whatever_it_says() {
-    let hostile: Vec<String> = TEXTS.iter().map(|text| (*text).to_owned()).collect();
-    assert!(hostile.len() >= 60, "{}", hostile.len());
-    let calm: Vec<String> = hostile.iter().map(|text| harmless(text)).collect();
-    let (bad, good) = (results(&hostile), results(&calm));
-    let (bad_asked, good_asked) = (bad.asked(), good.asked());
-    assert_eq!(bad_asked.len(), hostile.len() + 1);
-    for (one, other) in bad_asked.iter().zip(&good_asked) {
-        assert_eq!(roles(one), roles(other));
-        assert!(!one.text().contains(SECRET) && !one.text().contains(PLANTED));
+    for dialect in DIALECTS {
+        let hostile: Vec<String> = TEXTS.iter().map(|text| (*text).to_owned()).collect();
+        assert!(hostile.len() >= 60, "{}", hostile.len());
+        let calm: Vec<String> = hostile.iter().map(|text| harmless(text)).collect();
+        let (bad, good) = (results(dialect, &hostile), results(dialect, &calm));
+        let (bad_asked, good_asked) = (bad.asked(), good.asked());
+        assert_eq!(bad_asked.len(), hostile.len() + 1);
+        for (one, other) in bad_asked.iter().zip(&good_asked).rev().step_by(5) {
+            assert_eq!(roles(one), roles(other), "{dialect}");
+            assert!(!one.text().contains(SECRET) && !one.text().contains(PLANTED));
+        }
+        if dialect == "tags" {
+            let last = bad_asked.last().expect("a request").json();
+            let messages = last["messages"].as_array().expect("messages").iter();
+            for message in messages.filter(|message| message["role"] == "user").skip(1) {
+                let text = message["content"].as_str().expect("a text");
+                let inner =
+                    text.strip_prefix("<tool_response>\n").and_then(|text| text.strip_suffix("\n</tool_response>"));
+                let inner = inner.expect("one block").to_lowercase();
+                for tag in ["<tool_", "</tool_", "</ tool_", "<answer", "</answer", "<think", "</think"] {
+                    assert!(!inner.contains(tag), "{inner}");
+                }
+            }
+        }
+        for request in bad.sent("/echo") {
+            assert_eq!(request.header("x-key"), Some(SECRET), "the secret went where it belongs");
+            assert!(!request.path.contains(PLANTED));
+        }
     }
-    for request in bad.sent("/echo") {
-        assert_eq!(request.header("x-key"), Some(SECRET), "the secret went where it belongs");
-        assert!(!request.path.contains(PLANTED));
+}
+
+#[test]
+fn what_describes_a_tool_is_no_message_in_any_dialect() {
+    for dialect in DIALECTS {
+        let asked = |texts: Vec<String>| {
+            let actions = |base: &str| {
+                let one = |(at, text): (usize, &String)| {
+                    web(
+                        &format!("t{at}"),
+                        &format!("{base}/echo"),
+                        json!({ "description": format!("Does it. {text}") }),
+                    )
+                };
+                texts.iter().enumerate().map(one).collect()
+            };
+            let wired = wired_in(dialect, &actions, plays_in(dialect, vec![], echo));
+            let result = wired.run(&["--input", &format!("planted={PLANTED}")]);
+            assert_eq!((&result["iterations"], &result["result"]["answer"]), (&json!(1), &json!("done")));
+            let request = wired.asked().remove(0);
+            assert!(!request.text().contains(PLANTED) && !request.text().contains(SECRET));
+            (roles(&request), request.json().as_object().expect("an object").keys().cloned().collect::<Vec<_>>())
+        };
+        // What names a secret is told by the check; the rest is data.
+        let hostile: Vec<String> = TEXTS
+            .iter()
+            .filter(|text| !text.contains("orgconfig") && !text.contains('\0'))
+            .map(|text| (*text).to_owned())
+            .collect();
+        let calm = hostile.iter().map(|text| harmless(text)).collect();
+        assert_eq!(asked(hostile), asked(calm), "{dialect}");
     }
 }
 
 #[test]
 fn an_input_is_data_in_the_prompt_whatever_it_says() {
-    let ask = |texts: Vec<String>| {
+    let ask = |dialect: &str, texts: Vec<String>| {
         let objective: String = (0..texts.len()).map(|at| format!("[{{{{input.a{at}}}}}]\n")).collect();
-        let wired = wired(
+        let wired = wired_in(
+            dialect,
             &|base| vec![web("echo", &format!("{base}/echo"), json!({ "headers": keyed() }))],
-            plays(vec![], echo),
+            plays_in(dialect, vec![], echo),
         );
-        let path = wired.place.path().join("loop.json");
-        let mut document: Value = serde_json::from_slice(&std::fs::read(&path).expect("it is there")).expect("JSON");
-        document["properties"]["objective"] = json!(objective);
-        wired.place.json("loop.json", &document);
+        wired.change(|properties| properties["objective"] = json!(objective));
         let mut input = json!({ "planted": PLANTED });
         for (at, text) in texts.iter().enumerate() {
             input[format!("a{at}")] = json!(text);
@@ -147,31 +216,39 @@ fn an_input_is_data_in_the_prompt_whatever_it_says() {
         roles(&request)
     };
     let hostile: Vec<String> = TEXTS.iter().map(|text| (*text).to_owned()).collect();
-    let calm = hostile.iter().map(|text| harmless(text)).collect();
-    assert_eq!(ask(hostile), ask(calm));
+    let calm: Vec<String> = hostile.iter().map(|text| harmless(text)).collect();
+    for dialect in DIALECTS {
+        assert_eq!(ask(dialect, hostile.clone()), ask(dialect, calm.clone()), "{dialect}");
+    }
 }
 
 #[test]
 fn what_is_remembered_comes_back_as_data() {
-    let remember = |texts: Vec<String>| {
+    let remember = |dialect: &str, texts: Vec<String>| {
         let mut calls = Vec::new();
         for text in &texts {
             calls.push(think("__store_memory__", json!({ "key": "k", "value": text })));
             calls.push(think("__retrieve_memory__", json!({ "key": "k" })));
         }
-        let wired = wired(
+        let wired = wired_in(
+            dialect,
             &|base| vec![web("echo", &format!("{base}/echo"), json!({ "headers": keyed() }))],
-            plays(calls, echo),
+            plays_in(dialect, calls, echo),
         );
         let result = wired.run(&["--input", &format!("planted={PLANTED}")]);
         for (at, text) in texts.iter().enumerate() {
             assert_eq!(result["trace"][at * 2 + 1]["observation"], json!(text), "{text:?}");
         }
-        wired.asked().iter().map(roles).collect::<Vec<_>>()
+        roles(wired.asked().last().expect("a request"))
     };
-    let hostile: Vec<String> = TEXTS.iter().map(|text| (*text).to_owned()).collect();
-    let calm = hostile.iter().map(|text| harmless(text)).collect();
-    assert_eq!(remember(hostile), remember(calm));
+    // In the dialects beside `json`, those texts that speak of their marks and of messages.
+    for dialect in DIALECTS {
+        let texts = TEXTS.iter().skip(if dialect == "json" { 0 } else { 37 });
+        let texts = texts.take(if dialect == "json" { TEXTS.len() } else { 24 });
+        let hostile: Vec<String> = texts.map(|text| (*text).to_owned()).collect();
+        let calm = hostile.iter().map(|text| harmless(text)).collect();
+        assert_eq!(remember(dialect, hostile), remember(dialect, calm), "{dialect}");
+    }
 }
 
 #[test]
@@ -179,97 +256,31 @@ fn what_a_human_answers_is_data() {
     let texts: Vec<&str> =
         TEXTS.iter().copied().filter(|text| !text.contains('\0') && !text.is_empty()).step_by(6).collect();
     assert!(texts.len() >= 10);
+    human_says("json", &texts);
+    for dialect in ["tool_calls", "tags", "final_answer"] {
+        let marks: Vec<&str> =
+            TEXTS.iter().copied().filter(|text| text.contains("pwned") || text.contains("tool_call_id")).collect();
+        assert!(marks.len() >= 4);
+        human_says(dialect, &marks);
+    }
+}
+
+fn human_says(dialect: &str, texts: &[&str]) {
     let calls = texts.iter().map(|_| think("__pause_for_human__", json!({ "question": "Well?" }))).collect();
-    let wired =
-        wired(&|base| vec![web("echo", &format!("{base}/echo"), json!({ "headers": keyed() }))], plays(calls, echo));
+    let actions = |base: &str| vec![web("echo", &format!("{base}/echo"), json!({ "headers": keyed() }))];
+    let wired = wired_in(dialect, &actions, plays_in(dialect, calls, echo));
     let input = format!("planted={PLANTED}");
     let ran = wired.call(&["run", "loop.json", "--run-id", "r", "--output", "json", "--input", &input]);
     assert_eq!(ran.code, 3, "{ran:#?}");
     for (at, text) in texts.iter().enumerate() {
         let ran = wired.call(&["resume", "r", &format!("--answer={text}"), "--output", "json"]);
-        assert_eq!(ran.code, if at + 1 == texts.len() { 0 } else { 3 }, "{text:?}: {ran:#?}");
+        assert_eq!(ran.code, if at + 1 == texts.len() { 0 } else { 3 }, "{dialect} {text:?}: {ran:#?}");
         assert_eq!(ran.json()["trace"][at]["observation"], json!(text), "{text:?}");
     }
     assert_eq!(wired.sent("/echo").len(), 0);
     for (at, request) in wired.asked().iter().enumerate() {
         assert_eq!(roles(request).len(), roles(&wired.asked()[0]).len() + at * 2);
         assert!(!request.text().contains(PLANTED));
-    }
-}
-
-#[test]
-fn an_argument_appears_literally_wherever_it_is_passed_on() {
-    let parameters = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
-    let post = |more: Value| {
-        with(json!({ "http_method": "POST", "headers": keyed(), "parameters": parameters.clone() }), more)
-    };
-    let actions = |base: &str| {
-        vec![
-            web("path", &format!("{base}/path/{{{{text}}}}/end"), json!({ "headers": keyed() })),
-            web(
-                "query",
-                &format!("{base}/query"),
-                json!({ "query": { "q": "{{text}}", "r": "@text" }, "headers": keyed() }),
-            ),
-            web(
-                "header",
-                &format!("{base}/header"),
-                json!({ "headers": { "X-Key": "orgconfig:key", "X-Note": "{{text}}" } }),
-            ),
-            web("typed", &format!("{base}/typed"), post(json!({ "body": { "whole": "@text", "part": "<{{text}}>" } }))),
-            web("written", &format!("{base}/written"), post(json!({ "body": "{\"part\": \"<{{text}}>\"}" }))),
-            web("left", &format!("{base}/left"), post(json!({}))),
-            json!({ "action_name": "printed", "kind": "command", "description": "Prints.", "program": "printf", "args": ["<%s>", "{{text}}"],
-                "env": { "KEY": "orgconfig:key" }, "allow_leading_dash": true }),
-            json!({ "action_name": "asked", "kind": "llm", "description": "Asks.", "template": "Sum up: <{{text}}>" }),
-        ]
-    };
-    let names = ["path", "query", "header", "typed", "written", "left", "printed"];
-    let mut calls = Vec::new();
-    for text in TEXTS {
-        calls.extend(names.map(|name| think(name, json!({ "text": text }))));
-    }
-    let wired = wired(&actions, plays(calls, |_| Answer::json("{}")));
-    let result = wired.run(&["--input", &format!("planted={PLANTED}")]);
-    let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let is_control = |text: &str| text.chars().any(|c| u32::from(c) < 0x20 || c == '\u{7f}');
-    for (at, text) in TEXTS.iter().enumerate() {
-        let entry = |name: &str| {
-            let place = names.iter().position(|known| *known == name).expect("a name");
-            &result["trace"][at * names.len() + place]
-        };
-        assert_eq!(entry("header")["success"], !is_control(text), "{text:?}: {:#}", entry("header"));
-        if !text.contains('\0') {
-            assert_eq!(observed(entry("printed")), format!("<{text}>"), "{text:?}");
-        }
-    }
-    let sound: Vec<&str> = TEXTS.iter().copied().filter(|text| !matches!(*text, "." | "..")).collect();
-    for (request, text) in wired.sent("/path").iter().zip(&sound) {
-        let part = request.path.strip_prefix("/path/").and_then(|path| path.strip_suffix("/end")).expect("one part");
-        assert_eq!(decoded(part), *text);
-    }
-    for (request, text) in wired.sent("/query").iter().zip(TEXTS) {
-        let pairs: Vec<String> = request.path.trim_start_matches("/query?").split('&').map(decoded).collect();
-        assert_eq!(pairs, [format!("q={text}"), format!("r={text}")]);
-    }
-    let visible: Vec<&str> = TEXTS.iter().copied().filter(|text| !is_control(text)).collect();
-    for (request, text) in wired.sent("/header").iter().zip(&visible) {
-        assert_eq!(request.header("x-note"), Some(text.trim()), "{text:?}");
-    }
-    for (path, make) in [
-        ("/typed", (|text: &str| json!({ "whole": text, "part": format!("<{text}>") })) as fn(&str) -> Value),
-        ("/written", |text| json!({ "part": format!("<{text}>") })),
-        ("/left", |text| json!({ "text": text })),
-    ] {
-        let sent = wired.sent(path);
-        assert_eq!(sent.len(), TEXTS.len(), "{path}");
-        for (request, text) in sent.iter().zip(TEXTS) {
-            assert_eq!(request.json(), make(text), "{path}");
-        }
-    }
-    for request in wired.server.requests() {
-        let whole = format!("{} {}", request.path, request.text());
-        assert!(!whole.contains(SECRET) && !whole.contains(PLANTED), "{whole:.500}");
     }
 }
 

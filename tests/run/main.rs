@@ -5,25 +5,35 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(all(unix, debug_assertions))]
+mod always_resumed;
 mod approvals;
 mod bad_documents;
 mod bad_replies;
 mod builtins;
 mod cage;
 mod command_tool;
+mod controls;
 mod db_tool;
+mod dialects;
+mod dialects_native;
 mod events;
+mod hostile_arguments;
 mod hostile_texts;
 mod http_answers;
 mod http_tool;
 #[cfg(unix)]
 mod interactive;
+mod journals;
 mod models;
 mod pauses;
 mod redaction;
 mod secrets;
 mod signals;
+#[cfg(debug_assertions)]
+mod signals_everywhere;
 mod stuck;
+mod subloops;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod termination;

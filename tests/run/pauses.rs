@@ -173,3 +173,76 @@ fn a_run_that_is_not_there_is_said_to_be_so() {
         assert!(ran.stderr.contains("agent-none"), "{}", ran.stderr);
     }
 }
+
+/// Two processes decide at the same moment: their codes, in order.
+fn at_once(place: &Place, id: &str, decisions: [&[&str]; 2]) -> [i32; 2] {
+    let children = decisions.map(|how| {
+        let mut args = vec!["resume", id, "--script", "script.json", "--output", "json"];
+        args.extend(how);
+        place.start(&args, &[])
+    });
+    let mut codes = children.map(|child| child.wait_with_output().expect("it ends").status.code().expect("a code"));
+    codes.sort_unstable();
+    codes
+}
+
+#[test]
+fn of_two_decisions_one_is_taken_and_what_was_decided_is_what_runs() {
+    let act = || [think("act", json!({ "what": "x" })), complete(json!("done"))];
+    // What is decided first, what comes too late, and how often the call was made.
+    let orders: [(&[&str], &[&str], u64); 6] = [
+        (&["--approve"], &["--approve"], 1),
+        (&["--approve"], &["--deny"], 1),
+        (&["--approve"], &["--edit", r#"{"what":"y"}"#], 1),
+        (&["--deny"], &["--approve"], 0),
+        (&["--edit", r#"{"what":"y"}"#], &["--approve"], 1),
+        (&["--edit", r#"{"what":"y"}"#], &["--edit", r#"{"what":"z"}"#], 1),
+    ];
+    for (first, late, made) in orders {
+        let (place, id) = paused(approval(), &act());
+        let (code, result) = resume(&place, &id, first);
+        assert_eq!((code, &result["metadata"]["tool_calls_made"]), (0, &json!(made)), "{first:?}: {result:#}");
+        let what = if first[0] == "--edit" { "y" } else { "x" };
+        assert_eq!(result["trace"][0]["action_input"], json!({ "what": what }), "{first:?}");
+        let (code, said) = resume(&place, &id, late);
+        assert!(code == 2 && said["stderr"].as_str().is_some_and(|text| text.contains("ended")), "{late:?}: {said}");
+        assert_eq!(resume(&place, &id, &[]).1["trace"], result["trace"], "{late:?} left no mark");
+    }
+}
+
+#[test]
+fn of_two_decisions_at_the_same_moment_one_is_taken() {
+    let (place, id) = paused(approval(), &[think("act", json!({ "what": "x" })), complete(json!("done"))]);
+    assert_eq!(at_once(&place, &id, [&["--approve"], &["--deny"]]), [0, 2]);
+    let (place, id) = paused(json!({}), &[ask(), complete(json!("done"))]);
+    assert_eq!(at_once(&place, &id, [&["--answer", "one"], &["--answer", "two"]]), [0, 2]);
+}
+
+#[test]
+fn an_answer_to_an_older_pause_and_one_after_the_end_are_refused() {
+    let (place, id) = paused(json!({}), &[ask(), ask(), complete(json!("done"))]);
+    assert_eq!(resume(&place, &id, &["--answer", "one", "--pause", "1"]).0, 3);
+    let (code, said) = resume(&place, &id, &["--answer", "one", "--pause", "1"]);
+    assert!(code == 2 && said["stderr"].as_str().is_some_and(|text| text.contains("pause 1 is over")), "{said}");
+    assert_eq!(place.call(&["cancel", &id]).code, 0);
+    assert_eq!(resume(&place, &id, &["--answer", "two", "--pause", "2"]).0, 2);
+}
+
+#[test]
+#[ignore = "nightly: 100 processes, and one of another body"]
+fn the_same_run_id_a_hundred_times_at_once_is_one_run() {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[json!({ "delay_ms": 20, "text": look("a") }), complete(json!("once"))]);
+    place.json("other.json", &crate::common::document(&json!({ "max_iterations": 3 })));
+    let start = |file: &str| {
+        place.start(&["run", file, "--script", "script.json", "--output", "json", "--run-id", "job-1"], &[])
+    };
+    let children: Vec<_> = (0..100).map(|_| start("loop.json")).collect();
+    for child in children {
+        let ran = crate::common::ran(&child.wait_with_output().expect("it ends"));
+        assert_eq!((ran.code, &ran.json()["result"]["answer"]), (0, &json!("once")), "{ran:#?}");
+    }
+    assert_eq!(start("other.json").wait_with_output().expect("it ends").status.code(), Some(2));
+    let runs = place.call(&["runs", "--output", "json"]);
+    assert_eq!(runs.stdout.matches("job-1").count(), 1, "{runs:#?}");
+}

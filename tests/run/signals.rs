@@ -15,7 +15,7 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 /// Waits until the program has said so on stderr; gives back the rest of the pipe.
-fn wait_for_line(child: &mut Child, words: &str) -> std::thread::JoinHandle<String> {
+pub fn wait_for_line(child: &mut Child, words: &str) -> std::thread::JoinHandle<String> {
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut seen = String::new();
     while !seen.contains(words) {

@@ -39,10 +39,13 @@ mod impossible_schema;
 mod key_in_the_clear;
 mod legacy_tool;
 mod loader;
+mod loop_cycle;
+mod loops_too_deep;
 mod missing_field;
 mod missing_input;
 mod missing_script;
 mod mixed_header;
+mod native_name;
 mod near_model;
 mod needless_write;
 mod no_description;
@@ -84,6 +87,7 @@ mod unknown_action;
 mod unknown_datasource;
 mod unknown_document;
 mod unknown_field;
+mod unknown_loop;
 mod unknown_secret;
 mod unknown_variable;
 mod unquoted;
@@ -133,6 +137,7 @@ pub const RULES: &[Rule] = &[
     declared_builtin::RULE,
     no_tools::RULE,
     case_twins::RULE,
+    unknown_loop::RULE,
     unused_action::RULE,
     unknown_secret::RULE,
     unknown_datasource::RULE,
@@ -141,11 +146,14 @@ pub const RULES: &[Rule] = &[
     odd_result_key::RULE,
     hidden_result::RULE,
     missing_script::RULE,
+    loop_cycle::RULE,
+    loops_too_deep::RULE,
     template_syntax::RULE,
     template_helper::RULE,
     template_name::RULE,
     template_size::RULE,
     unknown_variable::RULE,
+    native_name::RULE,
     no_parameter::RULE,
     optional_parameter::RULE,
     unused_parameter::RULE,

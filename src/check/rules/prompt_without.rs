@@ -3,6 +3,7 @@
 use crate::check::{Rule, Subject};
 use crate::compile::template::{Escape, Template};
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::react::Dialect;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -20,15 +21,19 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     };
     let named =
         |name: &str| template.variables().iter().any(|variable| variable.path.first().is_some_and(|of| of == name));
+    // Native tool calls bring the tools beside the prompt.
+    let native = subject
+        .react(&["dialect"])
+        .is_some_and(|react| matches!(react.dialect, Dialect::ToolCalls | Dialect::FinalAnswer));
     let left: Vec<String> = ["objective", "tools", "dialect_instructions"]
         .into_iter()
-        .filter(|name| !named(name))
+        .filter(|name| !(named(name) || native && *name == "tools"))
         .map(|name| format!("`{{{{{name}}}}}`"))
         .collect();
     let why = match left.as_slice() {
         [] => return,
         _ if !named("dialect_instructions") => "the model is not told in which form it must reply",
-        _ if !named("tools") => "the model is not told what it can call",
+        _ if !named("tools") && !native => "the model is not told what it can call",
         _ => "the model is not told what to reach",
     };
     let fault = spot.tell(&RULE, format!("the system prompt leaves out {}: {why}", left.join(" and ")));

@@ -10,6 +10,7 @@ pub const PLACES: &[&str] = &[
     "L045 loop.json:16:19 /properties/result_key: \"triage.result\"",
     "L046 loop.json:16:19 /properties/result_key: \"input\"",
     "L047 loopctl.json:2:35 /models/demo/provider: \"script\"",
+    "L055 loop.json:22:43 /properties/tools/0/name: \"crm/find\"",
     "L079 loopctl.json:2:35 /datasources/shop/url: \"postgres://db.example.com/shop\"",
     "L080 loopctl.json:6:19 /models/main/base_url: \"models.example.com/v1\"",
     "L081 loopctl.json:2:12 /store: \"runs.db\"",

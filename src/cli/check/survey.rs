@@ -86,9 +86,8 @@ impl Survey {
             library.spell(real, &target.path);
             if is_looped(document) {
                 declared.add(document);
-            } else {
-                library.keep(real, document.tree.source.clone());
             }
+            library.keep(real, document.tree.source.clone());
         }
         let mut found = Found::default();
         found.tell_unreadable(&self.targets.faults);

@@ -50,6 +50,7 @@ fn waiting(kind: Termination, ids: &[&str]) -> RunResult {
         .collect();
     let mut result = shown(Status::Paused, Some(kind));
     result.pause = Some(Waiting {
+        run_id: None,
         number: 1,
         kind,
         question: String::new(),

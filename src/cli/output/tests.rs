@@ -63,6 +63,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         tool: "issue_refund".to_owned(),
         input: json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}),
         progress: Progress::AwaitsApproval,
+        run_id: None,
     };
     let pause = Pause {
         number: 1,
@@ -72,22 +73,24 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         options: Vec::new(),
         calls: vec![id],
         stuck: None,
+        asks: None,
     };
     let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
     let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"
     This call wants your approval:
-      issue_refund  call 2.0
+      issue_refund  call 2.0  hash ac43b53c315e0122
         {
           "amount": 100.0,
           "note": "\u001b[8mhidden\u{202E}"
         }
+      ! 2 characters that nobody sees: written as \u{...} here
 
     ‖ paused: a call wants approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
       run        run-1
-      approve    ./loopctl resume run-1 --approve
-      deny       ./loopctl resume run-1 --deny --reason "..."
-      change it  ./loopctl resume run-1 --edit '{...}'
+      approve    ./loopctl resume run-1 --approve --if ac43b53c315e0122
+      deny       ./loopctl resume run-1 --deny --reason "..." --if ac43b53c315e0122
+      change it  ./loopctl resume run-1 --edit '{...}' --if ac43b53c315e0122
     "#);
 }
 
@@ -101,6 +104,7 @@ fn a_question_is_marked_as_the_models_words() {
         options: vec!["A".to_owned(), "B".to_owned()],
         calls: Vec::new(),
         stuck: None,
+        asks: None,
     };
     let state = State { phase: Phase::Paused { pause, turn: None }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"

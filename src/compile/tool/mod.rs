@@ -9,16 +9,17 @@ mod sql;
 mod tests;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::program::{Tool, ToolKind};
+use super::program::{Program, Tool, ToolKind};
 use super::reference::{Field, RESERVED};
 use super::schema::Schema;
 use super::template::{Escape, Template, TemplateFault, Variable};
 use crate::diagnostic::{Severity, codes};
 use crate::language::action::OnUncertain;
-use crate::language::tool::ActionTool;
+use crate::language::tool::{ActionTool, LoopTool};
 use crate::language::{Action, ReactProperties};
 
 pub use sql::named_parameters;
@@ -187,6 +188,64 @@ pub fn embedded(
         idempotent,
         on_uncertain: OnUncertain::default(),
     })
+}
+
+/// The tool that another loop makes. What it takes is its `input`; without one, what its objective and
+/// its tools name of it.
+///
+/// # Errors
+/// When no object matches its `input`; the pointer begins at the loop's document.
+pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<LocalFault>> {
+    let parameters = match &called.input {
+        Some(input) => parameters::compile(input.source(), "/input")?,
+        None => inputs(&called),
+    };
+    let described = declaration.description.as_deref().or(called.description.as_deref()).map(str::trim);
+    let described = described.filter(|text| !text.is_empty());
+    Ok(Tool {
+        name: declaration.name.clone(),
+        description: described.map_or_else(|| format!("Runs the loop {}.", called.name), str::to_owned),
+        parameters,
+        requires_approval: declaration.requires_approval,
+        max_calls: declaration.max_calls,
+        // The loop has a time of its own: only what the declaration says cuts it shorter.
+        timeout_ms: declaration
+            .timeout_ms
+            .map_or(called.properties.timeout_ms, |own| own.min(called.properties.timeout_ms)),
+        polling: declaration.polling,
+        // A call is a run with an id of its own: called again, it goes on where it stands.
+        idempotent: true,
+        on_uncertain: OnUncertain::default(),
+        kind: ToolKind::Loop(called),
+    })
+}
+
+/// A schema of the names of a run's input that a loop's objective and tools take. Those that they can do
+/// without are not required.
+fn inputs(program: &Program) -> Schema {
+    let mut properties = serde_json::Map::new();
+    let mut required: Vec<String> = Vec::new();
+    let of_tools = program.tools.iter().flat_map(Tool::variables);
+    for variable in program.objective.variables().iter().cloned().chain(of_tools) {
+        let [first, name, ..] = variable.path.as_slice() else { continue };
+        if first != "input" {
+            continue;
+        }
+        properties.insert(name.clone(), Value::Object(serde_json::Map::new()));
+        if !variable.optional && !required.contains(name) {
+            required.push(name.clone());
+        }
+    }
+    if properties.is_empty() {
+        return Schema::any();
+    }
+    let source = serde_json::json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    Schema::compile(source).unwrap_or_else(|_| Schema::any())
 }
 
 fn not_runnable(action: &Action) -> LocalFault {

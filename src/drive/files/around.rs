@@ -22,6 +22,8 @@ pub struct Around {
     given: Vec<Source>,
     /// Each with its real path.
     actions: Vec<(PathBuf, Source)>,
+    /// Likewise; the document itself may be among them.
+    loops: Vec<(PathBuf, Source)>,
     unread: Vec<Diagnostic>,
     faults: Vec<Diagnostic>,
 }
@@ -45,6 +47,12 @@ impl Around {
         texts.extra_actions = self.given.clone();
         let others = self.actions.iter().filter(|(path, _)| real != Some(path));
         texts.actions = others.map(|(_, source)| source.clone()).collect();
+        // A loop that stands among those that can be called is one of them, by the name that it has here.
+        texts.loops = self
+            .loops
+            .iter()
+            .map(|(path, source)| if real == Some(path) { texts.main.clone() } else { source.clone() })
+            .collect();
         texts.unread = self.unread.clone();
         Ok(Gathered { texts, root: self.root.clone() })
     }
@@ -90,7 +98,9 @@ impl Library {
         let mut faults = Vec::new();
         let mut known = BTreeSet::new();
         let project = find_project(folder);
-        let root = project.as_ref().map_or_else(|| folder.to_owned(), |(_, root)| root.clone());
+        // Loops that others call belong to the folder that theirs stands in.
+        let own = if is_loops(folder) { above(folder) } else { folder.to_owned() };
+        let root = project.as_ref().map_or(own, |(_, root)| root.clone());
         let project = project.and_then(|(file, _)| self.read(&file).map_err(|fault| faults.push(*fault)).ok());
         let mut given = Vec::new();
         for file in self.given.clone() {
@@ -101,17 +111,20 @@ impl Library {
             }
         }
         let mut search =
-            Search { library: self, root: root.canonicalize().ok(), known, total: 0, actions: vec![], unread: vec![] };
-        if faults.is_empty() {
-            for folder in folders(folder, &root) {
-                if let Err(fault) = search.folder(&within(&folder, "actions")) {
+            Search { library: self, root: root.canonicalize().ok(), known, total: 0, found: vec![], unread: vec![] };
+        let folders = if faults.is_empty() { folders(folder, &root) } else { Vec::new() };
+        let mut all = |name: &str| {
+            for folder in &folders {
+                if let Err(fault) = search.folder(&within(folder, name)) {
                     faults.push(*fault);
                     break;
                 }
             }
-        }
-        let Search { actions, unread, .. } = search;
-        Around { root, project, given, actions, unread, faults }
+            std::mem::take(&mut search.found)
+        };
+        let (actions, loops) = (all("actions"), all("loops"));
+        let unread = search.unread;
+        Around { root, project, given, actions, loops, unread, faults }
     }
 
     fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {
@@ -137,6 +150,11 @@ fn folders(folder: &Path, root: &Path) -> Vec<PathBuf> {
         folders.push(shown.clone());
     }
     folders
+}
+
+/// Whether a folder is one of those in which loops are looked up.
+fn is_loops(folder: &Path) -> bool {
+    folder.canonicalize().is_ok_and(|real| real.file_name().is_some_and(|name| name == "loops"))
 }
 
 /// The folder above one, written the way the user wrote it.
@@ -168,7 +186,7 @@ struct Search<'a> {
     /// What was taken already, by its path without links.
     known: BTreeSet<PathBuf>,
     total: usize,
-    actions: Vec<(PathBuf, Source)>,
+    found: Vec<(PathBuf, Source)>,
     unread: Vec<Diagnostic>,
 }
 
@@ -182,8 +200,8 @@ impl Search<'_> {
             if file.extension().is_some_and(|ending| ending == "json") {
                 files.push(file);
             }
-            if files.len() + self.actions.len() > MAX_FILES {
-                let message = format!("there are more than {MAX_FILES} files that actions may stand in");
+            if files.len() + self.found.len() > MAX_FILES {
+                let message = format!("there are more than {MAX_FILES} files that names are looked up in");
                 return Err(Box::new(at(folder, message).help("give those that are needed with `--actions FILE`")));
             }
         }
@@ -208,12 +226,12 @@ impl Search<'_> {
         match self.library.read(file) {
             Ok(source) => {
                 self.total += source.text.len();
-                self.actions.push((real, source));
+                self.found.push((real, source));
             }
             Err(fault) => self.unread.push(*fault),
         }
         if self.total > MAX_TOTAL {
-            let message = format!("the files that actions may stand in have more than {} MiB", MAX_TOTAL >> 20);
+            let message = format!("the files that names are looked up in have more than {} MiB", MAX_TOTAL >> 20);
             return Err(Box::new(at(file, message).help("give those that are needed with `--actions FILE`")));
         }
         Ok(())

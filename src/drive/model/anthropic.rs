@@ -1,5 +1,7 @@
 //! Anthropic's messages.
 
+use std::borrow::Cow;
+
 use bytes::BytesMut;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,9 +9,9 @@ use serde_json::value::RawValue;
 use super::Ask;
 use super::failure::Peer;
 use super::reply::{Deltas, Pieces, Said, Unread};
-use super::wire::{Form, json};
-use crate::engine::conversation::{Message, Role};
-use crate::engine::event::{Finish, Tokens};
+use super::wire::{Form, json, offers};
+use crate::engine::conversation::{Message, Native, Role};
+use crate::engine::event::{Finish, SaidCall, Tokens};
 
 /// The version of the protocol.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -18,6 +20,9 @@ pub(super) const VERSION: &str = "2023-06-01";
 const TAIL: &[u8] = b"}]}]}";
 /// The same, and the server keeps what it read: the next request begins with it.
 const TAIL_CACHED: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}}]}]}";
+
+/// The beginning of a history whose own is gone, up to the model's first word.
+const FIRST: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"Earlier messages are left out."}]},{"role":"assistant","content":["#;
 
 /// Whether the model of this id refuses a temperature: those from 4.7 on do.
 pub(super) fn fixed_temperature(id: &str) -> bool {
@@ -47,10 +52,25 @@ pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
     if ask.deltas.is_some() {
         buffer.extend_from_slice(b",\"stream\":true");
     }
-    let system: Vec<&str> = system_of(ask).map(|message| message.text.as_str()).collect();
+    let system: Vec<&str> = system_of(ask).map(|message| &*message.text).collect();
     if !system.is_empty() {
         buffer.extend_from_slice(b",\"system\":");
         json(buffer, &system.join("\n\n"));
+    }
+    let mut open: &[u8] = b",\"tools\":[";
+    for offer in offers(ask) {
+        buffer.extend_from_slice(open);
+        buffer.extend_from_slice(b"{\"name\":");
+        json(buffer, offer.name);
+        buffer.extend_from_slice(b",\"description\":");
+        json(buffer, offer.description.as_ref());
+        buffer.extend_from_slice(b",\"input_schema\":");
+        json(buffer, offer.parameters.as_ref());
+        buffer.extend_from_slice(b"}");
+        open = b",";
+    }
+    if open == b"," {
+        buffer.extend_from_slice(b"]");
     }
     buffer.extend_from_slice(b",\"messages\":[");
     system.len()
@@ -60,27 +80,66 @@ fn system_of<'a>(ask: &Ask<'a>) -> impl Iterator<Item = &'a Message> {
     ask.conversation.messages.iter().take_while(|message| message.role == Role::System)
 }
 
-/// Writes a message behind the one that `last` said, and leaves its last text open: one of the same
+/// Writes a message behind the one that `last` said, and leaves its last block open: one of the same
 /// role is added to it, as roles must take turns. The server refuses blank texts; they are left out.
 pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Option<Role> {
-    if message.text.trim().is_empty() {
-        return last;
-    }
     // A system message in the middle is said by the engine, as observations are.
     let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
-    if last == Some(role) {
-        buffer.extend_from_slice(b"},{\"type\":\"text\",\"text\":");
-    } else {
-        if last.is_some() {
-            buffer.extend_from_slice(b"}]},");
+    let mut last = last;
+    if let Some(Native::Answers { id, failed }) = message.native.as_deref() {
+        block(buffer, last, role);
+        buffer.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
+        json(buffer, plain_id(id).as_ref());
+        if *failed {
+            buffer.extend_from_slice(b",\"is_error\":true");
         }
-        buffer.extend_from_slice(match role {
-            Role::Assistant => b"{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":".as_slice(),
-            Role::User | Role::System => b"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":",
-        });
+        buffer.extend_from_slice(b",\"content\":");
+        json(buffer, &*message.text);
+        return Some(role);
     }
-    json(buffer, &message.text);
-    Some(role)
+    if !message.text.trim().is_empty() {
+        block(buffer, last, role);
+        buffer.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+        json(buffer, &*message.text);
+        last = Some(role);
+    }
+    for call in message.calls() {
+        block(buffer, last, role);
+        buffer.extend_from_slice(b"{\"type\":\"tool_use\",\"id\":");
+        json(buffer, plain_id(&call.id).as_ref());
+        buffer.extend_from_slice(b",\"name\":");
+        json(buffer, &call.name);
+        // The engine keeps only what is strict JSON of an object.
+        buffer.extend_from_slice(b",\"input\":");
+        buffer.extend_from_slice(call.arguments.as_bytes());
+        last = Some(role);
+    }
+    last
+}
+
+/// Writes what stands before a block that `role` says.
+fn block(buffer: &mut BytesMut, last: Option<Role>, role: Role) {
+    if last == Some(role) {
+        buffer.extend_from_slice(b"},");
+        return;
+    }
+    buffer.extend_from_slice(match (last, role) {
+        (Some(_), Role::Assistant) => b"}]},{\"role\":\"assistant\",\"content\":[".as_slice(),
+        (Some(_), _) => b"}]},{\"role\":\"user\",\"content\":[",
+        // The server wants the first word to be ours; of a trimmed history it may be the model's.
+        (None, Role::Assistant) => FIRST,
+        (None, _) => b"{\"role\":\"user\",\"content\":[",
+    });
+}
+
+/// An id as the server takes it: letters, digits, `_` and `-`. One of another provider may have more.
+fn plain_id(id: &str) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if id.chars().all(fits) {
+        return Cow::Borrowed(id);
+    }
+    // Each other character by its number: ids that differ still do.
+    id.chars().map(|c| if fits(c) { c.to_string() } else { format!("-{:x}-", u32::from(c)) }).collect()
 }
 
 /// What closes a request. The prompt cache is asked for in conversations that have a system prompt:
@@ -100,12 +159,16 @@ struct Answer<'a> {
     kind: String,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
-    #[serde(default)]
-    content: Option<Vec<Block>>,
+    #[serde(borrow, default)]
+    content: Option<Vec<Block<'a>>>,
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
-    delta: Option<Block>,
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    content_block: Option<Block<'a>>,
+    #[serde(borrow, default)]
+    delta: Option<Block<'a>>,
     #[serde(borrow, default)]
     message: Option<Begun<'a>>,
     #[serde(borrow, default)]
@@ -113,13 +176,29 @@ struct Answer<'a> {
 }
 
 #[derive(Deserialize)]
-struct Block {
+struct Block<'a> {
     #[serde(default, rename = "type")]
     kind: Option<String>,
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(default)]
+    partial_json: Option<String>,
+    #[serde(default)]
     stop_reason: Option<String>,
+}
+
+impl Block<'_> {
+    /// The call of a `tool_use` block.
+    fn call(self) -> SaidCall {
+        let arguments = self.input.map_or_else(String::new, |input| input.get().to_owned());
+        SaidCall { id: self.id.unwrap_or_default(), name: self.name.unwrap_or_default(), arguments }
+    }
 }
 
 #[derive(Deserialize)]
@@ -161,13 +240,16 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<Said, Unread> {
     }
     let usage = Usage::read(answer.usage);
     let usage = usage.input().zip(usage.output_tokens).map(|(input, output)| Tokens { input, output });
-    let mut text = String::new();
+    let (mut text, mut calls) = (String::new(), Vec::new());
     for block in answer.content.ok_or(Unread::Missing("content"))? {
-        if block.kind.as_deref() == Some("text") {
-            text.push_str(block.text.as_deref().unwrap_or_default());
+        match block.kind.as_deref() {
+            Some("text") => text.push_str(block.text.as_deref().unwrap_or_default()),
+            Some("tool_use") => calls.push(block.call()),
+            // Thinking blocks, and what a server may add.
+            _ => {}
         }
     }
-    Ok(Said { text, finish: finish(answer.stop_reason.as_deref()), usage })
+    Ok(Said { text, calls, finish: finish(answer.stop_reason.as_deref()), usage })
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
@@ -180,9 +262,26 @@ pub(super) fn piece(peer: &Peer, pieces: &mut Pieces, data: &[u8], deltas: Delta
     pieces.input = usage.input().or(pieces.input);
     pieces.output = usage.output_tokens.or(pieces.output);
     match answer.kind.as_str() {
+        "content_block_start" => {
+            if let Some(block) = answer.content_block.filter(|block| block.kind.as_deref() == Some("tool_use")) {
+                let mut call = block.call();
+                // An empty input is a place for the pieces that follow.
+                if call.arguments.trim() == "{}" {
+                    call.arguments.clear();
+                }
+                pieces.add_call(answer.index, call);
+            }
+            Ok(false)
+        }
         "content_block_delta" => {
-            if let Some(delta) = answer.delta.filter(|delta| delta.kind.as_deref() == Some("text_delta")) {
-                pieces.add(delta.text.as_deref().unwrap_or_default(), deltas);
+            match answer.delta {
+                Some(Block { kind: Some(kind), text: Some(text), .. }) if kind == "text_delta" => {
+                    pieces.add(&text, deltas);
+                }
+                Some(Block { kind: Some(kind), partial_json: Some(arguments), .. }) if kind == "input_json_delta" => {
+                    pieces.add_call(answer.index, SaidCall { arguments, ..SaidCall::default() });
+                }
+                _ => {}
             }
             Ok(false)
         }

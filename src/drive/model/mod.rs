@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::compile::Program;
 use crate::drive::{clock, retry};
 use crate::engine::conversation::Conversation;
 use crate::engine::event::{ModelFacts, ModelFault, ModelFaultCode, Reply};
@@ -31,6 +32,7 @@ use reply::{Deltas, Pieces, Said, Unread};
 use wire::{Form, Protocol};
 
 pub use models::Models;
+use script::Part;
 pub use script::Script;
 pub use wire::Wire;
 
@@ -38,6 +40,9 @@ pub use wire::Wire;
 pub struct Ask<'a> {
     /// The conversation.
     pub conversation: &'a Conversation,
+    /// The loop whose conversation it is: its dialect says whether the provider is told of its tools.
+    /// A lone question has none.
+    pub program: Option<&'a Program>,
     /// The most tokens of the reply.
     pub max_tokens: u32,
     /// The temperature.
@@ -48,6 +53,9 @@ pub struct Ask<'a> {
     /// is made again: its pieces come again then.
     pub deltas: Option<&'a (dyn Fn(&str) + Send + Sync)>,
 }
+
+/// The track of the script that takes the place of every model.
+const TRACK: &str = "--script";
 
 /// A model that can be asked.
 pub struct Model {
@@ -94,7 +102,9 @@ impl Model {
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<Said, Failure> {
         let endpoint = match &self.speaker {
             Speaker::Script(script, track) => {
-                return Box::pin(script.say(wire.script_position(track), ask.deltas)).await;
+                let part = wire.part();
+                let part = Part { loop_name: part.as_deref(), alone: &**track == TRACK };
+                return Box::pin(script.say(part, wire.script_position(track), ask)).await;
             }
             Speaker::Server(endpoint) => endpoint,
         };
@@ -177,6 +187,7 @@ pub async fn ask(
                 Ok(said) => {
                     return Ok(Reply {
                         text: said.text,
+                        calls: said.calls,
                         finish: said.finish,
                         usage: said.usage,
                         duration_ms: clock::elapsed_ms(begun),

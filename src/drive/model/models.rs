@@ -12,7 +12,7 @@ use super::failure::Peer;
 use super::http::{Endpoint, Http};
 use super::script::Script;
 use super::wire::{Form, Protocol};
-use super::{Model, Speaker, anthropic, openai};
+use super::{Model, Speaker, TRACK, anthropic, openai};
 use crate::diagnostic::nearest;
 use crate::drive::secret::Vault;
 use crate::engine::event::ModelFacts;
@@ -119,7 +119,7 @@ impl Models {
             price: declared.and_then(|model| model.price),
         };
         if let Some(script) = &self.script {
-            return Ok(scripted(facts, "--script", Arc::clone(script)));
+            return Ok(scripted(facts, TRACK, Arc::clone(script)));
         }
         let provider = declared.map_or_else(|| self.provider_of(name), |model| model.provider);
         let (form, endpoint) = match (provider, declared) {

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use super::Ask;
 use super::failure::Peer;
 use super::reply::{Deltas, Pieces, Said, Unread};
-use super::wire::{Form, json};
-use crate::engine::conversation::{Message, Role};
-use crate::engine::event::{Finish, Tokens};
+use super::wire::{Form, json, offers};
+use crate::engine::conversation::{Message, Native, Role};
+use crate::engine::event::{Finish, SaidCall, Tokens};
 
 /// What closes a request.
 pub(super) const TAIL: &[u8] = b"]}";
@@ -42,6 +42,21 @@ pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
     if ask.deltas.is_some() {
         buffer.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
     }
+    let mut open: &[u8] = b",\"tools\":[";
+    for offer in offers(ask) {
+        buffer.extend_from_slice(open);
+        buffer.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
+        json(buffer, offer.name);
+        buffer.extend_from_slice(b",\"description\":");
+        json(buffer, offer.description.as_ref());
+        buffer.extend_from_slice(b",\"parameters\":");
+        json(buffer, offer.parameters.as_ref());
+        buffer.extend_from_slice(b"}}");
+        open = b",";
+    }
+    if open == b"," {
+        buffer.extend_from_slice(b"]");
+    }
     buffer.extend_from_slice(b",\"messages\":[");
     0
 }
@@ -55,10 +70,43 @@ pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Messa
         Role::System => b"{\"role\":\"system\",\"content\":".as_slice(),
         Role::User => b"{\"role\":\"user\",\"content\":",
         Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
+        Role::Tool => b"{\"role\":\"tool\",\"content\":",
     });
-    json(buffer, &message.text);
+    match message.native.as_deref() {
+        None => json(buffer, &*message.text),
+        Some(native) => with_native(buffer, &message.text, native),
+    }
     buffer.extend_from_slice(b"}");
     Some(message.role)
+}
+
+/// Writes what stands behind `"content":` of a message with native calls, or of an observation of one.
+fn with_native(buffer: &mut BytesMut, text: &str, native: &Native) {
+    match native {
+        Native::Answers { id, .. } => {
+            json(buffer, text);
+            buffer.extend_from_slice(b",\"tool_call_id\":");
+            json(buffer, id);
+        }
+        Native::Calls(calls) => {
+            if text.is_empty() {
+                buffer.extend_from_slice(b"null");
+            } else {
+                json(buffer, text);
+            }
+            for (place, call) in calls.iter().enumerate() {
+                buffer.extend_from_slice(if place == 0 { b",\"tool_calls\":[".as_slice() } else { b"," });
+                buffer.extend_from_slice(b"{\"id\":");
+                json(buffer, &call.id);
+                buffer.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
+                json(buffer, &call.name);
+                buffer.extend_from_slice(b",\"arguments\":");
+                json(buffer, &call.arguments);
+                buffer.extend_from_slice(b"}}");
+            }
+            buffer.extend_from_slice(b"]");
+        }
+    }
 }
 
 /// An answer, or one event of a stream: only what is needed of it.
@@ -66,28 +114,63 @@ pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Messa
 struct Answer<'a> {
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
-    #[serde(default)]
-    choices: Option<Vec<Choice>>,
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    #[serde(default)]
-    message: Option<Content>,
-    #[serde(default)]
-    delta: Option<Content>,
+struct Choice<'a> {
+    #[serde(borrow, default)]
+    message: Option<Content<'a>>,
+    #[serde(borrow, default)]
+    delta: Option<Content<'a>>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct Content {
+struct Content<'a> {
     #[serde(default)]
     content: Text,
     #[serde(default)]
     refusal: Text,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<Called<'a>>>,
+}
+
+/// A native call, or a piece of one.
+#[derive(Deserialize)]
+struct Called<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+struct Function<'a> {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl Called<'_> {
+    fn said(self) -> SaidCall {
+        let Function { name, arguments } = self.function.unwrap_or_default();
+        let arguments = arguments.map_or("null", RawValue::get);
+        // A string, as the protocol has it; some servers give the object itself.
+        let arguments = match arguments {
+            "null" => String::new(),
+            text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
+            text => text.to_owned(),
+        };
+        SaidCall { id: self.id.unwrap_or_default(), name: name.unwrap_or_default(), arguments }
+    }
 }
 
 #[derive(Deserialize)]
@@ -152,9 +235,10 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<Said, Unread> {
     let content = choice.message.ok_or(Unread::Missing("message"))?;
     let finish = finish(choice.finish_reason.as_deref());
     if content.content.0.is_empty() && !content.refusal.0.is_empty() {
-        return Ok(Said { text: content.refusal.0, finish: Finish::Filtered, usage });
+        return Ok(Said { text: content.refusal.0, finish: Finish::Filtered, usage, ..Said::default() });
     }
-    Ok(Said { text: content.content.0, finish, usage })
+    let calls = content.tool_calls.unwrap_or_default().into_iter().map(Called::said).collect();
+    Ok(Said { text: content.content.0, calls, finish, usage })
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
@@ -178,6 +262,9 @@ pub(super) fn piece(peer: &Peer, pieces: &mut Pieces, data: &[u8], deltas: Delta
     if !content.refusal.0.is_empty() {
         pieces.add(&content.refusal.0, deltas);
         pieces.refused = true;
+    }
+    for call in content.tool_calls.unwrap_or_default() {
+        pieces.add_call(call.index, call.said());
     }
     if let Some(reason) = &choice.finish_reason {
         pieces.finish = Some(finish(Some(reason)));

@@ -1,7 +1,7 @@
 //! Replies: an answer read whole, or put together from the pieces of a stream.
 
 use super::failure::Failure;
-use crate::engine::event::{Finish, Tokens};
+use crate::engine::event::{Finish, SaidCall, Tokens};
 
 /// Is given a reply in pieces.
 pub(super) type Deltas<'a> = Option<&'a (dyn Fn(&str) + Send + Sync)>;
@@ -11,6 +11,8 @@ pub(super) type Deltas<'a> = Option<&'a (dyn Fn(&str) + Send + Sync)>;
 pub(super) struct Said {
     /// Its text.
     pub(super) text: String,
+    /// Its native tool calls.
+    pub(super) calls: Vec<SaidCall>,
     /// Why it stopped.
     pub(super) finish: Finish,
     /// What the provider counted.
@@ -38,6 +40,8 @@ impl From<serde_json::Error> for Unread {
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     text: String,
+    /// The native calls, each with its index in the reply.
+    calls: Vec<(u64, SaidCall)>,
     /// Why the model stopped, when it has told.
     pub(super) finish: Option<Finish>,
     /// The tokens that it read.
@@ -62,6 +66,29 @@ impl Pieces {
         }
     }
 
+    /// Adds a piece of a call. Servers differ: an index may be missing, or the same for all calls; the
+    /// name may come once, in parts, or again with each piece.
+    pub(super) fn add_call(&mut self, index: Option<u64>, piece: SaidCall) {
+        let other = |call: &SaidCall| !piece.id.is_empty() && !call.id.is_empty() && piece.id != call.id;
+        let place = match index {
+            Some(index) => self.calls.iter().rposition(|(known, _)| *known == index),
+            None => self.calls.len().checked_sub(1),
+        };
+        let slot = place.and_then(|place| self.calls.get_mut(place)).filter(|(_, call)| !other(call));
+        let Some((_, call)) = slot else {
+            let index = index.or_else(|| self.calls.last().map(|(index, _)| *index)).unwrap_or(0);
+            self.calls.push((index, piece));
+            return;
+        };
+        if call.id.is_empty() {
+            call.id = piece.id;
+        }
+        if call.name != piece.name {
+            call.name.push_str(&piece.name);
+        }
+        call.arguments.push_str(&piece.arguments);
+    }
+
     /// The whole; nothing when the stream was cut before its end.
     pub(super) fn whole(self) -> Option<Said> {
         if !self.ended && self.finish.is_none() {
@@ -69,6 +96,9 @@ impl Pieces {
         }
         let finish = if self.refused { Finish::Filtered } else { self.finish.unwrap_or_default() };
         let usage = self.input.zip(self.output).map(|(input, output)| Tokens { input, output });
-        Some(Said { text: self.text, finish, usage })
+        let mut calls = self.calls;
+        calls.sort_by_key(|(index, _)| *index);
+        let calls = calls.into_iter().map(|(_, call)| call).collect();
+        Some(Said { text: self.text, calls, finish, usage })
     }
 }

@@ -6,24 +6,42 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::Ask;
 use super::failure::{Failure, Peer};
-use super::reply::{Deltas, Said};
+use super::reply::Said;
 use crate::drive::secret::Vault;
 use crate::drive::{clock, retry};
+use crate::engine::dialect::{self, Saying};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault, ToolResult};
 use crate::language;
+use crate::language::react::Dialect;
 
 /// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
 /// how far a run is, its `Wire` knows.
 pub struct Script {
     replies: Vec<Entry>,
+    /// What is said in the loops that are called, by their names.
+    loops: BTreeMap<String, Vec<Entry>>,
     tools: BTreeMap<String, Vec<ToolResult>>,
+}
+
+/// Which replies of a script a run takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// The loop, when another one called it.
+    pub(super) loop_name: Option<&'a str>,
+    /// Whether the script takes the place of every model: then its `replies` are those of the first loop
+    /// alone.
+    pub(super) alone: bool,
 }
 
 /// A reply of a script.
 enum Entry {
     /// The model says something.
     Said { said: Said, delay: Duration },
+    /// The model says something in the words of its loop's dialect; `object`: as it is written, when it
+    /// is written as `json` has it.
+    Speaks { saying: Saying, object: Option<String> },
     /// The server fails.
     Fails { failure: Failure, delay: Duration },
 }
@@ -34,11 +52,15 @@ impl Script {
         // A script's words are the author's own: no project's secrets are in them.
         let vault = Arc::new(Vault::new(BTreeMap::new(), std::path::Path::new("")));
         let peer = Peer { name: "the script".to_owned(), vault };
-        let replies = document.replies.into_iter().enumerate();
-        let replies = replies.map(|(index, reply)| Entry::read(&peer, index + 1, reply)).collect();
+        let read = |replies: Vec<Value>| -> Vec<Entry> {
+            let replies = replies.into_iter().enumerate();
+            replies.map(|(index, reply)| Entry::read(&peer, index + 1, reply)).collect()
+        };
+        let replies = read(document.replies);
+        let loops = document.loops.into_iter().map(|(name, replies)| (name, read(replies))).collect();
         let tools = document.tools.into_iter();
         let tools = tools.map(|(name, answers)| (name, answers.into_iter().map(answer).collect())).collect();
-        Self { replies, tools }
+        Self { replies, loops, tools }
     }
 
     /// What the `nth` call of a tool in its run, from 0, gives: the entry of that number, and the
@@ -60,28 +82,58 @@ impl Script {
     }
 
     /// Says the reply at `position`, and goes on to the next one.
-    pub(super) async fn say(&self, position: &mut usize, deltas: Deltas<'_>) -> Result<Said, Failure> {
-        let Some(entry) = self.replies.get(*position) else {
-            let (count, call) = (self.replies.len(), position.saturating_add(1));
+    pub(super) async fn say(&self, part: Part<'_>, position: &mut usize, ask: &Ask<'_>) -> Result<Said, Failure> {
+        let own = part.loop_name.and_then(|name| self.loops.get(name));
+        if let (Some(name), None, true) = (part.loop_name, own, part.alone) {
+            let message = format!("the script has no replies for the loop `{name}`: give them under `loops`");
+            return Err(Failure::lasting(ModelFaultCode::ScriptExhausted, message));
+        }
+        let replies = own.unwrap_or(&self.replies);
+        let Some(entry) = replies.get(*position) else {
+            let (count, call) = (replies.len(), position.saturating_add(1));
             let replies = if count == 1 { "reply" } else { "replies" };
-            let message = format!("the script has {count} {replies}; call {call} was asked for");
+            let of = own.and(part.loop_name).map_or_else(String::new, |name| format!(" for the loop `{name}`"));
+            let message = format!("the script has {count} {replies}{of}; call {call} was asked for");
             return Err(Failure::lasting(ModelFaultCode::ScriptExhausted, message));
         };
         *position = position.saturating_add(1);
-        let (Entry::Said { delay, .. } | Entry::Fails { delay, .. }) = entry;
-        if !delay.is_zero() {
+        if let Entry::Said { delay, .. } | Entry::Fails { delay, .. } = entry
+            && !delay.is_zero()
+        {
             tokio::time::sleep(*delay).await;
         }
         match entry {
             Entry::Fails { failure, .. } => Err(failure.clone()),
-            Entry::Said { said, .. } => {
-                if let Some(deltas) = deltas {
-                    deltas(&said.text);
+            Entry::Said { said, .. } => Ok(told(said.clone(), ask)),
+            Entry::Speaks { saying, object } => {
+                let dialect = ask.program.map(|program| program.properties.dialect);
+                let words = match dialect {
+                    // What is written for `json` is said as it is written.
+                    None | Some(Dialect::Json) if object.is_some() => object.clone().map(|text| (text, Vec::new())),
+                    _ => dialect::say(dialect.unwrap_or_default(), saying),
+                };
+                let Some((text, mut calls)) = words else {
+                    let message = format!(
+                        "reply {position} of the script has several calls, and the dialect `json` has one a turn"
+                    );
+                    return Err(Failure::lasting(ModelFaultCode::ModelProtocol, message));
+                };
+                for call in &mut calls {
+                    let name = ask.program.map(|program| program.called.told(&call.name).into_owned());
+                    call.name = name.unwrap_or_default();
                 }
-                Ok(said.clone())
+                Ok(told(Said { text, calls, ..Said::default() }, ask))
             }
         }
     }
+}
+
+/// What is said, to the one who listens to its pieces too.
+fn told(said: Said, ask: &Ask<'_>) -> Said {
+    if let Some(deltas) = ask.deltas {
+        deltas(&said.text);
+    }
+    said
 }
 
 impl Entry {
@@ -96,6 +148,13 @@ impl Entry {
             Value::Object(fields) if only(&fields, &["text"], &["delay_ms", "usage", "finish"]) => {
                 Self::directive(number, &fields, || says(&fields))
             }
+            Value::Object(fields) => match saying(&fields) {
+                Some(saying) => {
+                    let object = fields.contains_key("action").then(|| Value::Object(fields).to_string());
+                    Self::Speaks { saying, object }
+                }
+                None => Self::said(Said { text: Value::Object(fields).to_string(), ..Said::default() }),
+            },
             other => Self::said(Said { text: other.to_string(), ..Said::default() }),
         }
     }
@@ -123,6 +182,45 @@ impl Entry {
             }
         }
     }
+}
+
+/// What an object of a script says in any dialect: one call, several, or an answer. Another object is
+/// text that the model writes.
+fn saying(fields: &Map<String, Value>) -> Option<Saying> {
+    let thought = match fields.get("thought") {
+        None => String::new(),
+        Some(Value::String(thought)) => thought.clone(),
+        Some(_) => return None,
+    };
+    let call = |fields: &Map<String, Value>| {
+        let input = fields.get("action_input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        let name = fields.get("action").and_then(Value::as_str)?;
+        (input.is_object() && !name.is_empty()).then(|| (name.to_owned(), input))
+    };
+    if only(fields, &["action"], &["thought", "action_input"]) {
+        return Some(Saying { thought, calls: vec![call(fields)?], answer: None });
+    }
+    if only(fields, &["calls"], &["thought"]) {
+        let calls = fields.get("calls")?.as_array().filter(|calls| !calls.is_empty())?.iter();
+        let one = |fields: &Map<String, Value>| only(fields, &["action"], &["action_input"]).then(|| call(fields))?;
+        let calls: Option<Vec<_>> = calls.map(|entry| one(entry.as_object()?)).collect();
+        return Some(Saying { thought, calls: calls?, answer: None });
+    }
+    if only(fields, &["answer"], &["thought"]) {
+        let answer = fields.get("answer")?;
+        // What a reader would take for something else is said as a call.
+        let plain = |text: &&str| {
+            !text.trim().is_empty() && text.trim() == *text && !text.contains(['<', '{']) && !text.contains("FINAL")
+        };
+        return Some(match answer.as_str().filter(plain) {
+            Some(text) => Saying { thought, calls: Vec::new(), answer: Some(text.to_owned()) },
+            None => {
+                let input = serde_json::json!({ "answer": answer });
+                Saying { thought, calls: vec![("__complete__".to_owned(), input)], answer: None }
+            }
+        });
+    }
+    None
 }
 
 /// Whether an object has the field of `needed`, and no other than those of `allowed`.
@@ -176,7 +274,7 @@ fn says(fields: &Map<String, Value>) -> Result<Result<Said, Failure>, &'static s
                 .ok_or("usage is not {\"input\": N, \"output\": N}")?,
         ),
     };
-    Ok(Ok(Said { text, finish, usage }))
+    Ok(Ok(Said { text, finish, usage, ..Said::default() }))
 }
 
 /// A tool's entry: `{"error": "..."}` is a failure, anything else the result.

@@ -1,13 +1,16 @@
 //! The wire: a conversation in the provider's bytes, which only ever grows at its end.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Ask, anthropic, openai};
 use crate::engine::conversation::Role;
+use crate::engine::dialect;
 
 /// The grown bytes of a run's conversation in the provider's form, so that a request costs what it
 /// adds. Kept by the driver of one run; keyed by the conversation's generation and the model. It also
@@ -25,6 +28,8 @@ pub struct Wire {
     last: Option<Role>,
     /// How many entries of a script were used when the run was taken up.
     used: usize,
+    /// The loop whose part of a script is played, in a run that another one called.
+    part: Option<Arc<str>>,
     /// The next entry of each script, from 0.
     positions: BTreeMap<Arc<str>, usize>,
 }
@@ -92,6 +97,16 @@ impl Wire {
         self.positions.clear();
     }
 
+    /// Plays the part of a loop that another one called.
+    pub fn play(&mut self, part: Option<&str>) {
+        self.part = part.map(Arc::from);
+    }
+
+    /// The part that is played.
+    pub(super) fn part(&self) -> Option<Arc<str>> {
+        self.part.clone()
+    }
+
     /// The next entry of the script of this name.
     pub(super) fn script_position(&mut self, track: &Arc<str>) -> &mut usize {
         self.positions.entry(Arc::clone(track)).or_insert(self.used)
@@ -118,7 +133,7 @@ impl Wire {
                 Protocol::Anthropic => anthropic::head(&mut buffer, form, ask),
             };
         }
-        let coming = messages.iter().skip(self.taken).map(|message| message.text.len() + message.text.len() / 8 + 48);
+        let coming = messages.iter().skip(self.taken).map(|message| message.size() + message.size() / 8 + 48);
         make_room(&mut buffer, coming.sum());
         for message in messages.iter().skip(self.taken) {
             self.last = match form.protocol {
@@ -137,11 +152,53 @@ impl Wire {
     }
 }
 
-/// Makes room for so many bytes more, and half of what is there: a thousand runs that wait keep
+/// A tool as a provider is told of it.
+pub(super) struct Offer<'a> {
+    /// Its name there.
+    pub(super) name: &'a str,
+    /// What it is for.
+    pub(super) description: Cow<'a, str>,
+    /// What it takes: the JSON Schema of an object.
+    pub(super) parameters: Cow<'a, Value>,
+}
+
+/// The tools that a provider is told of: in the dialects of native calls those that the model may call,
+/// in the others none.
+pub(super) fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
+    let program = ask.program.filter(|program| dialect::is_native(program.properties.dialect));
+    program.into_iter().flat_map(|program| {
+        program.offered().map(|tool| {
+            let name = program.called.out(&tool.name);
+            let description = if name == tool.name {
+                Cow::Borrowed(tool.description.as_str())
+            } else {
+                Cow::Owned(format!("{}: {}", tool.name, tool.description))
+            };
+            Offer { name, description, parameters: of_object(tool.parameters.source()) }
+        })
+    })
+}
+
+/// A schema whose type is said to be an object, as providers want it: a call's input is always one.
+fn of_object(schema: &Value) -> Cow<'_, Value> {
+    match schema {
+        Value::Object(members) if members.get("type").and_then(Value::as_str) == Some("object") => {
+            Cow::Borrowed(schema)
+        }
+        Value::Object(members) => {
+            let mut members = members.clone();
+            members.insert("type".to_owned(), Value::from("object"));
+            Cow::Owned(Value::Object(members))
+        }
+        _ => Cow::Owned(serde_json::json!({ "type": "object" })),
+    }
+}
+
+/// Makes room for so many bytes more, and an eighth of what is there: a thousand runs that wait keep
 /// little that they do not use, and growing still costs what it adds.
 fn make_room(buffer: &mut BytesMut, more: usize) {
     if buffer.capacity() - buffer.len() < more {
-        let mut larger = BytesMut::with_capacity(buffer.len() + more + buffer.len() / 2);
+        let mut larger = BytesMut::with_capacity(buffer.len() + more + buffer.len() / 8);
         larger.extend_from_slice(buffer);
         *buffer = larger;
     }

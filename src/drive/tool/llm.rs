@@ -37,6 +37,7 @@ pub(super) async fn ask(
     };
     let ask = Ask {
         conversation,
+        program: None,
         max_tokens: tool.action.max_tokens,
         temperature: tool.action.temperature,
         stop: &[],

@@ -183,6 +183,7 @@ impl Toolbox {
                 Some(embedded) => embedded::call(embedded.as_ref(), call).await,
                 None => Err(fault("tool not available", format!("no function is registered as `{}`", tool.name))),
             },
+            ToolKind::Loop(_) => Err(fault("tool not available", "a loop is called as a run of its own")),
             ToolKind::Builtin(_) => Err(fault("tool not available", "a built-in tool is the engine's own")),
         };
         (result, None)
@@ -229,6 +230,11 @@ impl Toolbox {
             extra: &[],
             secrets: Some(self.vault.as_ref()),
         }
+    }
+
+    /// Whether a script answers for the tool.
+    pub fn is_scripted(&self, tool: &Tool) -> bool {
+        self.script.as_ref().is_some_and(|script| script.names_tool(&tool.name))
     }
 
     /// What the script says, when it names the tool.

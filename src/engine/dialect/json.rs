@@ -4,15 +4,17 @@
 //! reads it, `shape` tells the call. Each refuses where there are two readings: a refusal costs one
 //! turn, a wrong guess runs something that nobody asked for.
 
-mod marks;
+pub(super) mod marks;
 mod refusal;
 mod search;
 mod shape;
 #[cfg(test)]
 mod tests;
 
+use serde_json::{Value, json};
+
 use super::relaxed::{self, Ending};
-use super::{Reading, Wanted};
+use super::{Reading, Saying};
 use refusal::Refusal;
 use search::Sighting;
 
@@ -66,6 +68,18 @@ pub fn forced_question(limit_words: &str) -> String {
          what you know allows, and say what stayed open. Answer with one JSON object: {{\"thought\": \"...\", \
          \"action\": \"__complete__\", \"action_input\": {{\"answer\": ...}}}}"
     )
+}
+
+/// What a scripted model says; nothing for several calls, which the dialect does not have.
+pub fn say(saying: &Saying) -> Option<String> {
+    let ending = saying.answer.as_ref().map(|answer| ("__complete__".to_owned(), json!({ "answer": answer })));
+    let mut calls = saying.calls.iter().cloned().chain(ending);
+    let (Some((action, input)), None) = (calls.next(), calls.next()) else { return None };
+    let mut object = json!({ "thought": saying.thought, "action": action, "action_input": input });
+    if let (true, Value::Object(members)) = (saying.thought.is_empty(), &mut object) {
+        members.shift_remove("thought");
+    }
+    Some(object.to_string())
 }
 
 fn read_with(reply: &str, ending: Ending) -> (Reading, usize) {

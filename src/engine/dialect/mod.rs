@@ -1,13 +1,23 @@
 //! Dialects: how to instruct a model, how to read its reply, how to write an observation. A dialect
 //! a file; nothing else of the engine differs between them.
 
+mod answer;
+pub mod final_answer;
 pub mod json;
+mod native;
 mod relaxed;
+pub mod tags;
+mod tell;
+mod thinking;
+pub mod tool_calls;
 
 use serde_json::Value;
 
-use super::event::{Finish, Reply};
+use super::event::{Finish, Reply, SaidCall};
+use crate::compile::Program;
 use crate::language::react::Dialect;
+pub use answer::as_json;
+pub use tell::{Told, kept_calls, tell, tell_refusal};
 
 /// What a reply means.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,23 +50,52 @@ pub enum Reading {
 pub struct Wanted {
     /// The tool's name as the model wrote it.
     pub name: String,
-    /// Its input, with every number's digits as the model wrote them.
+    /// Its input, with every number's digits as the model wrote them; the text that the model wrote
+    /// when it can't be read.
     pub input: Value,
+    /// Why the input can't be read, in a sentence for the model: the call is not made then.
+    pub unread: Option<String>,
 }
 
-/// Whether the dialect can be used. A document that asks for another one does not compile, so the
-/// functions below are never asked about it; they would write as `json` does, and read nothing.
-pub fn supported(dialect: Dialect) -> bool {
-    match dialect {
-        Dialect::Json => true,
-        Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => false,
+impl Wanted {
+    /// The call that ends a run with this answer.
+    pub fn complete(answer: Value) -> Self {
+        let input = Value::Object([("answer".to_owned(), answer)].into_iter().collect());
+        Self { name: "__complete__".to_owned(), input, unread: None }
     }
+}
+
+/// What a scripted model says, before it is put into a dialect's words.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Saying {
+    /// Its thought.
+    pub thought: String,
+    /// The calls, each a tool and its input.
+    pub calls: Vec<(String, Value)>,
+    /// The answer as text, in place of calls.
+    pub answer: Option<String>,
+}
+
+/// Whether the provider is told of the tools, and the calls are its own.
+pub fn is_native(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::ToolCalls | Dialect::FinalAnswer => true,
+        Dialect::Json | Dialect::Tags => false,
+    }
+}
+
+/// The name that the model knows a tool by.
+pub fn told_name<'a>(program: &'a Program, name: &'a str) -> &'a str {
+    if is_native(program.properties.dialect) { program.called.out(name) } else { name }
 }
 
 /// How the model is to answer: the end of the system prompt, `{{dialect_instructions}}`.
 pub fn instructions(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => json::INSTRUCTIONS,
+        Dialect::Json => json::INSTRUCTIONS,
+        Dialect::ToolCalls => tool_calls::INSTRUCTIONS,
+        Dialect::Tags => tags::INSTRUCTIONS,
+        Dialect::FinalAnswer => final_answer::INSTRUCTIONS,
     }
 }
 
@@ -65,35 +104,41 @@ pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
     read_counted(dialect, reply).0
 }
 
-/// What a reply means, and how many of its bytes count: what a model invents behind its action, as if
-/// the tool had answered already, does not.
+/// What a reply means, and how many of its text's bytes count: what a model invents behind its action,
+/// as if the tool had answered already, does not.
 pub fn read_counted(dialect: Dialect, reply: &Reply) -> (Reading, usize) {
-    if !supported(dialect) {
-        let why = "This dialect can't be read yet; use the dialect json.".to_owned();
-        return (Reading::Unreadable { thought: String::new(), why }, reply.text.len());
+    let cut_off = reply.finish == Finish::Length;
+    match dialect {
+        Dialect::Json => json::read_counted(&reply.text, cut_off),
+        Dialect::ToolCalls => (tool_calls::read(reply), reply.text.len()),
+        Dialect::Tags => tags::read_counted(&reply.text, cut_off),
+        Dialect::FinalAnswer => (final_answer::read(reply), reply.text.len()),
     }
-    json::read_counted(&reply.text, reply.finish == Finish::Length)
 }
 
-/// The user message that tells the model what came of its action; `None`: nothing was called.
-/// The text is data: it can't begin another message.
+/// What tells the model what came of its action; `None`: nothing was called. The text is data: it can't
+/// begin another message. Native calls are answered with the text as it stands, see [`tell`].
 pub fn write_observation(dialect: Dialect, action: Option<&str>, text: &str) -> String {
     match dialect {
-        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => {
-            json::write_observation(action, text)
-        }
+        Dialect::Json => json::write_observation(action, text),
+        Dialect::Tags => tags::write_observation(text),
+        Dialect::ToolCalls | Dialect::FinalAnswer => format!("{text}\n\n{}", question(dialect)),
     }
 }
 
 /// The user message with a human's guidance for an agent that was stuck.
 pub fn write_guidance(dialect: Dialect, text: &str) -> String {
+    let text = if dialect == Dialect::Tags { tags::escaped(text) } else { text.into() };
     format!("A human says:\n{text}\n\n{}", question(dialect))
 }
 
 /// The turn's question, for a message that is no observation.
 pub fn question(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => json::QUESTION,
+        Dialect::Json => json::QUESTION,
+        Dialect::ToolCalls => tool_calls::QUESTION,
+        Dialect::Tags => tags::QUESTION,
+        Dialect::FinalAnswer => final_answer::QUESTION,
     }
 }
 
@@ -101,7 +146,10 @@ pub fn question(dialect: Dialect) -> &'static str {
 /// say which limit, as a sentence without its full stop.
 pub fn forced_question(dialect: Dialect, limit_words: &str) -> String {
     match dialect {
-        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => json::forced_question(limit_words),
+        Dialect::Json => json::forced_question(limit_words),
+        Dialect::ToolCalls => tool_calls::forced_question(limit_words),
+        Dialect::Tags => tags::forced_question(limit_words),
+        Dialect::FinalAnswer => final_answer::forced_question(limit_words),
     }
 }
 
@@ -109,6 +157,18 @@ pub fn forced_question(dialect: Dialect, limit_words: &str) -> String {
 /// and the reader cuts off what a model invents behind its action.
 pub fn stop_sequences(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
-        Dialect::Json | Dialect::ToolCalls | Dialect::Tags | Dialect::FinalAnswer => &[],
+        Dialect::Tags => tags::STOP,
+        Dialect::Json | Dialect::ToolCalls | Dialect::FinalAnswer => &[],
+    }
+}
+
+/// What a model that speaks the dialect says: its text and its native calls. Nothing, when the dialect
+/// can't say it: several calls in `json`.
+pub fn say(dialect: Dialect, saying: &Saying) -> Option<(String, Vec<SaidCall>)> {
+    match dialect {
+        Dialect::Json => json::say(saying).map(|text| (text, Vec::new())),
+        Dialect::ToolCalls => Some(tool_calls::say(saying)),
+        Dialect::Tags => Some((tags::say(saying), Vec::new())),
+        Dialect::FinalAnswer => Some(final_answer::say(saying)),
     }
 }

@@ -6,7 +6,6 @@
 //! observation was: it holds digests.
 
 mod cycle;
-mod digest;
 mod same_action;
 mod same_failure;
 mod same_thought;
@@ -18,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::canonical;
-pub use digest::Digest;
+use super::digest::Digest;
 
 /// A pattern that fired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

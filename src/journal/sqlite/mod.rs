@@ -12,6 +12,7 @@ mod requests;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod trouble;
 mod writer;
 
@@ -31,6 +32,7 @@ use super::now::Clock;
 use super::{
     Append, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault, Ticket, failpoint,
 };
+use crate::engine::text::Text;
 
 /// A store in an SQLite file. One opened store is one driver; when it is dropped it does what waits,
 /// gives its leases back and closes the file.
@@ -58,7 +60,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { lease_ttl: Duration::from_secs(30), busy_timeout: Duration::from_secs(5) }
+        Self {
+            lease_ttl: failpoint::time("lease").unwrap_or(Duration::from_secs(30)),
+            busy_timeout: failpoint::time("busy").unwrap_or(Duration::from_secs(5)),
+        }
     }
 }
 
@@ -126,6 +131,14 @@ impl Journal for SqliteJournal {
         }
         let run = run_id.to_owned();
         self.slow.ask(Some(run_id), move |connection| read::events(connection, &run))
+    }
+
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let run = run_id.to_owned();
+        self.slow.ask(Some(run_id), move |connection| texts::of_run(connection, &run))
     }
 
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {

@@ -20,7 +20,7 @@ use super::schema::open_to_read;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
-use crate::journal::{CancelRequest, RunFilter, RunSummary, StoreFault, Ticket};
+use crate::journal::{CALLED_BY, CancelRequest, RunFilter, RunSummary, StoreFault, Ticket};
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
 
@@ -174,9 +174,14 @@ impl Census {
     pub(super) fn list(&mut self, connection: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
         let limit = if filter.limit == 0 { -1 } else { i64::try_from(filter.limit).unwrap_or(-1) };
         let which = if filter.status.is_some() { "status = ?1" } else { "?1 IS NULL" };
-        let sql = format!("{SUMMARY} WHERE {which} ORDER BY id DESC LIMIT ?2");
+        let others = if filter.called { "" } else { "AND substr(identity, 1, length(?3)) <> ?3" };
+        let sql = format!("{SUMMARY} WHERE {which} {others} ORDER BY id DESC LIMIT ?2");
         let mut query = connection.prepare_cached(&sql)?;
-        let mut rows = query.query(params![filter.status.as_ref().and_then(word), limit])?;
+        let status = filter.status.as_ref().and_then(word);
+        let mut rows = match filter.called {
+            true => query.query(params![status, limit])?,
+            false => query.query(params![status, limit, CALLED_BY])?,
+        };
         let mut runs = Vec::new();
         while let Some(row) = rows.next()? {
             // One record that can't be read hides no other.

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use super::lease::{Held, Leases};
+use super::texts;
 use super::trouble::Trouble;
 use super::writer::{Desk, Request};
 use crate::engine::outcome::Status;
@@ -90,6 +91,7 @@ impl Request for NewRun {
         if !insert_event(desk.connection, (row, 0, &self.run_id), &self.event, (1, me))? {
             return Err(Trouble::Database(rusqlite::Error::QueryReturnedNoRows));
         }
+        texts::keep(desk.connection, row, &self.texts)?;
         desk.appended += 1;
         desk.made = row;
         Ok(Created::New(Lease { fence: 1, events: 1 }))
@@ -141,6 +143,7 @@ impl Request for Append {
         }
         held.next = Some(next + 1);
         let row = held.row;
+        texts::keep(connection, row, &self.texts)?;
         desk.appended += 1;
         if let Some(standing) = &self.standing {
             connection

@@ -14,12 +14,13 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// Events of all runs lie one behind the other, with an index by run: a commit of many runs then
 /// writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
 /// `runs.events` is how many events a run had when its row was last written: it has no fewer now.
 /// The long texts of `runs` come last, so that looking at the others does not read them.
+/// `texts` are documents and prompts: many runs have the same, and `run_texts` says which run has which.
 const TABLES: &str = "
 CREATE TABLE runs (
   id INTEGER PRIMARY KEY,
@@ -46,6 +47,17 @@ CREATE TABLE events (
   event TEXT NOT NULL,
   UNIQUE (run, seq)
 ) STRICT;
+CREATE TABLE texts (
+  id INTEGER PRIMARY KEY,
+  digest TEXT NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+CREATE INDEX texts_by_digest ON texts (digest);
+CREATE TABLE run_texts (
+  run INTEGER NOT NULL,
+  text INTEGER NOT NULL,
+  PRIMARY KEY (run, text)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE session_memory (
   session TEXT NOT NULL,
   key TEXT NOT NULL,
@@ -195,6 +207,9 @@ fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
         (APPLICATION, newer) if newer > VERSION => {
             Err(StoreFault::Newer { store: store.to_owned(), found: newer, known: VERSION })
         }
+        (APPLICATION, older) if older > 0 => Err(refuse(&format!(
+            "it is of schema version {older}, from before the first release; this loopctl knows {VERSION}: name another file"
+        ))),
         (APPLICATION, other) => Err(StoreFault::Corrupt(format!("{store} says that it is of schema version {other}"))),
         (0, 0) if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(Found::Empty),
         _ => Err(refuse("it is the database of another program; name another file")),

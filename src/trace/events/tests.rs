@@ -37,6 +37,7 @@ fn the_calls_of_a_pause_are_hidden_as_well() {
         pause: 1,
         kind: Termination::Approval,
         question: "send {\"token\":\"abc\"}?".to_owned(),
+        run_id: None,
         context: None,
         options: vec!["use Bearer abcdefgh12345678".to_owned()],
         calls: vec![call],

@@ -12,12 +12,12 @@ fn page(hostile: &str) -> String {
     let mut state = state();
     state.begun.run_id = hostile.to_owned();
     let mut bad = entry(1);
-    bad.thought = hostile.to_owned();
-    bad.action = Some(hostile.to_owned());
-    bad.action_input = json!({ hostile: hostile });
-    bad.observation = json!(hostile);
+    bad.thought = hostile.into();
+    bad.action = Some(hostile.into());
+    bad.action_input = json!({ hostile: hostile }).into();
+    bad.observation = json!(hostile).into();
     bad.success = false;
-    bad.error = Some(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned() });
+    bad.error = Some(Box::new(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned() }));
     state.entries = vec![bad, entry(2)];
     let result = result(Shown { result_key: None, trace: true }, &state, &Redaction::default());
     html(&About { loop_name: hostile, model: hostile, objective: hostile, active_ms: 4_200 }, &result)

@@ -78,6 +78,9 @@ pub struct Waiting {
     pub kind: Termination,
     /// The question: the model's for `human`, else the engine's.
     pub question: String,
+    /// The run that asks, when it is not this one but one that it called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
     /// What the model said around its question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
@@ -203,6 +206,7 @@ fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> Waiting {
         number: pause.number,
         kind: pause.kind,
         question: redact.text(&pause.question).into_owned(),
+        run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
         context: pause.context.as_deref().map(|context| redact.text(context).into_owned()),
         options: pause.options.iter().map(|option| redact.text(option).into_owned()).collect(),
         call: first,
@@ -246,7 +250,7 @@ fn last_thought(state: &State, redact: &Redaction) -> Option<String> {
     };
     let thought = under_way
         .into_iter()
-        .chain(state.entries.iter().rev().map(|entry| entry.thought.as_str()))
+        .chain(state.entries.iter().rev().map(|entry| &*entry.thought))
         .find(|thought| !thought.is_empty())?;
     Some(redact.text(thought).into_owned())
 }

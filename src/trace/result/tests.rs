@@ -94,6 +94,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
         tool: "pay".to_owned(),
         input: json!({"amount": 12, "api_key": "k"}),
         progress: Progress::AwaitsApproval,
+        run_id: None,
     };
     let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
     let pause = Pause {
@@ -104,6 +105,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
         options: Vec::new(),
         calls: vec![CallId { iteration: 2, index: 0 }],
         stuck: None,
+        asks: None,
     };
     let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
     let one = shown(&state);
@@ -126,6 +128,7 @@ fn a_question_is_not_told_again_as_a_call() {
         tool: "__pause_for_human__".to_owned(),
         input: json!({"question": "Which?"}),
         progress: Progress::Asked,
+        run_id: None,
     };
     let pause = Pause {
         number: 1,
@@ -135,6 +138,7 @@ fn a_question_is_not_told_again_as_a_call() {
         options: vec!["A".to_owned()],
         calls: vec![id],
         stuck: None,
+        asks: None,
     };
     let turn = Turn { iteration: 1, calls: vec![call], ..Turn::default() };
     let shown = shown(&State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() });
@@ -163,10 +167,13 @@ fn the_trace_and_the_key_are_there_when_the_document_wants_them() {
 
 #[test]
 fn an_unreadable_reply_has_no_action_and_a_fault_tells_the_operator_the_whole() {
-    let unread = Entry { action: None, action_input: Value::Null, success: false, ..entry(2) };
+    let unread = Entry { action: None, action_input: Value::Null.into(), success: false, ..entry(2) };
     let failed = Entry {
         success: false,
-        error: Some(ToolFault { class: "http 503".to_owned(), detail: "GET https://h/?token=abc".to_owned() }),
+        error: Some(Box::new(ToolFault {
+            class: "http 503".to_owned(),
+            detail: "GET https://h/?token=abc".to_owned(),
+        })),
         ..entry(3)
     };
     let shown = serde_json::to_value(entries(&[unread, failed], &Redaction::default())).unwrap();

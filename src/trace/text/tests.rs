@@ -30,8 +30,9 @@ fn whole() -> State {
     };
     let mut failed = entry(2);
     failed.success = false;
-    failed.observation = json!("http 503");
-    failed.error = Some(ToolFault { class: "http 503".to_owned(), detail: "GET https://h/x: overloaded".to_owned() });
+    failed.observation = json!("http 503").into();
+    failed.error =
+        Some(Box::new(ToolFault { class: "http 503".to_owned(), detail: "GET https://h/x: overloaded".to_owned() }));
     State { phase: Phase::Ended(Box::new(ending)), entries: vec![entry(1), failed], ..state() }
 }
 
@@ -63,8 +64,8 @@ fn a_narrow_terminal_is_kept_to() {
     use unicode_width::UnicodeWidthStr;
     let mut state = state();
     let mut long = entry(1);
-    long.thought = "漢字 and words ".repeat(20);
-    long.action_input = json!({"ticket_id": "x".repeat(200)});
+    long.thought = "漢字 and words ".repeat(20).into();
+    long.action_input = json!({"ticket_id": "x".repeat(200)}).into();
     long.success = false;
     state.entries = vec![long];
     let text = shown(&state, Look::plain(40));
@@ -77,10 +78,10 @@ fn hostile_text_comes_through_harmless_and_colours_are_ours_only() {
     let mut state = state();
     let mut bad = entry(1);
     let hostile = "\u{1b}[2J\u{9b}31m\u{202E}\r\u{7}";
-    bad.thought = hostile.to_owned();
-    bad.action = Some(hostile.to_owned());
-    bad.action_input = json!({ hostile: hostile });
-    bad.observation = json!(hostile);
+    bad.thought = hostile.into();
+    bad.action = Some(hostile.into());
+    bad.action_input = json!({ hostile: hostile }).into();
+    bad.observation = json!(hostile).into();
     state.entries = vec![bad];
     state.begun.run_id = hostile.to_owned();
     assert!(!shown(&state, Look::plain(80)).contains(escape::is_hidden));
@@ -111,6 +112,7 @@ fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
         number: 1,
         kind: Termination::Approval,
         question: "May it pay?".to_owned(),
+        run_id: None,
         context: None,
         options: Vec::new(),
         call: Some(call),

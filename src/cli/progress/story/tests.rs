@@ -31,6 +31,7 @@ fn observed(iteration: u32, action: &str, input: Value, observation: Value, succ
         success,
         duration_ms: 312,
         usage: None,
+        run_id: None,
         error: None,
     }
 }

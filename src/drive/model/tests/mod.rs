@@ -1,5 +1,6 @@
 //! Tests of the models, most of them against a server on this machine.
 
+mod calls;
 mod faults;
 mod look_up;
 mod replies;
@@ -66,7 +67,7 @@ fn hello() -> Conversation {
 }
 
 fn plain(conversation: &Conversation) -> Ask<'_> {
-    Ask { conversation, max_tokens: 100, temperature: 0.7, stop: &[], deltas: None }
+    Ask { conversation, program: None, max_tokens: 100, temperature: 0.7, stop: &[], deltas: None }
 }
 
 /// Retries that take no time.

@@ -147,7 +147,7 @@ fn a_new_generation_other_parameters_or_another_model_begin_anew() {
 
 fn messages() -> impl Strategy<Value = Vec<Message>> {
     let role = prop_oneof![Just(Role::User), Just(Role::Assistant), Just(Role::System)];
-    let message = (role, "\\PC{0,12}").prop_map(|(role, text)| Message { role, text });
+    let message = (role, "\\PC{0,12}").prop_map(|(role, text)| Message::new(role, text));
     proptest::collection::vec(message, 1..12)
 }
 
@@ -199,8 +199,9 @@ async fn what_was_sent_is_let_go_so_that_the_wire_need_not_copy() {
         moved += usize::from(now != place);
         place = now;
     }
-    // A buffer that doubles moves 8 times from 200 bytes to 100,000.
-    assert!(moved < 20, "{moved} copies");
+    // A buffer that grows by an eighth and what comes moves some 30 times from 200 bytes to 100,000; one that
+    // is held elsewhere, each time.
+    assert!(moved < 50, "{moved} copies");
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Wanted;
 use super::refusal::{Refusal, is_answer};
+use crate::engine::dialect::Wanted;
 use crate::engine::dialect::relaxed::{self, Found};
 
 /// What a key of a reply is for.
@@ -134,7 +134,7 @@ impl Parts {
             None => return Err(Refusal::NoAction),
         };
         let input = one(std::mem::take(&mut self.inputs)).ok_or(Refusal::InputTwice)?;
-        Ok(Wanted { name, input: Value::Object(self.input(input)?) })
+        Ok(Wanted { name, input: Value::Object(self.input(input)?), unread: None })
     }
 
     fn input(self, value: Option<Value>) -> Result<Map<String, Value>, Refusal> {

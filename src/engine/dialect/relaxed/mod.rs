@@ -98,6 +98,19 @@ pub fn whole_string(text: &str) -> Option<String> {
     Some(string)
 }
 
+/// Reads a text that is one value and nothing else.
+///
+/// # Errors
+/// Where and why it can't be read.
+pub fn whole_value(text: &str) -> Result<Value, Fault> {
+    let mut reader = Reader::new(text, 0, Ending::Refuse);
+    reader.skip()?;
+    let value = reader.value()?;
+    reader.skip()?;
+    reader.nothing_left()?;
+    Ok(value)
+}
+
 /// Looks at what follows the `{` at this byte. Gives also the byte up to which it looked.
 ///
 /// # Errors

@@ -147,7 +147,8 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    fn value(&mut self) -> Result<Value, Fault> {
+    /// Any value.
+    pub fn value(&mut self) -> Result<Value, Fault> {
         self.values = self.values.saturating_add(1);
         if self.values > MAX_VALUES {
             return Err(self.fault(Kind::TooMany));

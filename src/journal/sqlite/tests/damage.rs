@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::journal::tests::{begin, event, wait};
+use crate::journal::tests::{event, new_run, wait};
 
 const RUNS: [&str; 3] = ["alpha", "beta", "gamma"];
 
@@ -11,7 +11,9 @@ const RUNS: [&str; 3] = ["alpha", "beta", "gamma"];
 fn small(path: &Path) -> Vec<Vec<String>> {
     let journal = open(path);
     for id in RUNS {
-        let fence = begin(&journal, id);
+        let texts = vec![SHARED.into(), format!("the document of {id}").as_str().into()];
+        wait(journal.create(NewRun { texts, ..new_run(id) })).unwrap();
+        let fence = 1;
         for seq in 1..12 {
             let text =
                 format!("{{\"number\":{seq},\"text\":\"{}\"}}", "lorem ".repeat(usize::try_from(seq).unwrap() * 20));
@@ -21,6 +23,9 @@ fn small(path: &Path) -> Vec<Vec<String>> {
     }
     RUNS.iter().map(|id| wait(journal.read(id)).unwrap()).collect()
 }
+
+/// What all runs of a small store begin with.
+const SHARED: &str = "You are an agent. You work towards an objective step by step.";
 
 /// What a damaged store still gives: for each run its events or a fault.
 fn left(path: &Path) -> Result<Vec<Result<Vec<String>, StoreFault>>, StoreFault> {
@@ -32,7 +37,13 @@ fn left(path: &Path) -> Result<Vec<Result<Vec<String>, StoreFault>>, StoreFault>
         .map(|id| {
             let _ = wait(journal.find(id));
             let _ = wait(journal.cancel_requested(id));
-            let before = wait(journal.read(id));
+            let before = wait(journal.read(id)).and_then(|events| {
+                let texts = wait(journal.texts(id))?;
+                let own = format!("the document of {id}");
+                let wrong = texts.iter().find(|text| ***text != *SHARED && ***text != *own);
+                assert!(wrong.is_none(), "{id} has a text that it was not given: {wrong:?}");
+                Ok(events)
+            });
             if let Ok(lease) = wait(journal.lease(id)) {
                 let _ = wait(journal.append(event(id, lease.fence, lease.events)));
                 let _ = wait(journal.release(id, lease.fence));
@@ -146,6 +157,53 @@ fn a_record_that_can_t_be_read_is_listed_as_damaged_and_hides_no_other() {
     assert_eq!(fault.code(), "store_corrupt");
     assert!(fault.to_string().contains("run beta"), "{fault}");
     assert!(wait(journal.find("alpha")).unwrap().is_some());
+}
+
+/// The fault of the second run's texts; the others' are read.
+fn fault_of_the_texts_of_beta(journal: &SqliteJournal) -> String {
+    let [alpha, beta, gamma] = RUNS.map(|id| wait(journal.texts(id)));
+    assert_eq!([alpha.unwrap().len(), gamma.unwrap().len()], [2, 2]);
+    let fault = beta.unwrap_err();
+    assert_eq!(fault.code(), "store_corrupt");
+    assert!(fault.to_string().contains("run beta"), "{fault}");
+    fault.to_string()
+}
+
+#[test]
+fn a_text_that_was_changed_or_is_missing_is_told_to_the_runs_that_have_it() {
+    let (_folder, journal) = changed("UPDATE texts SET text = 'other' WHERE text LIKE '%beta'");
+    assert!(fault_of_the_texts_of_beta(&journal).contains("not what was written"));
+    let (_folder, journal) = changed("DELETE FROM texts WHERE text LIKE '%beta'");
+    assert!(fault_of_the_texts_of_beta(&journal).contains("is missing"));
+    let (_folder, journal) = changed("UPDATE texts SET text = 'other' WHERE text LIKE 'You%'");
+    assert!(RUNS.iter().all(|id| wait(journal.texts(id)).is_err()), "all three have it");
+}
+
+#[test]
+fn a_text_that_many_runs_have_is_written_once_also_by_another_process() {
+    let (folder, path) = place();
+    small(&path);
+    wait(open(&path).create(NewRun { texts: vec![SHARED.into()], ..new_run("later") })).unwrap();
+    let count = |sql: &str| Connection::open(&path).unwrap().query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM texts"), 4);
+    assert_eq!(count("SELECT count(*) FROM run_texts"), 7);
+    drop(folder);
+}
+
+#[test]
+fn texts_of_one_digest_are_told_apart_by_what_they_say() {
+    let (_folder, path) = place();
+    let connection = {
+        small(&path);
+        Connection::open(&path).unwrap()
+    };
+    // As if the first of them had the second's digest.
+    let digest = Text::new("mine").digest().to_string();
+    connection.execute("UPDATE texts SET digest = ?1 WHERE text LIKE '%alpha'", [digest]).unwrap();
+    drop(connection);
+    let journal = open(&path);
+    wait(journal.create(NewRun { texts: vec!["mine".into()], ..new_run("r") })).unwrap();
+    assert_eq!(wait(journal.texts("r")).unwrap(), ["mine".into()]);
 }
 
 #[test]

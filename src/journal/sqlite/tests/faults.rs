@@ -10,13 +10,28 @@ use crate::journal::tests::{begin, event, new_run, wait};
 fn a_newer_store_is_refused_and_left_untouched() {
     let (folder, path) = place();
     begin(&open(&path), "r");
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 9).unwrap();
     let before = fs::read(&path).unwrap();
     let fault = refused(&path);
     assert_eq!(fault.code(), "store_newer");
-    assert!(fault.to_string().contains("schema version 2"), "{fault}");
+    assert!(fault.to_string().contains("schema version 9"), "{fault}");
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_store_from_before_the_first_release_is_refused_and_left_untouched() {
+    let (_folder, path) = place();
+    begin(&open(&path), "r");
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
+    let before = fs::read(&path).unwrap();
+    let fault = refused(&path);
+    assert_eq!(fault.code(), "store_open");
+    assert!(
+        fault.to_string().contains("schema version 1") && fault.to_string().contains("name another file"),
+        "{fault}"
+    );
+    assert_eq!(fs::read(&path).unwrap(), before);
 }
 
 #[test]
@@ -24,7 +39,7 @@ fn a_newer_version_that_is_still_in_the_log_is_refused_and_the_log_is_kept() {
     let (folder, path) = place();
     begin(&open(&path), "r");
     let newer = Connection::open(&path).unwrap();
-    newer.pragma_update(None, "user_version", 2).unwrap();
+    newer.pragma_update(None, "user_version", 9).unwrap();
     // As a crash would leave it: the log not yet in the file.
     let (crashed, name) = (folder.path().join("crashed.db"), |path: &Path| schema::beside(path, "-wal"));
     fs::copy(&path, &crashed).unwrap();

@@ -55,6 +55,6 @@ fn appends_a_second() {
         runtime.block_on(journal.cancel_requested("r")).unwrap();
     });
     each_us("list of 50", 100, &|| {
-        runtime.block_on(journal.list(RunFilter { status: None, limit: 50 })).unwrap();
+        runtime.block_on(journal.list(RunFilter { status: None, limit: 50, ..RunFilter::default() })).unwrap();
     });
 }

@@ -31,6 +31,21 @@ impl Digest {
     }
 }
 
+impl std::fmt::Display for Digest {
+    /// 32 hexadecimal digits.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:032x}", self.0)
+    }
+}
+
+impl std::str::FromStr for Digest {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u128::from_str_radix(text, 16).map(Self)
+    }
+}
+
 impl Default for Digest {
     fn default() -> Self {
         Self::new()

@@ -1,0 +1,46 @@
+//! A tool that the provider knows by another name.
+
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::ToolDeclaration;
+use crate::language::react::Dialect;
+use crate::language::tool::TypedTool;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::NATIVE_NAME,
+    name: "native-name",
+    severity: Severity::Warning,
+    page: include_str!("native_name.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(program) = subject.program() else { return };
+    if !matches!(program.properties.dialect, Dialect::ToolCalls | Dialect::FinalAnswer) {
+        return;
+    }
+    for (tool, called) in program.called.changed() {
+        let declared = subject.declarations().iter().find(|(_, declaration)| name(declaration) == Some(tool));
+        let Some((pointer, declaration)) = declared else { continue };
+        let spot = match declaration {
+            ToolDeclaration::Typed(_) => subject.at(pointer).below("/name"),
+            ToolDeclaration::Legacy(_) => subject.at(pointer),
+        };
+        let message = format!("the model is told of the tool `{tool}` as `{called}`");
+        found.push(spot.tell(&RULE, message).help(
+            "native tool calls take 1 to 64 letters, digits, `_` and `-` of ASCII; the document, the trace and the \
+             store keep the name as it is",
+        ));
+    }
+}
+
+fn name(declaration: &ToolDeclaration) -> Option<&str> {
+    match declaration {
+        ToolDeclaration::Typed(TypedTool::Action(tool)) => Some(&tool.name),
+        ToolDeclaration::Typed(TypedTool::Loop(tool)) => Some(&tool.name),
+        ToolDeclaration::Typed(TypedTool::Workflow(tool)) => tool.name.as_deref(),
+        ToolDeclaration::Typed(TypedTool::Mcp(_)) => None,
+        ToolDeclaration::Legacy(name) => Some(name),
+    }
+}

@@ -1,0 +1,66 @@
+//! What is run, and with what: the flags that `run` and `prompt` share.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::host::{self, Loaded};
+use super::input::{InputArgs, read_text};
+use crate::compile::Program;
+use crate::language::Script;
+
+/// The document of a run and what is put in.
+#[derive(Debug, Args)]
+pub struct WhatArgs {
+    /// The loop document; `-` is stdin
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// The model: a name of the project's models, or a provider's own id
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// A script that takes the place of every model, and of the tools that it names
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// A file of registered actions beside those that are found
+    #[arg(long, value_name = "FILE")]
+    pub actions: Vec<PathBuf>,
+}
+
+impl WhatArgs {
+    /// Reads the document.
+    ///
+    /// # Errors
+    /// When it can't be read, or can't be run.
+    pub fn load(&self) -> Result<Loaded, Failure> {
+        if self.input.reads_stdin() && self.file == Path::new("-") {
+            return Err(Failure::usage("the document and the input can't both be read from stdin"));
+        }
+        Ok(host::load(&self.file, &self.actions)?)
+    }
+
+    /// Reads the run's input (`Null` leaves the document's own) and the script in the models' place.
+    ///
+    /// # Errors
+    /// When one can't be read, or makes no sense.
+    pub fn read(&self, program: &Program) -> Result<(Value, Option<Script>), Failure> {
+        let input = self.input.read(program)?;
+        Ok((input, self.script.as_deref().map(read_script).transpose()?))
+    }
+}
+
+/// Reads a script.
+///
+/// # Errors
+/// When it can't be read, or is none.
+pub fn read_script(file: &Path) -> Result<Script, Failure> {
+    let text = read_text(file)?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage_help(
+            format!("{} is no script: {error}", file.display()),
+            "a script is {\"replies\": [...], \"tools\": {...}}; `loopctl schema script` prints its schema",
+        )
+    })
+}

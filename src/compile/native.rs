@@ -1,0 +1,78 @@
+//! The names by which a provider's native tool calls know a loop's tools. Providers take letters,
+//! digits, `_` and `-` of ASCII, at most 64; a tool with another name gets one that they take. The
+//! way there and the way back are here and nowhere else.
+
+use std::borrow::Cow;
+
+#[cfg(test)]
+mod tests;
+
+/// The longest name that all providers take, in characters.
+const LONGEST: usize = 64;
+
+/// The tools whose names no provider takes, and the names that they are called by instead. No such
+/// name is another tool's, so that each leads back to one tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Called(Vec<(String, String)>);
+
+impl Called {
+    /// The names for these tools, in their order: the same tools give the same names.
+    pub fn of<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Self {
+        let mut taken: Vec<String> = tools.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();
+        let mut given = Vec::new();
+        for name in tools.filter(|name| !is_taken(name)) {
+            let base = fitted(name);
+            let mut called = base.clone();
+            let mut number = 2_u32;
+            while taken.contains(&called) {
+                let ending = format!("_{number}");
+                called = format!("{}{ending}", head(&base, LONGEST.saturating_sub(ending.len())));
+                number = number.saturating_add(1);
+            }
+            taken.push(called.clone());
+            given.push((name.to_owned(), called));
+        }
+        Self(given)
+    }
+
+    /// The name that a provider is told for the tool of this name.
+    pub fn out<'a>(&'a self, name: &'a str) -> &'a str {
+        self.0.iter().find(|(tool, _)| tool == name).map_or(name, |(_, called)| called)
+    }
+
+    /// The tool that a provider's name means; a name that was not given means itself.
+    pub fn back<'a>(&'a self, called: &'a str) -> &'a str {
+        self.0.iter().find(|(_, given)| given == called).map_or(called, |(tool, _)| tool)
+    }
+
+    /// A name that a model wrote, as a provider can be told it: that of no tool too.
+    pub fn told<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
+        let name = self.out(name);
+        if is_taken(name) { Cow::Borrowed(name) } else { Cow::Owned(fitted(name)) }
+    }
+
+    /// The tools that have another name there: the tool's name, and the provider's.
+    pub fn changed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(tool, called)| (tool.as_str(), called.as_str()))
+    }
+}
+
+/// Whether all providers take the name as it stands.
+pub fn is_taken(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST && name.chars().all(fits)
+}
+
+fn fits(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+/// A name like this one that providers take.
+fn fitted(name: &str) -> String {
+    let plain: String = name.chars().take(LONGEST).map(|c| if fits(c) { c } else { '_' }).collect();
+    if plain.is_empty() { "_".to_owned() } else { plain }
+}
+
+/// The beginning of a text of ASCII, so many characters of it.
+fn head(text: &str, length: usize) -> &str {
+    text.get(..length).unwrap_or(text)
+}

@@ -1,0 +1,385 @@
+//! Calls that are runs of another loop: begun or taken up by their id, ended with the run that called
+//! them, and told of to it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::begin::Begun;
+use super::clock;
+use super::engine::{Engine, Finished, Resume, Watch, World};
+use super::fault::Fault;
+use super::fold;
+use super::start::Start;
+use super::stop::Stop;
+use super::tool::BoxFuture;
+use crate::compile::{Program, Tool, ToolKind};
+use crate::engine::event::{
+    Asks, AsksFor, Bound, CallId, Caller, Decided, Decision, Event, Started, ToolFault, ToolPaused, ToolResult,
+    ToolReturned, What,
+};
+use crate::engine::notice::waiting_calls;
+use crate::engine::outcome::{Ending, Pause, Status, Termination};
+use crate::engine::state::{Call, Phase, Progress, State};
+use crate::engine::step::step;
+use crate::journal::{CALLED_BY, StoreFault};
+use crate::language::react::Budget;
+
+/// How long it is waited until a run is looked at again that another driver still has.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// What came of a call.
+pub(super) enum Made {
+    /// It returned, or waits for a human.
+    Event(What),
+    /// It was stopped, and can be taken up.
+    Stopped,
+}
+
+/// A call of a loop.
+pub(super) struct Calling {
+    program: Arc<Program>,
+    call: CallId,
+    start: Start,
+    origin: Origin,
+    /// What a human decided about the pause that its run was in.
+    decided: Option<Decided>,
+}
+
+/// Where a run comes from that another one calls.
+#[derive(Clone)]
+pub(super) struct Origin {
+    pub caller: Caller,
+    pub bound: Bound,
+}
+
+impl Origin {
+    /// Marks the first event of a run with where it comes from; gives what makes two such starts the same,
+    /// which is that alone: the input and the document are those of the call.
+    pub fn mark(&self, started: &mut Started) -> Result<String, Fault> {
+        if self.bound.cost_usd.is_some() && started.model.price.is_none() {
+            return Err(unpriced(&started.model.name, &started.loop_name));
+        }
+        started.caller = Some(self.caller.clone());
+        started.bound = self.bound;
+        Ok(format!("{CALLED_BY}{}", self.caller.run_id))
+    }
+}
+
+/// The id of the run that a call is.
+pub(super) fn id(run_id: &str, call: CallId) -> String {
+    format!("{run_id}.{}.{}", call.iteration, call.index)
+}
+
+/// Whether a loop has a model without its caller's.
+fn names_model(called: &Program) -> bool {
+    called.properties.model.is_some() || called.project.model.is_some()
+}
+
+fn unpriced(model: &str, called: &str) -> Fault {
+    Fault::Missing(format!(
+        "the budget is in US dollars, but model {model} of the called loop {called} has no price: give it one in the \
+         project file's models"
+    ))
+}
+
+impl Calling {
+    /// A call of a run in this state, which gives it so much time, and so much to spend.
+    pub fn new(
+        state: &State,
+        call: &Call,
+        (tool, called): (&Tool, &Arc<Program>),
+        (left, bound): (Duration, Bound),
+    ) -> Self {
+        let begun = &state.begun;
+        let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
+        let start = Start {
+            input: call.input.clone(),
+            run_id: Some(id(&begun.run_id, call.id)),
+            session: begun.session.clone(),
+            model: (!names_model(called)).then(|| begun.model.name.clone()).filter(|name| !name.is_empty()),
+            timeout_ms: Some(tool.timeout_ms.min(left)),
+        };
+        let caller = Caller { run_id: begun.run_id.clone(), call: call.id };
+        let decided = match &call.progress {
+            Progress::Waits(waits) => waits.decided.clone(),
+            _ => None,
+        };
+        Self { program: Arc::clone(called), call: call.id, start, origin: Origin { caller, bound }, decided }
+    }
+}
+
+/// An equal share of what a run may still spend.
+pub(super) fn share(state: &State, budget: Option<&Budget>, shares: usize) -> Bound {
+    let bound = state.begun.bound;
+    let used = state.tally.tokens.input.saturating_add(state.tally.tokens.output);
+    let shares = u32::try_from(shares.max(1)).unwrap_or(u32::MAX);
+    let tokens = [bound.tokens, budget.and_then(|budget| budget.tokens)].into_iter().flatten().min();
+    let cost_usd = [bound.cost_usd, budget.and_then(|budget| budget.cost_usd)].into_iter().flatten();
+    let cost_usd = cost_usd.reduce(f64::min);
+    let spent = state.cost_usd().unwrap_or_default();
+    Bound {
+        tokens: tokens.map(|most| (most.saturating_sub(used) / u64::from(shares)).max(1)),
+        cost_usd: cost_usd.map(|most| (most - spent).max(0.0) / f64::from(shares)),
+    }
+}
+
+/// Makes a call of a loop: begins its run, or goes on with it where it stands.
+pub(super) fn call<'a>(world: Arc<World>, calling: Calling, stop: Option<Stop>) -> BoxFuture<'a, Result<Made, Fault>> {
+    Box::pin(async move {
+        let began = clock::instant();
+        let engine = Engine { world };
+        let Calling { program, call, start, origin, decided } = calling;
+        let run_id = start.run_id.clone().unwrap_or_default();
+        let watch = Watch { listener: None, stop };
+        let failed = |class: String, detail: String| {
+            let (result, duration_ms) = (ToolResult::Failed(ToolFault { class, detail }), clock::elapsed_ms(began));
+            let (tokens, cost_usd) = (None, None);
+            ToolReturned { call, result, duration_ms, tokens, cost_usd, run_id: Some(run_id.clone()) }
+        };
+        let finished = match engine.run_called(&program, start, (origin, decided), watch).await {
+            Ok(finished) => finished,
+            // Another driver has it still, or the store fails: the call stays under way.
+            Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
+            Err(fault) => {
+                let returned = failed(format!("the loop `{}` could not be run", program.name), told(&run_id, &fault));
+                return Ok(Made::Event(What::ToolReturned(returned)));
+            }
+        };
+        let state = finished.state;
+        let (tokens, cost_usd) = (Some(state.tally.tokens), state.cost_usd());
+        Ok(match &state.phase {
+            Phase::Ended(ending) => {
+                let result = result(&program, &run_id, ending);
+                let duration_ms = clock::elapsed_ms(began);
+                let run_id = Some(run_id);
+                Made::Event(What::ToolReturned(ToolReturned { call, result, duration_ms, tokens, cost_usd, run_id }))
+            }
+            Phase::Paused { pause, .. } => {
+                let asks = asks(&run_id, pause, &state);
+                Made::Event(What::ToolPaused(Box::new(ToolPaused { call, run_id, asks, tokens, cost_usd })))
+            }
+            Phase::New | Phase::Thinking { .. } | Phase::Acting { .. } => Made::Stopped,
+        })
+    })
+}
+
+fn told(run_id: &str, fault: &Fault) -> String {
+    let faults = match fault {
+        Fault::Diagnostics(faults) => faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join("; "),
+        other => other.to_string(),
+    };
+    format!("run {run_id}: {faults}")
+}
+
+/// What the run that called reads of a run that has ended.
+fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
+    if let Some(answer) = &ending.answer {
+        return ToolResult::Ok(answer.answer.clone());
+    }
+    let why = serde_json::to_value(ending.termination).unwrap_or_default();
+    let class = format!("the loop `{}` ended: {}", program.name, why.as_str().unwrap_or_default());
+    let message = ending.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+    ToolResult::Failed(ToolFault { class, detail: format!("run {run_id}: {message}") })
+}
+
+/// What a run asks, as the one that called it tells it on.
+fn asks(run_id: &str, pause: &Pause, state: &State) -> Asks {
+    Asks {
+        run_id: pause.asks.as_ref().map_or(run_id, |asks| asks.run_id.as_str()).to_owned(),
+        pause: pause.number,
+        kind: pause.kind,
+        question: pause.question.clone(),
+        context: pause.context.clone(),
+        options: pause.options.clone(),
+        calls: waiting_calls(state).into_iter().map(AsksFor::from).collect(),
+        stuck: pause.stuck.clone(),
+    }
+}
+
+/// The run that a call of a program is, when it is one.
+fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<Program>> {
+    match &program.tool(&call.tool)?.kind {
+        ToolKind::Loop(called) => Some(called),
+        _ => None,
+    }
+}
+
+/// Ends the runs that a run has called and that have not ended, because it ends itself.
+pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) -> Result<(), Fault> {
+    let turn = match &state.phase {
+        Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } => turn,
+        _ => return Ok(()),
+    };
+    for call in &turn.calls {
+        let open = matches!(call.progress, Progress::Asked | Progress::Waits(_));
+        let Some(called) = loop_of(program, call).filter(|_| open) else { continue };
+        let engine = Engine { world: Arc::clone(world) };
+        let run_id = id(&state.begun.run_id, call.id);
+        let reason = format!("the run {} that called it has ended", state.begun.run_id);
+        match Box::pin(engine.cancel(called, &run_id, Some(reason))).await {
+            // It was never begun, or has ended by itself.
+            Ok(_) | Err(Fault::Refused(_) | Fault::Store(StoreFault::NoSuchRun(_))) => {}
+            Err(Fault::Store(fault)) => return Err(Fault::Cut(fault)),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a decision fits the run that asks, however deep it lies: looked at before anything is written.
+///
+/// # Errors
+/// Why it does not.
+pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, decided: &Decided) -> Result<(), Fault> {
+    let (mut program, mut state, mut decided) = (program, state.clone(), decided.clone());
+    loop {
+        let event = Event { at: state.now, what: What::Human(decided.clone()) };
+        step(program, &mut state.clone(), event)?;
+        let Phase::Paused { pause: Pause { asks: Some(asks), calls, .. }, turn: Some(turn) } = &state.phase else {
+            return Ok(());
+        };
+        let call = turn.calls.iter().find(|call| calls.contains(&call.id));
+        let Some((call, called)) = call.and_then(|call| Some((call, loop_of(program, call)?))) else { return Ok(()) };
+        decided.pause = Some(asks.pause);
+        let below = engine.state(called, &id(&state.begun.run_id, call.id)).await?;
+        if is_taken(&below, &decided) {
+            return Ok(());
+        }
+        (program, state) = (called, below);
+    }
+}
+
+/// Whether what a run asks was asked by another document than the one that it goes by now: by the run that
+/// it called, or by one below.
+pub(super) async fn asked_by_another(engine: &Engine, program: &Program, state: &State) -> Result<bool, Fault> {
+    let (mut program, mut state) = (program, state.clone());
+    loop {
+        let Phase::Paused { pause: Pause { asks: Some(_), calls, .. }, turn: Some(turn) } = &state.phase else {
+            return Ok(false);
+        };
+        let call = turn.calls.iter().find(|call| calls.contains(&call.id));
+        let Some((call, called)) = call.and_then(|call| Some((call, loop_of(program, call)?))) else {
+            return Ok(false);
+        };
+        let run_id = id(&state.begun.run_id, call.id);
+        let events = engine.events(&run_id).await?;
+        if fold::same_document(called, &events).is_err() {
+            return Ok(true);
+        }
+        (program, state) = (called, fold::fold(called, &run_id, events)?);
+    }
+}
+
+/// A decision that may not be taken for a call which a human has not seen as it is now: a yes, or what is
+/// bound to a hash.
+pub(super) fn needs_sight(decided: &Decided) -> bool {
+    decided.hash.is_some() || is_yes(decided)
+}
+
+/// Whether a call is made after it.
+pub(super) fn is_yes(decided: &Decided) -> bool {
+    matches!(decided.decision, Decision::Approve | Decision::Edit(_) | Decision::Retry)
+}
+
+/// Whether a run has a decision already, or is not where it was made for.
+pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
+    let Phase::Paused { pause, .. } = &state.phase else { return true };
+    if decided.pause != Some(pause.number) {
+        return true;
+    }
+    // Of several calls each is decided by itself, in one pause; those of a run below are in its hands.
+    let waits = |id: CallId| {
+        let undecided = |call: &Call| matches!(call.progress, Progress::AwaitsApproval | Progress::Uncertain);
+        state.call(id).is_some_and(undecided)
+    };
+    pause.asks.is_none() && decided.call.is_some_and(|id| pause.kind != Termination::Human && !waits(id))
+}
+
+impl Engine {
+    /// Whether the models are there of all loops that a loop may call, with a price where a budget needs
+    /// one: what is missing is told before anything happens.
+    pub(super) fn can_call(&self, program: &Program, model: &str) -> Result<(), Fault> {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<(&Program, String, bool)> = vec![(program, model.to_owned(), false)];
+        while let Some((program, model, priced)) = open.pop() {
+            let budget = program.properties.budget.as_ref();
+            let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
+            let kinds =
+                program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool)).map(|tool| &tool.kind);
+            for kind in kinds {
+                let ToolKind::Loop(called) = kind else { continue };
+                let file = called.sources.first().map(|source| Arc::clone(&source.name));
+                if !seen.insert((file, priced)) {
+                    continue;
+                }
+                let models = self.models(called, (!names_model(called)).then_some(model.as_str()))?;
+                let Some(facts) = models.first().map(|model| &model.facts) else { continue };
+                if priced && facts.price.is_none() {
+                    return Err(unpriced(&facts.name, &called.name));
+                }
+                open.push((called, facts.name.clone(), priced));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a run can be resumed by itself: one that was called and has not ended goes on with its
+    /// caller, which would not hear of it else.
+    pub(super) async fn is_its_own(&self, run_id: &str) -> Result<(), Fault> {
+        let Some(run) = self.find(run_id).await? else { return Ok(()) };
+        match run.caller() {
+            Some(caller) if !matches!(run.status, Status::Completed | Status::Failed) => {
+                let why = format!("run {run_id} was called by run {caller}: resume {caller}, and both go on");
+                Err(Fault::Refused(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins a run that another one calls, or goes on with it where it stands.
+    async fn run_called(
+        &self,
+        program: &Arc<Program>,
+        start: Start,
+        (origin, decided): (Origin, Option<Decided>),
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        match Box::pin(self.begin(program, start, Some(&origin), watch.clone())).await? {
+            Begun::New(driver, effects) => {
+                let finished = driver.drive(effects).await?;
+                self.left(program, finished, &watch).await
+            }
+            Begun::There(run_id) => Box::pin(self.go_on_called(program, &run_id, decided, watch)).await,
+        }
+    }
+
+    /// Goes on with a run that another one called.
+    pub(super) async fn go_on_called(
+        &self,
+        program: &Arc<Program>,
+        run_id: &str,
+        decided: Option<Decided>,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
+        loop {
+            let events = self.events(run_id).await;
+            let changed = events.as_ref().is_ok_and(|events| fold::same_document(program, events).is_err());
+            let state = events.and_then(|events| fold::fold(program, run_id, events));
+            let decided = match (&state, &decided) {
+                // The document changed after the human had seen the call: it is shown again.
+                (_, Some(decided)) if changed && needs_sight(decided) => None,
+                (Ok(state), Some(decided)) if !is_taken(state, decided) => Some(decided.clone()),
+                _ => None,
+            };
+            // The run that calls it was found to go by the right texts, and these are among them.
+            let resume = Resume { decided, new_document: true };
+            match self.resumed(program, run_id, resume, watch.clone()).await {
+                Err(Fault::Store(StoreFault::Driven(_))) if !watch.stop.as_ref().is_some_and(Stop::is_asked) => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                other => return other,
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The calls of a turn, made side by side, each durable as it returns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::Value;
+
+use super::called::{self, Calling, Made};
+use super::clock;
+use super::engine::World;
+use super::fault::Fault;
+use super::run::{Around, Came, Driver, Waited, time_left};
+use super::tool::{BoxFuture, ToolCall};
+use crate::compile::{Program, ToolKind};
+use crate::engine::effect::Effects;
+use crate::engine::event::{CallId, ToolFault, ToolResult, ToolReturned, What};
+use crate::engine::notice::Notice;
+
+/// What the calls of a turn share.
+struct Turn {
+    program: Arc<Program>,
+    run_id: String,
+    run_input: Value,
+    now: String,
+    model: String,
+}
+
+impl<'a> Driver<'a> {
+    /// Makes the calls of a turn. `None`: stopped.
+    pub(super) async fn call_tools(&mut self, calls: &[CallId]) -> Result<Option<Effects>, Fault> {
+        self.confirm().await?;
+        let mut under_way: FuturesUnordered<_> = self.begin_calls(calls).into_iter().collect();
+        let (mut effects, mut stopped) = (Effects::new(), false);
+        let came = loop {
+            let left = time_left(&self.state, self.active);
+            let around = Around { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
+            match around.wait(under_way.next()).await? {
+                Waited::Done(Some(made)) => match made? {
+                    Made::Event(what) => effects.extend(self.take(what).await?),
+                    Made::Stopped => stopped = true,
+                },
+                Waited::Done(None) => return Ok((!stopped).then_some(effects)),
+                Waited::Came(came) => break came,
+            }
+        };
+        // A run that was called gives its lease back, so that it can be ended.
+        drop(under_way);
+        match came {
+            Came::Event(what) => self.take(what).await.map(Some),
+            Came::Stop => Ok(None),
+        }
+    }
+
+    fn begin_calls(&self, calls: &[CallId]) -> Vec<BoxFuture<'a, Result<Made, Fault>>> {
+        let turn = Arc::new(Turn {
+            program: Arc::clone(self.program),
+            run_id: self.seat.run_id.clone(),
+            run_input: self.state.begun.input.clone(),
+            now: clock::rfc3339(clock::wall_ms()),
+            model: self.state.begun.model.name.clone(),
+        });
+        let calls: Vec<_> = calls.iter().filter_map(|id| self.state.call(*id)).collect();
+        let called = |name: &str| match self.program.tool(name) {
+            Some(tool) if !self.world.toolbox.is_scripted(tool) => match &tool.kind {
+                ToolKind::Loop(called) => Some((tool, called)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let loops = calls.iter().filter(|call| called(&call.tool).is_some()).count();
+        let bound = called::share(&self.state, self.program.properties.budget.as_ref(), loops);
+        let mut begun: Vec<BoxFuture<'a, Result<Made, Fault>>> = Vec::new();
+        for call in calls {
+            let (action, action_input) = (call.tool.clone(), call.input.clone());
+            self.tell(|| Notice::ToolCalled { call: call.id, action, action_input });
+            begun.push(match called(&call.tool) {
+                Some((tool, called)) => {
+                    let left = time_left(&self.state, self.active);
+                    let calling = Calling::new(&self.state, call, (tool, called), (left, bound));
+                    called::call(Arc::clone(self.world), calling, self.watch.stop.clone())
+                }
+                None => {
+                    let (world, turn, id) = (Arc::clone(self.world), Arc::clone(&turn), call.id);
+                    let (name, input) = (call.tool.clone(), call.input.clone());
+                    Box::pin(async move { Ok(make(&world, &turn, id, (&name, &input)).await) })
+                }
+            });
+        }
+        begun
+    }
+}
+
+/// Makes one call of a tool that is no loop.
+async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Value)) -> Made {
+    let began = clock::instant();
+    let returned = |result, tokens| {
+        let duration_ms = clock::elapsed_ms(began);
+        Made::Event(What::ToolReturned(ToolReturned {
+            call: id,
+            result,
+            duration_ms,
+            tokens,
+            cost_usd: None,
+            run_id: None,
+        }))
+    };
+    let Some(tool) = turn.program.tool(name) else {
+        let class = "the document no longer has this tool".to_owned();
+        return returned(ToolResult::Failed(ToolFault { class, detail: String::new() }), None);
+    };
+    let call = ToolCall {
+        id,
+        input,
+        run_input: &turn.run_input,
+        run_id: &turn.run_id,
+        now: &turn.now,
+        model: &turn.model,
+        deadline: Duration::from_millis(tool.timeout_ms),
+    };
+    let called = world.toolbox.call(tool, &call).await;
+    returned(called.result, called.tokens)
+}

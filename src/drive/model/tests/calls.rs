@@ -1,0 +1,210 @@
+//! Native calls in answers, whole and in pieces, and in requests, by the ways in which servers differ.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::event::{Finish, SaidCall};
+
+fn call(id: &str, name: &str, arguments: &str) -> SaidCall {
+    SaidCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
+}
+
+async fn said(answer: Answer, provider: &str) -> Reply {
+    let server = Server::new(vec![answer]);
+    greet(&at(&server, provider), 1).await.0.unwrap()
+}
+
+fn message(message: &Value) -> Answer {
+    Answer::json(&json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}))
+}
+
+#[tokio::test]
+async fn whole_calls_are_read_however_a_server_writes_them() {
+    let function = |arguments: Value| json!({"name": "look", "arguments": arguments});
+    for (calls, expected) in [
+        (
+            json!([{"id": "a", "type": "function", "function": function(json!("{\"n\": 1E400}"))}]),
+            call("a", "look", "{\"n\": 1E400}"),
+        ),
+        (json!([{"id": "a", "function": function(json!({"at": [1, null]}))}]), call("a", "look", "{\"at\":[1,null]}")),
+        (json!([{"id": null, "function": function(json!(null))}]), call("", "look", "")),
+        (json!([{"function": {"name": "look"}}]), call("", "look", "")),
+        (json!([{"id": "a", "function": null}]), call("a", "", "")),
+    ] {
+        for content in [json!(null), json!(""), json!("Text."), json!([{"type": "text", "text": "Text."}])] {
+            let reply =
+                said(message(&json!({"role": "assistant", "content": content, "tool_calls": calls})), "openai").await;
+            assert_eq!(reply.calls, std::slice::from_ref(&expected), "{calls}");
+            assert_eq!(reply.finish, Finish::Stop);
+        }
+    }
+    for none in [json!(null), json!([])] {
+        let reply =
+            said(message(&json!({"role": "assistant", "content": "Text.", "tool_calls": none})), "openai").await;
+        assert_eq!((reply.text.as_str(), reply.calls.len()), ("Text.", 0));
+    }
+}
+
+#[tokio::test]
+async fn digits_of_an_object_stay_as_they_are_written() {
+    let body = r#"{"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","function":{"name":"look",
+        "arguments":{"n":12345678901234567890123,"m":1.50}}}]}}]}"#;
+    let reply = said(Answer::json(body), "openai").await;
+    assert_eq!(reply.calls[0].arguments, r#"{"n":12345678901234567890123,"m":1.50}"#);
+    let body = r#"{"type":"message","content":[{"type":"thinking","thinking":"x","signature":"y"},{"type":"text","text":"I look."},
+        {"type":"tool_use","id":"t","name":"look","input":{"n":12345678901234567890123}}],"stop_reason":"tool_use"}"#;
+    let reply = said(Answer::json(body), "anthropic").await;
+    assert_eq!(reply.calls, [call("t", "look", r#"{"n":12345678901234567890123}"#)]);
+    assert_eq!((reply.text.as_str(), reply.finish), ("I look.", Finish::Stop));
+}
+
+fn delta(calls: &Value) -> String {
+    json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": null}]}).to_string()
+}
+
+async fn streamed(pieces: Vec<Value>) -> Vec<SaidCall> {
+    let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#.to_owned();
+    let events: Vec<String> = pieces.iter().map(delta).chain([end, "[DONE]".to_owned()]).collect();
+    said(Answer::events(&events), "openai").await.calls
+}
+
+fn piece(index: Option<u64>, id: Option<&str>, name: Option<&str>, arguments: &str) -> Value {
+    let mut piece = json!({"function": {"arguments": arguments}});
+    if let Some(index) = index {
+        piece["index"] = json!(index);
+    }
+    if let Some(id) = id {
+        piece["id"] = json!(id);
+    }
+    if let Some(name) = name {
+        piece["function"]["name"] = json!(name);
+    }
+    json!([piece])
+}
+
+#[tokio::test]
+async fn pieces_of_calls_are_put_together_however_a_server_cuts_them() {
+    let expected = [call("a", "look", "{\"at\":\"x\"}"), call("b", "act", "{}")];
+    // As the protocol has it, the calls one in the other.
+    let calls = streamed(vec![
+        piece(Some(0), Some("a"), Some("look"), ""),
+        piece(Some(1), Some("b"), Some("act"), ""),
+        piece(Some(0), None, None, "{\"at\":"),
+        piece(Some(1), None, None, "{}"),
+        piece(Some(0), None, None, "\"x\"}"),
+    ]);
+    assert_eq!(calls.await, expected);
+    // The name and the id again with each piece; the second call first.
+    let calls = streamed(vec![
+        piece(Some(1), Some("b"), Some("act"), "{"),
+        piece(Some(0), Some("a"), Some("look"), "{\"at\":"),
+        piece(Some(0), Some("a"), Some("look"), "\"x\"}"),
+        piece(Some(1), Some("b"), Some("act"), "}"),
+    ]);
+    assert_eq!(calls.await, expected);
+    // Whole calls, all of index 0; and without an index at all.
+    for index in [Some(0), None] {
+        let calls = streamed(vec![
+            piece(index, Some("a"), Some("look"), "{\"at\":\"x\"}"),
+            piece(index, Some("b"), Some("act"), "{}"),
+        ]);
+        assert_eq!(calls.await, expected);
+    }
+    // No ids, an empty name behind the first piece.
+    let calls = streamed(vec![
+        piece(Some(0), None, Some("look"), "{\"at\":"),
+        piece(Some(0), Some(""), Some(""), "\"x\"}"),
+        piece(Some(1), None, Some("act"), "{}"),
+    ]);
+    assert_eq!(calls.await, [call("", "look", "{\"at\":\"x\"}"), call("", "act", "{}")]);
+}
+
+#[tokio::test]
+async fn blocks_of_a_stream_are_put_together() {
+    let events = [
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 7, "output_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "I look."}}),
+        json!({"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "a", "name": "look", "input": {}}}),
+        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ""}}),
+        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": "{\"at\": 1.5"}}),
+        json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": "0}"}}),
+        json!({"type": "content_block_stop", "index": 2}),
+        json!({"type": "content_block_start", "index": 3, "content_block": {"type": "tool_use", "id": "b", "name": "act", "input": {}}}),
+        json!({"type": "content_block_stop", "index": 3}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}}),
+        json!({"type": "message_stop"}),
+    ];
+    let events: Vec<String> = events.iter().map(Value::to_string).collect();
+    let reply = said(Answer::events(&events), "anthropic").await;
+    assert_eq!(reply.calls, [call("a", "look", "{\"at\": 1.50}"), call("b", "act", "")]);
+    assert_eq!((reply.text.as_str(), reply.finish), ("I look.", Finish::Stop));
+}
+
+fn told() -> Conversation {
+    let mut told = hello();
+    told.push_calls("I look.".to_owned(), vec![call("a.1", "look", "{\"n\":1E400}"), call("b", "act", "{}")]);
+    told.push_answer("a.1".to_owned(), false, "seen".to_owned());
+    told.push_answer("b".to_owned(), true, "Error: no".to_owned());
+    told.push(Role::User, "Hint: stop.");
+    told.push_calls(String::new(), vec![call("c", "act", "{}")]);
+    told.push_answer("c".to_owned(), false, String::new());
+    told
+}
+
+#[test]
+fn calls_and_observations_go_back_as_openai_wants_them() {
+    let request = models(&json!({"models": {"m": {"provider": "openai", "base_url": "http://localhost:1"}}}))
+        .get(Some("m"))
+        .unwrap()
+        .request(&plain(&told()), &mut Wire::default());
+    let body: Value = serde_json::from_slice(&request).unwrap();
+    let function = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    assert_eq!(
+        body["messages"].as_array().unwrap()[2..],
+        [
+            json!({"role": "assistant", "content": "I look.",
+                "tool_calls": [function("a.1", "look", "{\"n\":1E400}"), function("b", "act", "{}")]}),
+            json!({"role": "tool", "content": "seen", "tool_call_id": "a.1"}),
+            json!({"role": "tool", "content": "Error: no", "tool_call_id": "b"}),
+            json!({"role": "user", "content": "Hint: stop."}),
+            json!({"role": "assistant", "content": null, "tool_calls": [function("c", "act", "{}")]}),
+            json!({"role": "tool", "content": "", "tool_call_id": "c"}),
+        ]
+    );
+}
+
+#[test]
+fn calls_and_observations_go_back_as_anthropic_wants_them() {
+    let model = models(&json!({"models": {"m": {"provider": "anthropic", "base_url": "http://localhost:1"}}}))
+        .get(Some("m"))
+        .unwrap();
+    let request = model.request(&plain(&told()), &mut Wire::default());
+    let text = String::from_utf8(request.to_vec()).unwrap();
+    assert!(text.contains("\"input\":{\"n\":1E400}"), "{text}");
+    let body: Value = serde_json::from_str(&text.replace("1E400", "1")).unwrap();
+    assert_eq!(
+        body["messages"].as_array().unwrap()[1..],
+        [
+            json!({"role": "assistant", "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "a-2e-1", "name": "look", "input": {"n": 1}},
+                {"type": "tool_use", "id": "b", "name": "act", "input": {}}]}),
+            json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "a-2e-1", "content": "seen"},
+                {"type": "tool_result", "tool_use_id": "b", "is_error": true, "content": "Error: no"},
+                {"type": "text", "text": "Hint: stop."}]}),
+            json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "act", "input": {}}]}),
+            json!({"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c", "content": "", "cache_control": {"type": "ephemeral"}}]}),
+        ]
+    );
+    // A trimmed history may begin with the model's word.
+    let mut trimmed = told();
+    trimmed.messages.remove(1);
+    let body: Value = serde_json::from_slice(&model.request(&plain(&trimmed), &mut Wire::default())).unwrap();
+    assert_eq!(body["messages"][0]["role"], "user");
+    assert_eq!(body["messages"][1]["role"], "assistant");
+}

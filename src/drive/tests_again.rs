@@ -1,0 +1,82 @@
+//! Runs that are there already: told again, and listed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::engine::{Engine, Watch};
+use super::list::list;
+use super::start::Start;
+use crate::compile::{Program, Texts, compile};
+use crate::diagnostic::Source;
+use crate::engine::outcome::Status;
+use crate::journal::memory::MemoryJournal;
+use crate::journal::{Journal, RunFilter};
+
+fn program(objective: &str) -> Arc<Program> {
+    let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": objective, "tools": [],
+        "model": "gpt-4o-mini", "budget": { "cost_usd": 1 } } });
+    let project = json!({ "models": { "gpt-4o-mini": { "provider": "openai", "model": "gpt-4o-mini",
+        "api_key": "env:LOOPCTL_TEST_NO_SUCH_KEY", "price": { "input": 1, "output": 1 } } } });
+    let texts = Texts {
+        project: Some(Source::new("loopctl.json", project.to_string())),
+        ..Texts::new(Source::new("loop.json", document.to_string()))
+    };
+    let compiled = compile(&texts);
+    compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+}
+
+fn engine(program: &Program, journal: &Arc<dyn Journal>, replies: Option<serde_json::Value>) -> Engine {
+    let builder = Engine::builder(program.project.clone(), Path::new(".")).journal(Arc::clone(journal));
+    match replies {
+        Some(replies) => {
+            builder.script(serde_json::from_str(&json!({ "replies": replies }).to_string()).unwrap()).build()
+        }
+        None => builder.build(),
+    }
+}
+
+fn start() -> Start {
+    Start { run_id: Some("r".to_owned()), ..Start::default() }
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_is_told_again_without_its_models_key() {
+    let (journal, program): (Arc<dyn Journal>, _) = (Arc::new(MemoryJournal::new()), program("Do it."));
+    let complete = json!([{ "thought": "t", "action": "__complete__", "action_input": { "answer": "done" } }]);
+    let scripted = engine(&program, &journal, Some(complete));
+    let keyless = engine(&program, &journal, None);
+    let fault = keyless.run(&program, start(), Watch::default()).await.unwrap_err();
+    assert_eq!(fault.code(), "missing", "nothing is there yet: {fault}");
+    scripted.run(&program, start(), Watch::default()).await.unwrap();
+    let again = keyless.run(&program, start(), Watch::default()).await.unwrap();
+    assert_eq!(again.answer().unwrap().answer, json!("done"));
+    let other = self::program("Do something else.");
+    let fault = keyless.run(&other, start(), Watch::default()).await.unwrap_err();
+    assert_eq!(fault.code(), "run_id_conflict", "{fault}");
+    let fault = keyless.run(&program, Start::default(), Watch::default()).await.unwrap_err();
+    assert_eq!(fault.code(), "missing", "a new run needs it: {fault}");
+}
+
+#[tokio::test]
+async fn a_run_that_was_cut_off_is_listed_with_the_iterations_that_it_made() {
+    let (journal, program): (Arc<dyn Journal>, _) = (Arc::new(MemoryJournal::new()), program("Do it."));
+    let note = json!({ "thought": "t", "action": "__log_progress__", "action_input": { "message": "m" } });
+    let slow = json!({ "text": note.to_string(), "delay_ms": 60_000 });
+    let engine = engine(&program, &journal, Some(json!([note, note, slow])));
+    let driven = async {
+        while journal.read("r").await.map_or(true, |events| events.len() < 3) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        ended = engine.run(&program, start(), Watch::default()) => panic!("{ended:?}"),
+        () = driven => {}
+    }
+    let kept = journal.list(RunFilter::default()).await.unwrap();
+    assert_eq!((kept[0].status, kept[0].iterations), (Status::Running, 0), "what the store keeps is older");
+    let shown = list(&*journal, RunFilter::default()).await.unwrap();
+    assert_eq!((shown[0].status, shown[0].iterations, shown[0].driven), (Status::Running, 2, false));
+    assert!(shown[0].updated_at_ms >= kept[0].updated_at_ms);
+}

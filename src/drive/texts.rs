@@ -1,0 +1,66 @@
+//! Texts that many runs have, held once: a thousand runs of one loop begin with the same prompt.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::engine::text::Text;
+
+/// So many texts are looked through at most.
+const TEXTS: usize = 128;
+/// So many bytes of texts are held at most when no run has them any more.
+const BYTES: usize = 16 << 20;
+
+/// The long texts of the last runs.
+#[derive(Debug, Default)]
+pub(super) struct Texts(Mutex<VecDeque<Text>>);
+
+impl Texts {
+    /// The text as it is held already, or as it will be from now on.
+    pub fn share<T: AsRef<str> + Into<Arc<str>>>(&self, text: T) -> Text {
+        if let Some(held) = self.find(text.as_ref()) {
+            return held;
+        }
+        let text = Text::new(text);
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.push_back(text.clone());
+        let mut bytes: usize = held.iter().map(|text| text.len()).sum();
+        while held.len() > TEXTS || bytes > BYTES {
+            let Some(gone) = held.pop_front() else { break };
+            bytes = bytes.saturating_sub(gone.len());
+        }
+        text
+    }
+
+    fn find(&self, text: &str) -> Option<Text> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most differ in length already.
+        held.iter().find(|held| ***held == *text).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_are_held_once_and_others_apart() {
+        let texts = Texts::default();
+        let (one, two) = (texts.share("a prompt".to_owned()), texts.share(Arc::<str>::from("a prompt")));
+        assert!(Arc::ptr_eq(one.shared(), two.shared()));
+        assert_eq!(one, Text::new("a prompt"));
+        assert_ne!(texts.share("another".to_owned()), one);
+    }
+
+    #[test]
+    fn neither_many_nor_large_texts_are_held_for_long() {
+        let texts = Texts::default();
+        for number in 0..1_000 {
+            texts.share(number.to_string());
+        }
+        assert_eq!(texts.0.lock().unwrap().len(), TEXTS);
+        texts.share("x".repeat(BYTES));
+        assert_eq!(texts.0.lock().unwrap().len(), 1);
+        assert_eq!(texts.share("x".repeat(BYTES + 1)).len(), BYTES + 1);
+        assert!(texts.0.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,177 @@
+//! Calls that are runs: they wait one after the other, a decision is kept until it is handed on, and what
+//! they use is counted once.
+
+use serde_json::json;
+
+use super::*;
+use crate::compile::Texts;
+use crate::diagnostic::Source;
+use crate::engine::event::{Event, Moment, ToolResult, ToolReturned, What};
+use crate::engine::step::step;
+use crate::engine::tests::{decides, started};
+
+fn program() -> std::sync::Arc<Program> {
+    let main = json!({ "type": "loop", "properties": { "mode": "react", "objective": "x", "timeout_ms": 1000,
+        "tools": [{ "type": "loop", "name": "helper" }] } });
+    let helper = json!({ "type": "loop", "name": "helper", "description": "Helps.", "properties": {
+        "mode": "react", "objective": "x", "tools": [{ "type": "action", "name": "do" }] }, "actions": [
+        { "action_name": "do", "kind": "http", "description": "Does.", "url": "https://x.example", "http_method": "GET" }] });
+    let mut texts = Texts::new(Source::new("loop.json", main.to_string()));
+    texts.loops.push(Source::new("loops/helper.json", helper.to_string()));
+    let compiled = crate::compile::compile(&texts);
+    compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+}
+
+/// A run whose turn calls the helper so many times.
+fn calling(program: &Program, times: u32) -> State {
+    let mut state = State::default();
+    step(program, &mut state, at(0, started())).unwrap();
+    let call = |index| Call {
+        id: id(index),
+        tool: "helper".to_owned(),
+        input: json!({}),
+        progress: Progress::Asked,
+        run_id: None,
+    };
+    let calls = (0..times).map(call).collect();
+    turn::settle(program, &mut state, Turn { iteration: 1, calls, ..Turn::default() });
+    state
+}
+
+fn id(index: u32) -> CallId {
+    CallId { iteration: 1, index }
+}
+
+fn at(active_ms: u64, what: What) -> Event {
+    Event { at: Moment { wall_ms: 0, active_ms }, what }
+}
+
+fn asks(index: u32, pause: u32, kind: Termination, used: u64) -> What {
+    What::ToolPaused(Box::new(ToolPaused {
+        call: id(index),
+        run_id: format!("r.1.{index}"),
+        asks: Asks {
+            run_id: format!("r.1.{index}"),
+            pause,
+            kind,
+            question: format!("question {index}"),
+            context: None,
+            options: Vec::new(),
+            calls: Vec::new(),
+            stuck: None,
+        },
+        tokens: Some(Tokens { input: used, output: 0 }),
+        cost_usd: Some(0.5),
+    }))
+}
+
+fn gives(index: u32, used: u64) -> What {
+    What::ToolReturned(ToolReturned {
+        call: id(index),
+        result: ToolResult::Ok(json!(index)),
+        duration_ms: 1,
+        tokens: Some(Tokens { input: used, output: 0 }),
+        cost_usd: Some(0.75),
+        run_id: Some(format!("r.1.{index}")),
+    })
+}
+
+fn paused(state: &State) -> &Pause {
+    let Phase::Paused { pause, .. } = &state.phase else { panic!("{:?}", state.phase) };
+    pause
+}
+
+#[test]
+fn two_loops_of_a_turn_that_ask_are_answered_one_after_the_other() {
+    let program = program();
+    let mut state = calling(&program, 2);
+    let mut take = |what| step(&program, &mut state, at(1, what)).unwrap();
+    assert!(take(asks(1, 4, Termination::Human, 10)).is_empty(), "the other is still under way");
+    assert!(take(asks(0, 2, Termination::Human, 10)).is_empty());
+    assert_eq!(paused(&state).question, "question 0");
+    let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), Some(1)))).unwrap();
+    assert_eq!(effects, [Effect::CallTool(id(0))], "only the one that was answered goes on");
+    let Progress::Waits(waits) = &state.call(id(0)).unwrap().progress else { panic!() };
+    assert_eq!(waits.decided.as_ref().unwrap().pause, Some(2), "it is handed on for the pause of the called run");
+    step(&program, &mut state, at(1, gives(0, 15))).unwrap();
+    assert_eq!((paused(&state).number, paused(&state).question.as_str()), (2, "question 1"));
+    step(&program, &mut state, at(1, decides(Decision::Answer("no".into()), None))).unwrap();
+    let effects = step(&program, &mut state, at(1, gives(1, 30))).unwrap();
+    assert_eq!(effects, [Effect::CallModel]);
+    assert_eq!(state.tally.tokens.input, 45, "what was counted at a pause is not counted again");
+    assert!((state.tally.apart.1 - 1.5).abs() < 1e-9, "{}", state.tally.apart.1);
+    assert_eq!(state.entries[1].run_id.as_deref(), Some("r.1.1"));
+}
+
+#[test]
+fn a_decision_is_handed_on_again_by_a_driver_that_takes_the_run_up() {
+    let program = program();
+    let mut state = calling(&program, 1);
+    step(&program, &mut state, at(1, asks(0, 1, Termination::Approval, 1))).unwrap();
+    step(&program, &mut state, at(1, decides(Decision::Approve, None))).unwrap();
+    for _ in 0..2 {
+        let effects = step(&program, &mut state, at(2, What::Resumed)).unwrap();
+        assert_eq!(effects, [Effect::CallTool(id(0))]);
+        assert!(matches!(&state.call(id(0)).unwrap().progress, Progress::Waits(waits) if waits.decided.is_some()));
+    }
+}
+
+#[test]
+fn a_run_that_is_asked_again_what_it_asks_is_handed_no_decision_and_counted_once() {
+    let program = program();
+    let mut state = calling(&program, 1);
+    step(&program, &mut state, at(1, asks(0, 1, Termination::Approval, 1))).unwrap();
+    let before = state.tally.clone();
+    for _ in 0..2 {
+        let effects = step(&program, &mut state, at(2, What::Resumed)).unwrap();
+        assert_eq!(effects, [Effect::CallTool(id(0))]);
+        assert!(matches!(&state.call(id(0)).unwrap().progress, Progress::Waits(waits) if waits.decided.is_none()));
+        step(&program, &mut state.clone(), at(2, decides(Decision::Approve, None))).unwrap_err();
+    }
+    step(&program, &mut state, at(3, asks(0, 1, Termination::Approval, 1))).unwrap();
+    assert!(matches!(&state.phase, Phase::Paused { pause, .. } if pause.number == 2));
+    assert_eq!((&state.tally.tokens, &state.tally.apart), (&before.tokens, &before.apart));
+}
+
+#[test]
+fn a_decision_of_another_kind_is_refused_and_leaves_no_mark() {
+    let program = program();
+    let fit: [(Termination, &[Decision]); 3] = [
+        (Termination::Human, &[Decision::Answer("a".into())]),
+        (Termination::Approval, &[Decision::Approve, Decision::Deny(None), Decision::Edit(json!({}))]),
+        (Termination::Uncertain, &[Decision::Retry, Decision::Happened(json!(1))]),
+    ];
+    for (kind, good) in &fit {
+        let mut state = calling(&program, 1);
+        step(&program, &mut state, at(1, asks(0, 1, *kind, 1))).unwrap();
+        for decision in fit.iter().flat_map(|(_, decisions)| *decisions) {
+            let mut tried = state.clone();
+            let took = step(&program, &mut tried, at(2, decides(decision.clone(), None)));
+            assert_eq!(took.is_ok(), good.contains(decision), "{kind:?} {decision:?}");
+            assert_eq!(tried == state, took.is_err());
+        }
+        let other = Decided { pause: None, call: Some(id(9)), hash: None, decision: good[0].clone() };
+        step(&program, &mut state, at(2, What::Human(other))).unwrap_err();
+    }
+}
+
+#[test]
+fn the_end_of_the_time_cuts_off_a_loop_that_asks_while_another_is_under_way() {
+    let program = program();
+    let mut state = calling(&program, 2);
+    step(&program, &mut state, at(1, asks(0, 1, Termination::Human, 1))).unwrap();
+    step(&program, &mut state, at(1000, What::DeadlinePassed)).unwrap();
+    assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Timeout));
+    step(&program, &mut state, at(1000, gives(0, 1))).unwrap_err();
+}
+
+#[test]
+fn what_another_run_left_bounds_a_run_without_a_budget_of_its_own() {
+    let program = program();
+    for (tokens, ended) in [(Some(20), true), (Some(21), false), (None, false)] {
+        let mut state = calling(&program, 1);
+        state.begun.bound.tokens = tokens;
+        step(&program, &mut state, at(1, gives(0, 20))).unwrap();
+        assert_eq!(matches!(state.phase, Phase::Ended(_)), ended, "{tokens:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Several calls in one turn: which of them may stand beside each other. An answer, or a question to a
+//! human, was written before the other calls of its turn had returned.
+
+use super::dialect::Wanted;
+use crate::compile::{Builtin, Program, Tool, ToolKind};
+
+/// What the calls of a turn are, taken together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Company {
+    /// How many calls there are.
+    calls: usize,
+    /// How many of them end the run.
+    endings: usize,
+    /// How many of them could bring something that the answer would have to know.
+    telling: usize,
+    /// Whether a human is asked.
+    asks: bool,
+}
+
+impl Company {
+    /// The company of a turn's calls.
+    pub fn of(program: &Program, calls: &[Wanted]) -> Self {
+        let mut company = Self { calls: calls.len(), endings: 0, telling: 0, asks: false };
+        for wanted in calls {
+            match builtin(program, wanted) {
+                Some((Builtin::Complete, _)) => company.endings += 1,
+                Some((Builtin::StoreMemory | Builtin::LogProgress, _)) => {}
+                Some((Builtin::PauseForHuman, tool)) => {
+                    company.telling += 1;
+                    company.asks |= wanted.unread.is_none() && tool.parameters.faults(&wanted.input).is_empty();
+                }
+                _ => company.telling += 1,
+            }
+        }
+        company
+    }
+
+    /// Whether a call of this tool may be made in this company.
+    ///
+    /// # Errors
+    /// Why it is not made, in words for the model.
+    pub fn allows(self, tool: &Tool) -> Result<(), String> {
+        match tool.kind {
+            ToolKind::Builtin(Builtin::Complete) if self.calls > 1 => match (self.endings, self.telling) {
+                (1, 0) => Ok(()),
+                (1, _) => Err("the answer was not taken: it was written before the other calls of its turn had \
+                               returned. Read what they gave, and then call __complete__ alone"
+                    .to_owned()),
+                _ => Err("no answer was taken: one turn gave several. Call __complete__ once, alone".to_owned()),
+            },
+            ToolKind::Builtin(_) => Ok(()),
+            _ if self.asks => Err("not called: this turn asks a human a question. Read the answer, and then call \
+                                   it again if it is still right"
+                .to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn builtin<'a>(program: &'a Program, wanted: &Wanted) -> Option<(Builtin, &'a Tool)> {
+    let tool = program.tool(&wanted.name)?;
+    match tool.kind {
+        ToolKind::Builtin(which) => Some((which, tool)),
+        _ => None,
+    }
+}

@@ -1,0 +1,140 @@
+//! Native tool calls, for the dialects that have them: how a call is read, kept, and said.
+
+use serde_json::{Map, Value};
+
+use super::relaxed::{self, Ending};
+use super::{Reading, Saying, Wanted};
+use crate::compile::native::Called;
+use crate::engine::event::{Finish, Reply, SaidCall};
+
+/// The longest id of a call that is kept, in bytes.
+const LONGEST_ID: usize = 128;
+
+/// Reads the calls of a reply. Each is read on its own: one whose input can't be read does not keep
+/// the others from being made, unless none can be read, or the reply was cut off.
+pub fn read(reply: &Reply, thought: String) -> Reading {
+    let cut_off = reply.finish == Finish::Length;
+    let calls: Vec<Wanted> = reply.calls.iter().map(|call| wanted(call, cut_off)).collect();
+    let unread = |wanted: &Wanted| wanted.unread.is_some();
+    if cut_off && calls.iter().any(unread) {
+        let why = "Your reply was cut off in the middle of a tool call, and nothing was called. Answer more briefly.";
+        return Reading::Unreadable { thought, why: why.to_owned() };
+    }
+    if calls.iter().all(unread) {
+        let why = calls.into_iter().find_map(|wanted| wanted.unread).unwrap_or_default();
+        return Reading::Unreadable { thought, why };
+    }
+    Reading::Calls { thought, calls }
+}
+
+fn wanted(call: &SaidCall, cut_off: bool) -> Wanted {
+    match input(&call.arguments, cut_off) {
+        Ok(map) => Wanted { name: call.name.clone(), input: Value::Object(map), unread: None },
+        Err(why) => Wanted {
+            name: call.name.clone(),
+            input: Value::String(call.arguments.clone()),
+            unread: Some(format!(
+                "the arguments of this call can't be read, and nothing was called: {why}. Give one JSON object that \
+                 fits the tool's parameters."
+            )),
+        },
+    }
+}
+
+/// The input that a call's arguments are: an object, or a text that holds one. No arguments at all are
+/// an empty object.
+fn input(arguments: &str, cut_off: bool) -> Result<Map<String, Value>, String> {
+    let text = arguments.trim();
+    if text.is_empty() && cut_off {
+        return Err("they were cut off".to_owned());
+    }
+    if matches!(text, "" | "null") {
+        return Ok(Map::new());
+    }
+    if text.starts_with('"')
+        && let Some(inner) = relaxed::whole_string(text)
+    {
+        let inner = inner.trim();
+        return if inner.is_empty() { Ok(Map::new()) } else { object(inner, cut_off) };
+    }
+    object(text, cut_off)
+}
+
+fn object(text: &str, cut_off: bool) -> Result<Map<String, Value>, String> {
+    if !text.starts_with('{') {
+        return Err("they are no object".to_owned());
+    }
+    let ending = if cut_off { Ending::Refuse } else { Ending::Close };
+    let found = relaxed::object(text, 0, ending).map_err(|fault| fault.words(text))?;
+    let rest = text.get(found.end..).unwrap_or_default().trim();
+    if rest.is_empty() { Ok(found.map) } else { Err("something stands behind their end".to_owned()) }
+}
+
+/// The calls as they stay in the conversation, so that every provider takes them back: names that
+/// providers take, arguments that are the JSON of an object, and ids that differ from each other and
+/// from those that are `known`. A call without such an id is named by its iteration and place.
+pub fn kept(calls: Vec<SaidCall>, called: &Called, iteration: u32, known: impl Fn(&str) -> bool) -> Vec<SaidCall> {
+    let mut kept: Vec<SaidCall> = Vec::with_capacity(calls.len());
+    for (place, call) in calls.into_iter().enumerate() {
+        let taken = |id: &str| known(id) || kept.iter().any(|call| call.id == id);
+        let mut id = call.id;
+        if !is_id(&id) || taken(&id) {
+            id = format!("call_{iteration}_{place}");
+            while taken(&id) {
+                id.push('_');
+            }
+        }
+        let arguments = if is_object(&call.arguments) {
+            call.arguments
+        } else {
+            input(&call.arguments, false).map_or_else(|_| "{}".to_owned(), |map| Value::Object(map).to_string())
+        };
+        kept.push(SaidCall { id, name: called.told(&call.name).into_owned(), arguments });
+    }
+    kept
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= LONGEST_ID && id.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Whether a text is strict JSON of an object, as it stands.
+fn is_object(text: &str) -> bool {
+    text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// The calls that a script's model makes. They have no ids, as with some servers.
+pub fn say(saying: &Saying) -> Vec<SaidCall> {
+    let said = |(name, input): &(String, Value)| SaidCall {
+        id: String::new(),
+        name: name.clone(),
+        arguments: input.to_string(),
+    };
+    saying.calls.iter().map(said).collect()
+}
+
+/// Why a reply without calls can't be taken as an answer, whatever it says.
+pub fn no_answer(reply: &Reply, text: &str, open: bool) -> Option<&'static str> {
+    match reply.finish {
+        Finish::Length => Some("Your reply was cut off before its end, and was not taken. Answer more briefly."),
+        Finish::Filtered => Some("Your reply was kept back by the provider. Try another way."),
+        Finish::Stop if open => Some("Your reply begins a thinking block and does not close it."),
+        Finish::Stop if text.is_empty() => Some("Your reply was empty."),
+        Finish::Stop if is_written_call(text) => {
+            Some("Your reply writes a tool call as text, and nothing was called. Make it as a real tool call.")
+        }
+        Finish::Stop => None,
+    }
+}
+
+/// Whether a text is a call in the words of another form: not an answer, and not to be guessed at.
+fn is_written_call(text: &str) -> bool {
+    let bare = text.trim_start_matches("```json").trim_start_matches("```").trim_start();
+    if bare.get(..11).is_some_and(|head| head.eq_ignore_ascii_case("<tool_call>")) {
+        return true;
+    }
+    let Ok(found) = relaxed::object(bare, 0, Ending::Refuse) else { return false };
+    let has = |names: &[&str]| names.iter().any(|name| found.map.contains_key(*name));
+    let name = has(&["name", "action", "tool"]);
+    name && has(&["arguments", "action_input", "parameters"])
+}

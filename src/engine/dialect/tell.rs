@@ -1,0 +1,81 @@
+//! What the engine tells the model: the observations of a turn, as the dialect places them.
+
+use super::{is_native, question, tags, write_observation};
+use crate::compile::native::Called;
+use crate::engine::conversation::{Conversation, Role};
+use crate::engine::event::SaidCall;
+use crate::language::react::Dialect;
+
+/// What the model is told of one call, or of a reply that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The words.
+    pub text: String,
+    /// Whether the call failed.
+    pub failed: bool,
+}
+
+/// The native calls of a reply as they stay in the conversation; none in dialects that have none.
+pub fn kept_calls(
+    dialect: Dialect,
+    conversation: &Conversation,
+    calls: Vec<SaidCall>,
+    (called, iteration): (&Called, u32),
+) -> Vec<SaidCall> {
+    if !is_native(dialect) || calls.is_empty() {
+        return Vec::new();
+    }
+    let said = || conversation.messages.iter().flat_map(super::super::conversation::Message::calls);
+    super::native::kept(calls, called, iteration, |id| said().any(|call| call.id == id))
+}
+
+/// Tells what came of a turn's calls, in their order, and a note of the engine's behind it. Native calls
+/// are answered one by one; all else is one message.
+pub fn tell(dialect: Dialect, conversation: &mut Conversation, told: Vec<Told>, note: Option<&str>) {
+    let calls = if is_native(dialect) { last_calls(conversation) } else { Vec::new() };
+    let mut told = told.into_iter();
+    for id in calls {
+        let Told { text, failed } = told.next().unwrap_or_else(|| Told {
+            text: "Not called: see the first observation of this turn.".to_owned(),
+            failed: true,
+        });
+        conversation.push_answer(id, failed, text);
+    }
+    let mut rest = String::new();
+    for Told { text, .. } in told {
+        if !rest.is_empty() {
+            rest.push_str("\n\n");
+        }
+        rest.push_str(&write_observation(dialect, None, &text));
+    }
+    if let Some(note) = note {
+        if !rest.is_empty() {
+            rest.push_str("\n\n");
+        }
+        rest.push_str(note);
+    }
+    if !rest.is_empty() {
+        conversation.push(Role::User, rest);
+    }
+}
+
+/// Tells why a reply could not be taken.
+pub fn tell_refusal(dialect: Dialect, conversation: &mut Conversation, why: &str) {
+    match dialect {
+        // What could not be read was no tool's response.
+        Dialect::Tags => {
+            let words = format!("{}\n\n{}", tags::escaped(why), question(dialect));
+            conversation.push(Role::User, words);
+        }
+        Dialect::Json | Dialect::ToolCalls | Dialect::FinalAnswer => {
+            tell(dialect, conversation, vec![Told { text: why.to_owned(), failed: true }], None);
+        }
+    }
+}
+
+/// The ids of the native calls that the model made last.
+fn last_calls(conversation: &Conversation) -> Vec<String> {
+    let mut messages = conversation.messages.iter().rev();
+    let last = messages.find(|message| message.role == Role::Assistant);
+    last.map_or_else(Vec::new, |message| message.calls().iter().map(|call| call.id.clone()).collect())
+}

@@ -1,0 +1,58 @@
+//! The thinking blocks that a reply may begin with, in the dialects whose replies are text or hold one.
+
+use super::json::marks::{self, Tag};
+
+/// The longest thought of a reply that can't be read, in characters.
+const MAX_THOUGHT: usize = 2000;
+
+/// A reply's thinking, and what stands behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split<'a> {
+    /// What the model thought, from all blocks at the beginning.
+    pub thought: String,
+    /// The text behind them, without white space around it.
+    pub rest: &'a str,
+    /// Whether a block was begun and never closed; `rest` is empty then.
+    pub open: bool,
+}
+
+/// Parts a reply from the thinking blocks at its beginning. Some models' block begins in the prompt and
+/// only ends in the reply: a closing tag that no opening one stands before ends a thought too.
+pub fn split(text: &str) -> Split<'_> {
+    let mut thoughts: Vec<&str> = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        match first_tag(rest) {
+            Some((0, Tag::OpensThinking(name, begin))) => {
+                let Some((end, behind)) = marks::thinking_end(rest, name, begin) else {
+                    thoughts.push(rest.get(begin..).unwrap_or_default());
+                    return Split { thought: joined(&thoughts), rest: "", open: true };
+                };
+                thoughts.push(rest.get(begin..end).unwrap_or_default());
+                rest = rest.get(behind..).unwrap_or_default().trim();
+            }
+            Some((at, Tag::ClosesThinking(behind))) if thoughts.is_empty() => {
+                thoughts.push(rest.get(..at).unwrap_or_default());
+                rest = rest.get(behind..).unwrap_or_default().trim();
+            }
+            _ => return Split { thought: joined(&thoughts), rest, open: false },
+        }
+    }
+}
+
+fn first_tag(text: &str) -> Option<(usize, Tag)> {
+    text.match_indices('<').find_map(|(at, _)| marks::tag(text, at).map(|tag| (at, tag)))
+}
+
+fn joined(thoughts: &[&str]) -> String {
+    let thoughts: Vec<&str> = thoughts.iter().map(|thought| thought.trim()).filter(|text| !text.is_empty()).collect();
+    thoughts.join("\n")
+}
+
+/// The beginning of a text that can't be read: what is kept of it as the thought.
+pub fn short(text: &str) -> String {
+    match text.char_indices().nth(MAX_THOUGHT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,77 @@
+//! JSON at rest: a value as its text, which takes a tenth of the room that a tree takes.
+
+use serde_json::Value;
+
+use super::storable;
+
+/// A value as its text. What nothing looks into while a run goes on is kept so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Json(Kept);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Kept {
+    #[default]
+    Null,
+    Text(Box<str>),
+    /// A number with an exponent may be read back in another spelling: such a value stays a tree.
+    Tree(Box<Value>),
+}
+
+impl Json {
+    /// The value.
+    pub fn value(&self) -> Value {
+        match &self.0 {
+            Kept::Null => Value::Null,
+            Kept::Tree(value) => (**value).clone(),
+            // What can't be read back was made a text when it came in.
+            Kept::Text(text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string())),
+        }
+    }
+}
+
+impl From<Value> for Json {
+    /// A value that could not be read back is kept as a text, like everywhere.
+    fn from(value: Value) -> Self {
+        match storable::kept(value) {
+            Value::Null => Self(Kept::Null),
+            value => {
+                let text = value.to_string();
+                let exponent = may_have_exponent(&text);
+                Self(if exponent { Kept::Tree(Box::new(value)) } else { Kept::Text(text.into_boxed_str()) })
+            }
+        }
+    }
+}
+
+/// Whether an `e` stands behind a digit, in a number or in a string.
+fn may_have_exponent(text: &str) -> bool {
+    let (bytes, behind) = (text.bytes(), text.bytes().skip(1));
+    bytes.zip(behind).any(|(digit, letter)| digit.is_ascii_digit() && matches!(letter, b'e' | b'E'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_comes_back_as_it_was() {
+        let digits = serde_json::from_str(r#"{"b":[1.0,-0,12345678901234567890123,1e+400],"a":null}"#).unwrap();
+        let number = |text: &str| Value::Number(serde_json::Number::from_string_unchecked(text.to_owned()));
+        for value in [json!(null), json!(""), json!("null"), json!([]), digits, number("1E400"), json!([number("1e5")])]
+        {
+            assert_eq!(Json::from(value.clone()).value().to_string(), value.to_string());
+        }
+        assert_eq!(Json::from(Value::Null), Json::default());
+    }
+
+    #[test]
+    fn a_value_that_could_not_be_read_back_comes_back_as_its_text() {
+        let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+        let signs = json!({ "$serde_json::private::Number": "1" });
+        for value in [deep, signs] {
+            assert_eq!(Json::from(value.clone()).value(), Value::String(value.to_string()));
+        }
+    }
+}

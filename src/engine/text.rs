@@ -1,0 +1,74 @@
+//! Long texts that many runs have: a run's events name them by their digest, and the texts themselves are
+//! kept beside the events, once for all runs.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::digest::Digest;
+
+/// A text with its digest, cheap to clone. Written, it is the digest alone; what was read is without its
+/// text until [`Text::put_back`] gives it back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text {
+    digest: Digest,
+    text: Arc<str>,
+}
+
+impl Text {
+    /// A text; its digest is taken here, and nowhere else.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        Self { digest: Digest::of(&text), text }
+    }
+
+    /// What stands for the text in events.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The text, to be shared.
+    pub fn shared(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Gives a text that was read back what it says.
+    ///
+    /// # Errors
+    /// Its digest, when none of `texts` is the one.
+    pub fn put_back(&mut self, texts: &[Self]) -> Result<(), Digest> {
+        let found = texts.iter().find(|text| text.digest == self.digest).ok_or(self.digest)?;
+        self.text = Arc::clone(&found.text);
+        Ok(())
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.digest)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let digest = String::deserialize(deserializer)?;
+        let digest = digest.parse().map_err(|_| D::Error::custom(format!("{digest:?} is no digest of a text")))?;
+        Ok(Self { digest, text: Arc::default() })
+    }
+}

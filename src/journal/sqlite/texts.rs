@@ -1,0 +1,52 @@
+//! Long texts that many runs have: kept once, however many runs name them.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::trouble::Trouble;
+use crate::engine::text::Text;
+use crate::journal::StoreFault;
+
+/// Keeps the texts of a run, in the transaction that is open. A text that is there already is not written
+/// again; texts are told apart by what they say, not by their digest alone.
+pub(super) fn keep(connection: &Connection, run: i64, texts: &[Text]) -> rusqlite::Result<()> {
+    for text in texts {
+        let digest = text.digest().to_string();
+        let there = connection
+            .prepare_cached("SELECT id FROM texts WHERE digest = ?1 AND text = ?2")?
+            .query_row((&digest, &**text), |row| row.get::<_, i64>(0))
+            .optional()?;
+        let id = match there {
+            Some(id) => id,
+            None => connection
+                .prepare_cached("INSERT INTO texts (digest, text) VALUES (?1, ?2)")?
+                .insert((&digest, &**text))?,
+        };
+        connection.prepare_cached("INSERT OR IGNORE INTO run_texts (run, text) VALUES (?1, ?2)")?.execute([run, id])?;
+    }
+    Ok(())
+}
+
+/// The texts of a run, each held against its digest.
+pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Text>, Trouble> {
+    let damaged = |what: &str| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
+    let row: i64 = connection
+        .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
+        .query_row([run_id], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
+    let mut query = connection.prepare_cached(
+        "SELECT texts.digest, texts.text FROM run_texts LEFT JOIN texts ON texts.id = run_texts.text WHERE run = ?1",
+    )?;
+    let mut rows = query.query([row])?;
+    let mut texts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let missing = |_| damaged("a text of its documents or its prompt is missing");
+        let (digest, text): (String, String) = (row.get(0).map_err(missing)?, row.get(1).map_err(missing)?);
+        let text = Text::new(text);
+        if text.digest().to_string() != digest {
+            return Err(damaged("a text of its documents or its prompt is not what was written"));
+        }
+        texts.push(text);
+    }
+    Ok(texts)
+}

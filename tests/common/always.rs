@@ -1,0 +1,143 @@
+//! Always resumed: with `LOOPCTL_ALWAYS_RESUME` set, every `run` and `resume` of the suite is played by
+//! processes that die after each single event and are resumed, until the run ends or waits.
+//!
+//! A process is killed right after its event is durable. The first one dies at its first event; a later
+//! one begins with the event that says that it took the run up, and dies at the one behind it. A call
+//! whose intent was the last event was never made: where the tool is not idempotent the run asks, and is
+//! told to make it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use super::Place;
+
+/// Whether the suite is played so.
+pub fn wanted() -> bool {
+    #![allow(clippy::disallowed_methods, reason = "the suite is told from outside how it is to be played")]
+    std::env::var_os("LOOPCTL_ALWAYS_RESUME").is_some()
+}
+
+/// What decides about a pause: said once.
+const DECISIONS: [(&str, usize); 6] =
+    [("--answer", 2), ("--approve", 1), ("--deny", 1), ("--edit", 2), ("--happened", 2), ("--retry", 1)];
+/// What goes with a decision, with its value.
+const WITH_DECISIONS: [&str; 4] = ["--reason", "--call", "--pause", "--new-document"];
+
+/// A call of the program in pieces.
+pub struct Played<'a> {
+    place: &'a Place,
+    first: Vec<String>,
+    again: Vec<String>,
+}
+
+impl<'a> Played<'a> {
+    /// Of these arguments; nothing for a command that drives no run.
+    pub fn of(place: &'a Place, args: &[&str]) -> Option<Self> {
+        let mut first: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let again = match *args.first()? {
+            "run" => {
+                kept(place, &mut first);
+                first.clone()
+            }
+            "resume" => without_decision(&first),
+            _ => return None,
+        };
+        Some(Self { place, first, again })
+    }
+
+    /// Plays it. `call` starts a process with these arguments and these fail points.
+    pub fn play(self, call: impl Fn(&[&str], &str) -> Output) -> Output {
+        // A new document and a decision are two events of one process: it dies at the second.
+        let at = if self.first.iter().any(|arg| arg == "--new-document") { 1 } else { 0 };
+        let mut output = call(&list(&self.first), &format!("journal:{at}:after-sync"));
+        let mut stderr = Vec::new();
+        for _ in 0..2000 {
+            let killed = output.status.signal() == Some(9);
+            let next = if killed {
+                // Each takes the run up, and dies at the event that follows.
+                self.again.clone()
+            } else if let Some(run_id) = uncertain(self.place, &self.again, &output) {
+                // Killed right after its decision, it would have to ask again: it dies at the outcome.
+                let mut args = vec!["resume".to_owned(), run_id, "--retry".to_owned()];
+                args.extend(shared(&self.again));
+                args
+            } else {
+                stderr.append(&mut output.stderr);
+                return Output { stderr, ..output };
+            };
+            stderr.append(&mut output.stderr);
+            output = call(&list(&next), "journal:1:after-sync");
+        }
+        panic!("the run makes no way: {output:#?}");
+    }
+}
+
+fn list(args: &[String]) -> Vec<&str> {
+    args.iter().map(String::as_str).collect()
+}
+
+/// A run that is to be found again needs an id, and a store that outlives the process.
+fn kept(place: &Place, args: &mut Vec<String>) {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let number = RUNS.fetch_add(1, Ordering::SeqCst);
+    if !args.iter().any(|arg| arg == "--run-id") {
+        args.extend(["--run-id".to_owned(), format!("always-{number}")]);
+    }
+    if let Some(store) = args.iter_mut().find(|arg| *arg == "memory") {
+        *store = format!("sqlite:{}", place.path().join(format!(".always/{number}.db")).display());
+    }
+}
+
+fn without_decision(args: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if let Some((_, words)) = DECISIONS.iter().find(|(name, _)| name == arg) {
+            args.by_ref().take(words - 1).for_each(drop);
+        } else if WITH_DECISIONS.contains(&arg.as_str()) {
+            args.by_ref().take(usize::from(arg != "--new-document")).for_each(drop);
+        } else if DECISIONS.iter().any(|(name, _)| arg.starts_with(&format!("{name}="))) {
+            // The form with its value in one piece.
+        } else {
+            kept.push(arg.clone());
+        }
+    }
+    kept
+}
+
+/// The arguments that `run` and `resume` have in common.
+fn shared(args: &[String]) -> Vec<String> {
+    let mut shared = Vec::new();
+    for pair in args.windows(2) {
+        if ["--script", "--actions", "--store", "--output"].contains(&pair[0].as_str()) {
+            shared.extend(pair.iter().cloned());
+        }
+    }
+    let file = args.get(1).filter(|_| args[0] == "run" && !args.iter().any(|arg| arg == "--store"));
+    if let Some(file) = file.filter(|file| !file.starts_with('-')) {
+        shared.extend(["--document".to_owned(), file.clone()]);
+    }
+    shared
+}
+
+/// The run that waits to hear about a call of unknown outcome.
+fn uncertain(place: &Place, args: &[String], output: &Output) -> Option<String> {
+    if output.status.code() != Some(3) {
+        return None;
+    }
+    let run_id = match args[0].as_str() {
+        "resume" => args.get(1).cloned(),
+        _ => args.windows(2).find(|pair| pair[0] == "--run-id").map(|pair| pair[1].clone()),
+    }?;
+    let mut trace = vec!["trace".to_owned(), run_id.clone(), "--format".to_owned(), "json".to_owned()];
+    let found = shared(args);
+    for pair in found.chunks(2).filter(|pair| ["--store", "--document"].contains(&pair[0].as_str())) {
+        trace.extend(pair.iter().cloned());
+    }
+    let shown = place.command(&list(&trace)).output().expect("it starts");
+    let result: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+    (result["termination"] == "uncertain").then_some(run_id)
+}

@@ -1,0 +1,19 @@
+//! The real process is killed, stopped, locked out and starved at every boundary of its journal, and
+//! resumed: every run ends the same, no finished call is made again, and what may have happened is asked
+//! about.
+//!
+//! The fail points are compiled into debug builds only, so these tests are too.
+#![cfg(all(unix, debug_assertions))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
+#![allow(clippy::needless_pass_by_value, clippy::print_stdout)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod clock;
+mod drivers;
+mod kills;
+mod network;
+mod pairs;
+mod reference;
+mod store;

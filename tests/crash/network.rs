@@ -1,0 +1,137 @@
+//! R4: the n-th call over the network fails, of the model's and of the tools': the run goes on or ends
+//! with a code, and never by a panic.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, Ran, complete, think, web};
+
+/// How a call fails.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    Reset,
+    Closed,
+    CutInTheMiddle,
+    NoAnswer,
+    Nonsense,
+    ServerError,
+}
+
+const FAULTS: [Fault; 6] =
+    [Fault::Reset, Fault::Closed, Fault::CutInTheMiddle, Fault::NoAnswer, Fault::Nonsense, Fault::ServerError];
+/// The requests of a run without a fault: the model and the tool take turns, and the model ends.
+const REQUESTS: usize = 5;
+
+/// What the server says to the request of this kind, by how many of its kind were answered well.
+fn server(fault: Option<(usize, Fault)>) -> Server {
+    let answered = std::sync::Mutex::new(0);
+    let never = Gate::default();
+    Server::with(move |number, request| {
+        let good = if request.path.starts_with("/v1") {
+            let mut answered = answered.lock().unwrap();
+            if fault.is_none_or(|(at, _)| at != number) {
+                *answered += 1;
+            }
+            let reply = if *answered > 2 { complete(json!("done")) } else { think("read", json!({ "n": *answered })) };
+            Answer::openai(&reply.to_string())
+        } else {
+            Answer::json(&json!({ "read": number }))
+        };
+        match fault {
+            Some((at, fault)) if at == number => match fault {
+                Fault::Reset => Answer::reset(),
+                Fault::Closed => Answer::closed(),
+                Fault::CutInTheMiddle => good.cut(),
+                Fault::NoAnswer => good.behind(&never),
+                Fault::Nonsense => Answer::raw("\u{1}\u{2}no protocol\r\n\r\n"),
+                Fault::ServerError => Answer::json("{}").status(503),
+            },
+            _ => good,
+        }
+    })
+}
+
+fn run(url: &str, attempts: u32, timeout_ms: u64) -> (Place, Ran) {
+    let place = Place::new();
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "test",
+        "actions": [web("read", &format!("{url}/read"), json!({ "timeout_ms": 400 }))],
+        "properties": { "mode": "react", "objective": "x", "timeout_ms": timeout_ms,
+            "tools": [{ "type": "action", "name": "read" }],
+            "retry": { "attempts": attempts, "base_ms": 1, "max_ms": 2 } } }),
+    );
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let args = ["run", "loop.json", "--run-id", "r", "--output", "json", "--model", "test-model"];
+    let ran = place.call_with(&args, &[("OPENAI_BASE_URL", &format!("{url}/v1")), ("OPENAI_API_KEY", "key-of-test")]);
+    assert!(!ran.stderr.contains("panicked"), "{ran:#?}");
+    (place, ran)
+}
+
+#[test]
+fn without_a_fault_the_run_makes_its_five_requests() {
+    let server = server(None);
+    let (_, ran) = run(&server.url(), 1, 60_000);
+    assert_eq!((ran.code, server.requests().len()), (0, REQUESTS), "{ran:#?}");
+}
+
+#[test]
+fn the_n_th_failing_call_is_tried_again_or_told_to_the_model() {
+    for fault in FAULTS {
+        for at in 0..REQUESTS {
+            let is_models = at % 2 == 0;
+            if is_models && fault == Fault::NoAnswer {
+                continue; // a model may think for long: the run's own time ends it, see below
+            }
+            let server = server(Some((at, fault)));
+            let (_, ran) = run(&server.url(), 3, 60_000);
+            assert_eq!(ran.code, 0, "{fault:?} at {at}: {ran:#?}");
+            let result = ran.json();
+            let told = result["trace"].as_array().expect("a trace").iter().filter(|entry| entry["success"] == false);
+            let retried = result["metadata"]["model_retries"].as_u64();
+            assert_eq!(
+                (told.count(), retried),
+                if is_models { (0, Some(1)) } else { (1, Some(0)) },
+                "{fault:?} at {at}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_n_th_failing_call_of_a_model_that_is_asked_once_ends_the_run_with_a_code() {
+    for fault in FAULTS {
+        for at in [0, 2, 4] {
+            let server = server(Some((at, fault)));
+            let timeout_ms = if fault == Fault::NoAnswer { 400 } else { 60_000 };
+            let (place, ran) = run(&server.url(), 1, timeout_ms);
+            assert_eq!(ran.code, 1, "{fault:?} at {at}: {ran:#?}");
+            let result = ran.json();
+            let code = result["error"]["code"].as_str().expect("a code").to_owned();
+            let known = ["model_unreachable", "model_protocol", "timeout"];
+            assert!(
+                known.contains(&code.as_str()) && result["error"]["retryable"] == true,
+                "{fault:?} at {at}: {result:#}"
+            );
+            // What was found until then is there, and can be read.
+            let trace = place.call(&["trace", "r", "--format", "json"]);
+            assert_eq!(trace.json()["trace"].as_array().map(Vec::len), Some(at / 2), "{fault:?} at {at}: {trace:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_port_without_a_server_and_a_server_without_tls_are_told() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let closed = format!("http://{}", free.local_addr().expect("its address"));
+    drop(free);
+    let plain = server(None);
+    for url in [closed, plain.url().replace("http:", "https:")] {
+        let (_, ran) = run(&url, 2, 60_000);
+        let result: Value = ran.json();
+        assert_eq!((ran.code, &result["error"]["code"]), (1, &json!("model_unreachable")), "{url}: {ran:#?}");
+    }
+    assert!(plain.requests().iter().all(|request| !request.path.starts_with("/v1")), "nothing is sent in the clear");
+}

@@ -1,0 +1,195 @@
+//! The reference run of the crash tests: what it calls is counted by a server outside of the process.
+
+use std::os::unix::process::ExitStatusExt;
+
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{self, Place, Ran, complete, think};
+
+pub const BOUNDARIES: [&str; 4] = ["before-write", "after-write", "after-sync", "before-effect"];
+
+/// The reference run: an idempotent GET, a POST that is idempotent by its key, one that is not, memory,
+/// a question to a human.
+pub struct Reference {
+    pub place: Place,
+    pub server: Server,
+}
+
+impl Reference {
+    pub fn new() -> Self {
+        Self::behind(None)
+    }
+
+    /// The first call of all is answered when the gate is open.
+    pub fn behind(gate: Option<Gate>) -> Self {
+        let server = Server::with(move |number, request| {
+            let name = request.path.trim_start_matches('/').to_owned();
+            let answer = Answer::json(&json!({ "did": name }));
+            match &gate {
+                Some(gate) if number == 0 => answer.behind(gate),
+                _ => answer,
+            }
+        });
+        let place = Place::new();
+        let tool = |name: &str, method: &str, more: Value| {
+            let mut action = json!({
+                "action_name": name, "kind": "http", "description": format!("Calls {name}."),
+                "url": format!("{}/{name}", server.url()), "http_method": method,
+                "parameters": { "type": "object", "properties": { "n": { "type": "integer" } } }
+            });
+            for (key, value) in more.as_object().expect("an object") {
+                action[key] = value.clone();
+            }
+            action
+        };
+        let actions = [
+            tool("read", "GET", json!({})),
+            tool("put", "POST", json!({ "idempotent": true })),
+            tool("post", "POST", json!({})),
+        ];
+        let names = ["read", "put", "post"].map(|name| json!({ "type": "action", "name": name }));
+        place.json(
+            "loop.json",
+            &json!({ "type": "loop", "name": "reference", "actions": actions,
+                "properties": { "mode": "react", "objective": "Do it.", "tools": names } }),
+        );
+        place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+        let replies = [
+            think("read", json!({ "n": 1 })),
+            think("put", json!({ "n": 2 })),
+            think("post", json!({ "n": 3 })),
+            think("__store_memory__", json!({ "key": "k", "value": [1, 2] })),
+            think("__pause_for_human__", json!({ "question": "Go on?" })),
+            think("__retrieve_memory__", json!({ "key": "k" })),
+            complete(json!({ "all": "done" })),
+        ];
+        place.json("script.json", &json!({ "replies": replies }));
+        Self { place, server }
+    }
+
+    pub fn start(&self, fail: &str) -> Ran {
+        self.call(&["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"], fail)
+    }
+
+    pub fn resume(&self, how: &[&str], fail: &str) -> Ran {
+        let mut args = vec!["resume", "r", "--script", "script.json", "--output", "json"];
+        args.extend(how);
+        self.call(&args, fail)
+    }
+
+    pub fn call(&self, args: &[&str], fail: &str) -> Ran {
+        let mut command = self.place.command(args);
+        if !fail.is_empty() {
+            command.env("LOOPCTL_FAIL", fail);
+        }
+        let output = command.output().expect("it starts");
+        let mut ran = common::ran(&output);
+        if output.status.signal() == Some(9) {
+            ran.code = -9;
+        }
+        ran
+    }
+
+    pub fn calls_of(&self, name: &str) -> Vec<String> {
+        let path = format!("/{name}");
+        self.server
+            .requests()
+            .iter()
+            .filter(|request| request.path.split('?').next() == Some(path.as_str()))
+            .map(|request| request.header("idempotency-key").unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    /// Brings the run to its end as an operator would, who knows what the server saw.
+    pub fn finish(&self) -> (Value, u32) {
+        let mut uncertain = 0;
+        let mut ran = self.start("");
+        for _ in 0..10 {
+            match ran.code {
+                0 => return (ran.json(), uncertain),
+                3 => {
+                    let result = ran.json();
+                    ran = match result["termination"].as_str() {
+                        Some("human") => self.resume(&["--answer", "yes"], ""),
+                        Some("uncertain") => {
+                            uncertain += 1;
+                            if self.calls_of("post").is_empty() {
+                                self.resume(&["--retry"], "")
+                            } else {
+                                self.resume(&["--happened", r#"{"did":"post"}"#], "")
+                            }
+                        }
+                        other => panic!("paused for {other:?}: {ran:#?}"),
+                    };
+                }
+                _ => panic!("{ran:#?}"),
+            }
+        }
+        panic!("the run does not end: {ran:#?}");
+    }
+
+    /// The texts of the run's events that are durable.
+    pub fn events(&self) -> Vec<Value> {
+        let store = self.place.path().join(".loopctl/runs.db");
+        // For reading only: what lies in the log of a killed process is for the next one to find.
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let Ok(connection) = rusqlite::Connection::open_with_flags(store, flags) else { return Vec::new() };
+        let sql = "SELECT event FROM events JOIN runs ON runs.id = events.run WHERE run_id = 'r' ORDER BY seq";
+        let Ok(mut query) = connection.prepare(sql) else { return Vec::new() };
+        let rows = query.query_map((), |row| row.get::<_, String>(0)).expect("it reads");
+        rows.map(|text| serde_json::from_str(&text.expect("a text")).expect("JSON")).collect()
+    }
+
+    /// Whether the journal has the intent of the POST without a key, and not its outcome.
+    pub fn post_is_open(&self) -> bool {
+        let mut open = false;
+        for event in self.events() {
+            let what = &event["what"];
+            if let Some(text) = what["model_replied"]["text"].as_str() {
+                open = text.contains("\"post\"");
+            } else if !what["tool_returned"].is_null() || !what["human"]["decision"]["happened"].is_null() {
+                open = false;
+            }
+        }
+        open
+    }
+
+    pub fn holds(&self, at: &str) {
+        self.holds_after(at, 1);
+    }
+
+    /// What must hold of the calls after so many kills.
+    pub fn holds_after(&self, at: &str, kills: usize) {
+        for name in ["read", "put", "post"] {
+            let calls = self.calls_of(name);
+            let most = if name == "post" { 1 } else { 1 + kills };
+            assert!((1..=most).contains(&calls.len()), "{at}: {} calls of {name}", calls.len());
+            assert!(calls.iter().all(|key| *key == calls[0]), "{at}: {name} was called with two keys: {calls:?}");
+        }
+        let extra: usize = ["read", "put", "post"].iter().map(|name| self.calls_of(name).len() - 1).sum();
+        assert!(extra <= kills, "{at}: a kill repeats one call at most, and {extra} were");
+    }
+}
+
+/// A result without what differs from run to run: times.
+pub fn timeless(mut value: Value) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                for name in ["timestamp", "duration_ms", "started_at", "finished_at"] {
+                    fields.remove(name);
+                }
+                fields.values_mut().for_each(strip);
+            }
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    strip(&mut value);
+    value
+}
+
+pub fn untouched() -> Value {
+    timeless(Reference::new().finish().0)
+}

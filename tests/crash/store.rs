@@ -1,0 +1,78 @@
+//! R4: the store's calls fail, its disk is full, its folder is closed, another process locks it.
+
+use crate::common;
+use crate::common::server::Gate;
+use crate::reference::{Reference, timeless, untouched};
+
+#[test]
+fn the_n_th_failing_store_call_is_a_clear_error_and_the_run_can_be_resumed() {
+    let expected = untouched();
+    let mut faults = 0;
+    for kind in ["busy", "full", "ioerr", "readonly"] {
+        for call in 0..60 {
+            let reference = Reference::new();
+            let ran = reference.start(&format!("store:{call}:{kind}"));
+            assert!(!ran.stderr.contains("panicked"), "{ran:#?}");
+            if ran.code == 3 {
+                break;
+            }
+            faults += 1;
+            assert!([1, 2].contains(&ran.code), "store:{call}:{kind}: {ran:#?}");
+            assert!(ran.stderr.contains("store"), "store:{call}:{kind}: {ran:#?}");
+            let (result, _) = reference.finish();
+            assert_eq!(timeless(result), expected, "store:{call}:{kind}");
+            assert!(reference.calls_of("post").len() <= 1);
+        }
+    }
+    assert!(faults >= 20, "{faults} faults tested too little");
+}
+
+#[test]
+fn a_disk_that_is_full_is_a_clear_error_and_the_run_goes_on_when_there_is_room() {
+    let expected = untouched();
+    let mut faults = 0;
+    for blocks in (16..200).step_by(24) {
+        let reference = Reference::new();
+        let program = env!("CARGO_BIN_EXE_loopctl");
+        let line =
+            format!("ulimit -f {blocks}; exec '{program}' run loop.json --run-id r --script script.json --output json");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(reference.place.path())
+            .output()
+            .expect("it starts");
+        let ran = common::ran(&output);
+        assert!(!ran.stderr.contains("panicked"), "{ran:#?}");
+        if ran.code != 3 {
+            faults += 1;
+            assert!([1, 2].contains(&ran.code), "{blocks}: {ran:#?} {:?}", output.status);
+            assert!(ran.stderr.contains("store"), "{blocks}: {ran:#?}");
+        }
+        assert_eq!(timeless(reference.finish().0), expected, "{blocks}");
+        assert!(reference.calls_of("post").len() <= 1);
+    }
+    assert!(faults >= 3, "{faults} faults tested too little");
+}
+
+#[test]
+fn a_store_that_another_process_locks_under_way_is_told_and_the_run_goes_on_when_it_is_free() {
+    let expected = untouched();
+    let gate = Gate::default();
+    let reference = Reference::behind(Some(gate.clone()));
+    let args = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
+    let child = reference.place.start(&args, &[("LOOPCTL_FAIL", "time:200:busy")]);
+    reference.server.wait_for(1);
+    let acknowledged = reference.events();
+    let other = rusqlite::Connection::open(reference.place.path().join(".loopctl/runs.db")).expect("a store");
+    other.execute_batch("BEGIN EXCLUSIVE").expect("it is locked");
+    gate.open();
+    let ran = common::ran(&child.wait_with_output().expect("it ends"));
+    assert!([1, 2].contains(&ran.code) && ran.stderr.contains("locked by another process"), "{ran:#?}");
+    let refused = reference.start("time:200:busy");
+    assert!([1, 2].contains(&refused.code) && refused.stderr.contains("locked by another process"), "{refused:#?}");
+    other.execute_batch("ROLLBACK").expect("it is free");
+    drop(other);
+    assert!(reference.events().starts_with(&acknowledged), "what was acknowledged is there");
+    assert_eq!(timeless(reference.finish().0), expected);
+    reference.holds("locked");
+}

@@ -1,0 +1,74 @@
+//! The documents that are played: made by chance, with all that decides how a loop goes on or ends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use loopctl::Program;
+use loopctl::compile::{Texts, compile};
+use loopctl::diagnostic::Source;
+use serde_json::{Value, json};
+
+use crate::chance::Chance;
+
+/// The program of this number.
+pub fn program(number: u64) -> Arc<Program> {
+    static MADE: LazyLock<Mutex<HashMap<u64, Arc<Program>>>> = LazyLock::new(Mutex::default);
+    if let Some(known) = MADE.lock().unwrap().get(&number) {
+        return Arc::clone(known);
+    }
+    let document = document(&mut Chance::new(number ^ 0x00d0_c000));
+    let compiled = compile(&Texts::new(Source::new("loop.json", document.to_string())));
+    let program = compiled.program.unwrap_or_else(|| panic!("{document:#}\n{:#?}", compiled.diagnostics));
+    MADE.lock().unwrap().insert(number, Arc::clone(&program));
+    program
+}
+
+fn document(chance: &mut Chance) -> Value {
+    let action = |name: &str, method: &str, more: Value| {
+        let mut action = json!({
+            "action_name": name, "kind": "http", "description": "Does it.", "url": "https://x.example/",
+            "http_method": method, "parameters": { "type": "object", "properties": { "n": { "type": "integer" } } }
+        });
+        for (key, value) in more.as_object().unwrap() {
+            action[key] = value.clone();
+        }
+        action
+    };
+    let uncertain = chance.pick(&["pause", "pause", "retry", "fail"]);
+    let actions = json!([
+        action("look", "GET", json!({})),
+        action("put", "POST", json!({ "idempotent": true })),
+        action("send", "POST", json!({ "on_uncertain": uncertain })),
+        action("act", "POST", json!({})),
+    ]);
+    let mut act = json!({ "type": "action", "name": "act", "requires_approval": true });
+    let mut send = json!({ "type": "action", "name": "send" });
+    if chance.one_in(2) {
+        act["max_calls"] = json!(1 + chance.below(2));
+        send["max_calls"] = json!(1 + chance.below(3));
+    }
+    let tools = json!([
+        { "type": "action", "name": "look", "polling": chance.one_in(3) },
+        { "type": "action", "name": "put", "requires_approval": chance.one_in(4) }, send, act
+    ]);
+    let mut properties = json!({
+        "mode": "react", "objective": "Do it.", "tools": tools,
+        "max_iterations": 1 + chance.below(12),
+        "timeout_ms": chance.pick(&[3_000, 30_000, 600_000, 600_000]),
+        "on_limit": chance.pick(&["fail", "answer"]),
+        "max_observation_chars": chance.pick(&[12, 4000]),
+        "on_stuck": { "iterations": 2 + chance.below(3), "action": chance.pick(&["fail", "escalate", "retry_with_hint"]) },
+    });
+    if chance.one_in(3) {
+        properties["budget"] = json!({ "tokens": 100 + chance.below(3000) });
+    } else if chance.one_in(4) {
+        properties["budget"] = json!({ "cost_usd": 0.002 });
+    }
+    if chance.one_in(3) {
+        properties["answer_schema"] = json!({ "type": "object", "required": ["ok"] });
+    }
+    if chance.one_in(4) {
+        properties["history"] = json!({ "context_tokens": 300 + chance.below(900) });
+    }
+    json!({ "type": "loop", "name": "simulated", "actions": actions, "properties": properties })
+}

@@ -1,0 +1,152 @@
+//! A driver by the rules of the real one: it takes an event, makes it durable, and only then performs
+//! what follows; a stop, an end, a deadline come in between; a crash comes whenever it likes.
+
+use loopctl::engine::effect::{Effect, Effects};
+use loopctl::engine::event::{CallId, What};
+use loopctl::engine::state::{Phase, State};
+
+use crate::words;
+use crate::world::{NotTaken, World, cancelled};
+
+/// How long the last word may take.
+const LAST_WORD_MS: u64 = 60_000;
+
+/// Something that is under way, and when it comes back.
+struct Coming {
+    at: u64,
+    what: What,
+}
+
+/// A living driver.
+pub struct Driver {
+    pub state: State,
+    /// The active time before this driver, and when it began.
+    active: (u64, u64),
+    owed: Effects,
+    coming: Vec<Coming>,
+}
+
+impl Driver {
+    pub fn new(state: State, time: u64) -> Self {
+        let active = (state.now.active_ms, time);
+        Self { state, active, owed: Vec::new(), coming: Vec::new() }
+    }
+
+    pub fn active_ms(&self, time: u64) -> u64 {
+        self.active.0 + (time - self.active.1)
+    }
+
+    pub fn owe(&mut self, effects: Effects) {
+        self.owed.extend(effects);
+    }
+
+    /// Drives until the run ends or waits, until it is stopped, or until it dies.
+    pub fn drive(&mut self, world: &mut World<'_>) {
+        loop {
+            if self.owed.is_empty() && self.coming.is_empty() {
+                assert!(
+                    matches!(self.state.phase, Phase::Paused { .. } | Phase::Ended(_)),
+                    "a driver has nothing to do in {:?}",
+                    self.state.phase
+                );
+                return;
+            }
+            if world.trouble(25) {
+                return; // killed
+            }
+            if matches!(self.state.phase, Phase::Thinking { .. }) && self.coming.is_empty() && world.trouble(25) {
+                let _ = world.take(self, What::Interrupted);
+                return;
+            }
+            self.perform(world);
+            if world.trouble(25) {
+                return;
+            }
+            let Some(what) = self.next(world) else { return };
+            let again = world.trouble(4).then(|| what.clone());
+            let effects = match world.take(self, what) {
+                Ok(effects) => effects,
+                Err(NotTaken::Died) => return,
+                Err(NotTaken::Refused) => panic!("what was waited for was refused in {:?}", self.state.phase),
+            };
+            self.owe(effects);
+            if let Some(again) = again {
+                self.comes_twice(world, again);
+            }
+        }
+    }
+
+    /// Performs what is owed: calls first; the model when no call is under way.
+    fn perform(&mut self, world: &mut World<'_>) {
+        let owed = std::mem::take(&mut self.owed);
+        let calls: Vec<CallId> = owed
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::CallTool(id) => Some(*id),
+                Effect::CallModel | Effect::Remember(_) => None,
+            })
+            .collect();
+        for id in &calls {
+            world.ledger.calls(world.program, &self.state, *id);
+            let lost = world.trouble(10);
+            let result = if lost { words::failed("timed out after 30 s") } else { words::result(&mut world.chance) };
+            let takes = if lost { 30_000 } else { 1 + world.chance.below(2000) };
+            let what = words::returned(*id, result, &mut world.chance);
+            self.coming.push(Coming { at: world.time + takes, what });
+        }
+        if calls.is_empty() && owed.contains(&Effect::CallModel) {
+            world.ledger.asks(world.program, &self.state);
+            let lost = world.trouble(15);
+            let what = if lost {
+                words::model_fault(&mut world.chance)
+            } else {
+                What::ModelReplied(words::reply(&mut world.chance, world.calm))
+            };
+            let takes = if lost { 40_000 } else { 1 + world.chance.below(1500) };
+            self.coming.push(Coming { at: world.time + takes, what });
+        }
+    }
+
+    /// What comes next: the first of what is under way, unless the run's time is over before, it is
+    /// stopped at once, or its end was asked for. `None`: the driver goes.
+    fn next(&mut self, world: &mut World<'_>) -> Option<What> {
+        let first = self.coming.iter().enumerate().min_by_key(|(_, coming)| coming.at).map(|(at, _)| at)?;
+        let bound = match self.state.phase {
+            Phase::Thinking { forced: Some(_) } => self.state.now.active_ms + LAST_WORD_MS,
+            _ => self.state.begun.timeout_ms,
+        };
+        let deadline = world.time + bound.saturating_sub(self.active_ms(world.time));
+        if deadline < self.coming[first].at {
+            world.passes(deadline - world.time);
+            self.coming.clear();
+            return Some(What::DeadlinePassed);
+        }
+        if world.trouble(40) {
+            // Stopped now: what is under way is dropped.
+            let _ = world.take(self, What::Interrupted);
+            return None;
+        }
+        if world.trouble(120) {
+            self.coming.clear();
+            return Some(cancelled());
+        }
+        let coming = self.coming.remove(first);
+        world.passes(coming.at.saturating_sub(world.time));
+        Some(coming.what)
+    }
+
+    /// What was taken comes once more: refused, unless the model was asked again since, which the real
+    /// driver can't mix up: it waits for one reply.
+    fn comes_twice(&self, world: &World<'_>, what: What) {
+        let asked_again = matches!(self.state.phase, Phase::Thinking { .. });
+        let fits_again = match &what {
+            What::ModelReplied(_) | What::ModelFailed(_) | What::DeadlinePassed => asked_again,
+            What::ToolReturned(_) => false,
+            What::Cancelled(_) => !matches!(self.state.phase, Phase::Ended(_)),
+            _ => true,
+        };
+        if !fits_again {
+            world.refuses(&self.state, what);
+        }
+    }
+}

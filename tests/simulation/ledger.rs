@@ -1,0 +1,150 @@
+//! What really happened outside of the engine, counted on its own: what was called, what was allowed,
+//! what was used. The engine's state is held against it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loopctl::Program;
+use loopctl::engine::event::{CallId, Decision, Event, What};
+use loopctl::engine::state::{Phase, Progress, State};
+use loopctl::language::action::OnUncertain;
+use serde_json::Value;
+
+/// The books.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Calls whose outcome is durable.
+    finished: BTreeSet<CallId>,
+    /// How often each call was made, and how often it may be.
+    made: BTreeMap<CallId, u32>,
+    allowed: BTreeMap<CallId, u32>,
+    /// What a human approved, with the input that was approved.
+    approved: BTreeMap<CallId, Value>,
+    denied: BTreeSet<CallId>,
+    /// Calls that were made, by tool.
+    tools: BTreeMap<String, BTreeSet<CallId>>,
+    /// Tokens that were told of.
+    tokens: u64,
+    replies: u32,
+    last_words: u32,
+}
+
+impl Ledger {
+    /// A call that was asked for before the world began.
+    pub fn may_be_made(&mut self, id: CallId) {
+        *self.allowed.entry(id).or_default() += 1;
+    }
+
+    /// So many replies came before the world began.
+    pub fn began_with(&mut self, replies: u32) {
+        self.replies = replies;
+    }
+
+    /// Notes a durable event; `before` and `after` are the states around it.
+    pub fn note(&mut self, program: &Program, event: &Event, before: &State, after: &State) {
+        match &event.what {
+            What::ModelReplied(said) => {
+                self.replies += 1;
+                self.tokens += said.usage.map_or(0, |usage| usage.input + usage.output);
+                self.last_words += u32::from(matches!(before.phase, Phase::Thinking { forced: Some(_) }));
+                for call in calls(after).filter(|call| call.progress == Progress::Asked) {
+                    *self.allowed.entry(call.id).or_default() += 1;
+                }
+            }
+            What::ToolReturned(returned) => {
+                self.finished.insert(returned.call);
+                self.tokens += returned.tokens.map_or(0, |tokens| tokens.input + tokens.output);
+            }
+            What::Resumed => {
+                for call in calls(before).filter(|call| call.progress == Progress::Asked) {
+                    let tool = program.tool(&call.tool);
+                    let again = tool.is_some_and(|tool| tool.idempotent || tool.on_uncertain == OnUncertain::Retry);
+                    *self.allowed.entry(call.id).or_default() += u32::from(again);
+                }
+            }
+            What::Human(decided) => self.note_decision(before, decided.call, &decided.decision),
+            // A deadline, a stop, an end and a new document allow no call.
+            _ => {}
+        }
+    }
+
+    fn note_decision(&mut self, before: &State, only: Option<CallId>, decision: &Decision) {
+        let Phase::Paused { pause, turn: Some(turn) } = &before.phase else { return };
+        let meant = turn.calls.iter().filter(|call| {
+            pause.calls.contains(&call.id)
+                && only.is_none_or(|id| id == call.id)
+                && matches!(call.progress, Progress::AwaitsApproval | Progress::Uncertain)
+        });
+        for call in meant {
+            match decision {
+                Decision::Approve => {
+                    self.approved.insert(call.id, call.input.clone());
+                    *self.allowed.entry(call.id).or_default() += 1;
+                }
+                Decision::Edit(input) => {
+                    self.approved.insert(call.id, input.clone());
+                    *self.allowed.entry(call.id).or_default() += 1;
+                }
+                Decision::Deny(_) => drop(self.denied.insert(call.id)),
+                Decision::Happened(_) => drop(self.finished.insert(call.id)),
+                Decision::Retry => *self.allowed.entry(call.id).or_default() += 1,
+                Decision::Answer(_) => {}
+            }
+        }
+    }
+
+    /// A call is about to be made.
+    pub fn calls(&mut self, program: &Program, state: &State, id: CallId) {
+        let call = state.call(id).expect("an effect names a call of the turn");
+        let tool = program.tool(&call.tool).expect("only declared tools are called");
+        assert!(!self.finished.contains(&id), "{id:?} has ended and is made again");
+        assert!(!self.denied.contains(&id), "{id:?} was denied and is made");
+        if tool.requires_approval {
+            assert_eq!(self.approved.get(&id), Some(&call.input), "{id:?}: what was approved is what runs");
+        }
+        let made = self.made.entry(id).or_default();
+        *made += 1;
+        let allowed = self.allowed.get(&id).copied().unwrap_or(0);
+        assert!(*made <= allowed, "{id:?} is made {made} times and may be {allowed} times");
+        self.tools.entry(call.tool.clone()).or_default().insert(id);
+        let calls = self.tools[&call.tool].len();
+        assert!(tool.max_calls.is_none_or(|max| calls <= max as usize), "{}: {calls} calls", call.tool);
+        assert!(tool.parameters.faults(&call.input).is_empty(), "{id:?}: an input against the schema");
+    }
+
+    /// The model is about to be asked.
+    pub fn asks(&self, program: &Program, state: &State) {
+        let Phase::Thinking { forced } = state.phase else { panic!("the model is asked in {:?}", state.phase) };
+        let properties = &program.properties;
+        assert_eq!(state.tally.iterations, self.replies, "a reply was lost or counted twice");
+        if forced.is_some() {
+            assert_eq!(self.last_words, 0, "the last word is asked for once");
+            return;
+        }
+        assert!(self.replies < properties.max_iterations, "an iteration too many");
+        assert!(state.now.active_ms < state.begun.timeout_ms, "the time is over and the model is asked");
+        let bound = properties.budget.as_ref().and_then(|budget| budget.tokens);
+        assert!(bound.is_none_or(|bound| self.tokens < bound), "the budget is spent and the model is asked");
+    }
+
+    /// What must hold whenever an event was taken.
+    pub fn holds(&self, program: &Program, state: &State) {
+        assert!(state.tally.iterations <= program.properties.max_iterations + 1, "limits are overshot by one at most");
+        assert!(self.last_words <= 1, "there is one last word");
+        let counted = state.tally.tokens.input + state.tally.tokens.output;
+        assert!(counted >= self.tokens, "tokens were told of and not counted: {counted} of {}", self.tokens);
+        let mut last = 0;
+        for entry in &state.entries {
+            assert!(entry.iteration >= last, "the trace is in the order of the journal");
+            last = entry.iteration;
+        }
+    }
+}
+
+fn calls(state: &State) -> impl Iterator<Item = &loopctl::engine::state::Call> {
+    let turn = match &state.phase {
+        Phase::Acting { turn } => Some(turn),
+        Phase::Paused { turn, pause } if pause.kind != loopctl::Termination::Human => turn.as_ref(),
+        _ => None,
+    };
+    turn.into_iter().flat_map(|turn| &turn.calls)
+}

@@ -1,0 +1,51 @@
+//! Turns of several calls: they come back in any order, and are told in the model's.
+
+use loopctl::Program;
+use loopctl::engine::event::{CallId, Event, Moment};
+use loopctl::engine::state::{Call, Phase, Progress, State, Turn};
+use loopctl::engine::step::step;
+use serde_json::json;
+
+use crate::chance::Chance;
+use crate::documents;
+use crate::world::{World, started};
+
+/// A run whose model has just asked for several calls.
+fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
+    let mut state = State::default();
+    let event = Event { at: Moment { wall_ms: 1_769_941_800_000, active_ms: 0 }, what: started(program) };
+    step(program, &mut state, event).expect("it begins");
+    let open = program.offered().filter(|tool| !tool.requires_approval && tool.max_calls.is_none());
+    let free: Vec<String> = open.map(|tool| tool.name.clone()).filter(|name| !name.starts_with("__")).collect();
+    let calls = (0..2 + chance.below(4) as u32).map(|index| Call {
+        run_id: None,
+        id: CallId { iteration: 1, index },
+        tool: chance.pick(&free),
+        input: json!({ "n": index }),
+        progress: Progress::Asked,
+    });
+    let turn = Turn { iteration: 1, calls: calls.collect(), ..Turn::default() };
+    state.tally.iterations = 1;
+    state.phase = Phase::Acting { turn };
+    state
+}
+
+#[test]
+fn several_calls_a_turn_come_back_in_any_order_twice_late_or_not_at_all() {
+    for seed in 0..200 {
+        let mut chance = Chance::new(seed);
+        let program = documents::program(seed % 16);
+        let state = in_a_turn(&program, &mut chance);
+        let Phase::Acting { turn } = &state.phase else { unreachable!() };
+        let mut world = World::new(seed, &program).at(&state);
+        for call in &turn.calls {
+            world.ledger.may_be_made(call.id);
+        }
+        world.ledger.began_with(1);
+        let played = world.play();
+        let told: Vec<_> =
+            played.inputs.iter().filter(|(iteration, _)| *iteration == 1).map(|(_, input)| input).collect();
+        let asked: Vec<_> = turn.calls.iter().map(|call| &call.input).collect();
+        assert!(told == asked || played.ending == "cancelled", "seed {seed}: told {told:?}, asked {asked:?}");
+    }
+}
