@@ -1,17 +1,20 @@
 //! Events: everything that comes from outside. A run's journal is a list of them, and its state is
 //! their fold.
 
+mod model;
+mod tool;
+
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::digest::Digest;
-use super::outcome::Termination;
-use super::stuck::Stuck;
 use super::text::Text;
 use crate::language::project::Price;
+
+pub use model::{Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
+pub use tool::{Asks, AsksFor, CallId, ToolFault, ToolPaused, ToolResult, ToolReturned};
 
 /// Something that came from outside, with its moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -172,223 +175,6 @@ pub struct ModelFacts {
     /// What a million tokens cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-}
-
-/// What the model said.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
-    /// Its text.
-    pub text: String,
-    /// The native tool calls beside it, in the model's order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<SaidCall>,
-    /// Why it stopped.
-    #[serde(default, skip_serializing_if = "Finish::is_stop")]
-    pub finish: Finish,
-    /// The tokens that the provider counted; without them the engine estimates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Tokens>,
-    /// The time of the call in milliseconds, with its retries.
-    pub duration_ms: u64,
-    /// How many attempts failed before this one.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub retries: u32,
-    /// The fallback that answered, when it was not the run's own model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-}
-
-/// A native tool call, as the provider wrote it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SaidCall {
-    /// The provider's id of the call; empty when it gave none.
-    pub id: String,
-    /// The tool's name, as the provider knows it.
-    pub name: String,
-    /// The input: JSON text, as far as the model kept to it.
-    pub arguments: String,
-}
-
-impl SaidCall {
-    /// Its length in bytes.
-    pub fn size(&self) -> usize {
-        self.id.len().saturating_add(self.name.len()).saturating_add(self.arguments.len())
-    }
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-/// Why the model stopped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Finish {
-    /// It had said all.
-    #[default]
-    Stop,
-    /// `max_tokens` cut it off.
-    Length,
-    /// The provider kept it back.
-    Filtered,
-}
-
-impl Finish {
-    fn is_stop(&self) -> bool {
-        *self == Self::Stop
-    }
-}
-
-/// Tokens that a provider counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tokens {
-    /// Those that the model read.
-    pub input: u64,
-    /// Those that it wrote.
-    pub output: u64,
-}
-
-/// Why the model could not be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelFault {
-    /// The kind of fault.
-    pub code: ModelFaultCode,
-    /// What happened, in a sentence without secrets.
-    pub message: String,
-    /// Whether the same run may succeed later as it is.
-    pub retryable: bool,
-    /// How many attempts were made.
-    pub attempts: u32,
-    /// The time spent in milliseconds.
-    pub duration_ms: u64,
-}
-
-/// The kind of a model's fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelFaultCode {
-    /// No connection, or the server failed.
-    ModelUnreachable,
-    /// The server said no: a wrong key, an unknown model, a bad request.
-    ModelRefused,
-    /// The request is longer than the model's window.
-    ContextExceeded,
-    /// The server's answer is not of its protocol.
-    ModelProtocol,
-    /// A script has no more replies.
-    ScriptExhausted,
-}
-
-/// How a tool call ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolReturned {
-    /// Which call.
-    pub call: CallId,
-    /// What came of it.
-    pub result: ToolResult,
-    /// The time of the call in milliseconds.
-    pub duration_ms: u64,
-    /// Tokens that the call used itself (`llm`, a loop).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<Tokens>,
-    /// What they cost in US dollars, when they have a price of their own; else they cost what those of
-    /// the run's model do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
-    /// The run that the call was, when it was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
-}
-
-/// A call that is a run of another loop waits for a human.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolPaused {
-    /// Which call.
-    pub call: CallId,
-    /// The run that the call is.
-    pub run_id: String,
-    /// What it asks.
-    pub asks: Asks,
-    /// Tokens that it used so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<Tokens>,
-    /// What they cost in US dollars; see [`ToolReturned`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
-}
-
-/// What a run asks that was called by another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asks {
-    /// The run that asks: the call's, or one that it called in its turn.
-    pub run_id: String,
-    /// The number of the pause of the call's run.
-    pub pause: u32,
-    /// Human, stuck, approval or uncertain.
-    pub kind: Termination,
-    /// The question.
-    pub question: String,
-    /// What the model said around it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<String>,
-    /// The answers that the model offers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
-    /// The calls that wait.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<AsksFor>,
-    /// The pattern that its agent is stuck in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stuck: Option<Stuck>,
-}
-
-/// A call that waits in a run that was called by another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AsksFor {
-    /// Which call of the run that asks.
-    pub call: CallId,
-    /// The tool.
-    pub action: String,
-    /// Its input.
-    pub action_input: Value,
-    /// What a decision about it is bound to: a hash of that run's own, which only that run checks.
-    pub hash: String,
-}
-
-/// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct CallId {
-    /// The iteration, from 1.
-    pub iteration: u32,
-    /// The place in the turn, from 0.
-    pub index: u32,
-}
-
-impl std::fmt::Display for CallId {
-    /// `2.0`: the first call of the second iteration.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}.{}", self.iteration, self.index)
-    }
-}
-
-/// What came of a tool call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolResult {
-    /// What the tool gave.
-    Ok(Value),
-    /// Why it failed.
-    Failed(ToolFault),
-}
-
-/// Why a tool call failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ToolFault {
-    /// What the model reads: the class of the failure, like `timed out after 30 s` or `http 503`.
-    pub class: String,
-    /// What the operator reads, beside the class.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub detail: String,
 }
 
 /// What a human decided about a pause.

@@ -264,17 +264,17 @@ proptest! {
         let (mut live, mut journal) = (State::default(), Vec::new());
         for (number, what) in std::iter::once(started()).chain(happened).enumerate() {
             let event = at(number, what);
-            let text = serde_json::to_string(&event).unwrap();
+            let written = (serde_json::to_string(&event).unwrap(), event.what.texts());
             if step(&program, &mut live, event).is_ok() {
-                journal.push(text);
+                journal.push(written);
             }
             let open = !matches!(live.phase, Phase::Thinking { .. });
             sound(&live.conversation, open)?;
         }
         let mut folded = State::default();
-        for text in &journal {
+        for (text, texts) in &journal {
             let mut event: Event = serde_json::from_str(text).unwrap();
-            event.what.put_back(&started().texts()).unwrap();
+            event.what.put_back(texts).unwrap();
             step(&program, &mut folded, event).unwrap();
         }
         prop_assert_eq!(&folded, &live);

@@ -202,7 +202,11 @@ fn restored(sql: &str) -> (Place, BTreeSet<String>) {
         let documents = [&what["started"]["documents"], &what["new_document"]];
         for document in documents.into_iter().filter_map(Value::as_array).flatten() {
             let name = Path::new(document["file"].as_str().expect("a name")).file_name().expect("a name");
-            place.file(name.to_str().expect("a name"), document["text"].as_str().expect("a text"));
+            let text =
+                store.query_row("SELECT text FROM texts WHERE digest = ?1", [document["text"].as_str()], |row| {
+                    row.get::<_, String>(0)
+                });
+            place.file(name.to_str().expect("a name"), &text.expect("a text"));
         }
     }
     (place, kinds)

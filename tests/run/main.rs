@@ -34,6 +34,7 @@ mod signals;
 mod signals_everywhere;
 mod stuck;
 mod subloops;
+mod subloops_around;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod termination;

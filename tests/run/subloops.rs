@@ -1,27 +1,24 @@
 //! Loops that are called as tools: what they answer, fail with, ask, cost, and how they end.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, Ran, complete, observed, think, with};
 
 /// A loop `loop.json` that calls the loop `helper`, which may call the tools `look` and `act`.
-fn place() -> Place {
+pub fn place() -> Place {
     let place = Place::new();
     parent(&place, json!({}), json!({}));
     child(&place, json!({}), json!({}));
     place
 }
 
-fn parent(place: &Place, properties: Value, tool: Value) {
+pub fn parent(place: &Place, properties: Value, tool: Value) {
     let tool = with(json!({ "type": "loop", "name": "helper" }), tool);
     let properties = with(json!({ "mode": "react", "objective": "Get it done.", "tools": [tool] }), properties);
     place.json("loop.json", &json!({ "type": "loop", "name": "boss", "properties": properties }));
 }
 
-fn child(place: &Place, properties: Value, tool: Value) {
+pub fn child(place: &Place, properties: Value, tool: Value) {
     let web = |name: &str, method: &str| {
         json!({ "action_name": name, "kind": "http", "description": "Does.", "http_method": method,
             "url": format!("https://tools.example.com/{name}"),
@@ -40,7 +37,7 @@ fn child(place: &Place, properties: Value, tool: Value) {
     );
 }
 
-fn script(place: &Place, boss: &[Value], helper: &[Value]) {
+pub fn script(place: &Place, boss: &[Value], helper: &[Value]) {
     place.json(
         "script.json",
         &json!({ "replies": boss, "loops": { "helper": helper },
@@ -48,15 +45,15 @@ fn script(place: &Place, boss: &[Value], helper: &[Value]) {
     );
 }
 
-fn call() -> Value {
+pub fn call() -> Value {
     think("helper", json!({ "part": "p1" }))
 }
 
-fn asks() -> Value {
+pub fn asks() -> Value {
     think("__pause_for_human__", json!({ "question": "Which one?", "options": ["a", "b"] }))
 }
 
-fn resume(place: &Place, how: &[&str]) -> (Ran, Value) {
+pub fn resume(place: &Place, how: &[&str]) -> (Ran, Value) {
     let mut args = vec!["resume", "r", "--script", "script.json", "--output", "json"];
     args.extend(how);
     let ran = place.call(&args);
@@ -64,15 +61,15 @@ fn resume(place: &Place, how: &[&str]) -> (Ran, Value) {
     (ran, value)
 }
 
-fn run(place: &Place) -> (Ran, Value) {
+pub fn run(place: &Place) -> (Ran, Value) {
     place.run(&["--run-id", "r"])
 }
 
-fn trace(place: &Place, run: &str) -> Value {
+pub fn trace(place: &Place, run: &str) -> Value {
     place.call(&["trace", run, "--format", "json"]).json()
 }
 
-fn listed(place: &Place, more: &[&str]) -> Vec<String> {
+pub fn listed(place: &Place, more: &[&str]) -> Vec<String> {
     let mut args = vec!["runs", "--output", "json"];
     args.extend(more);
     let runs = place.call(&args).json();
@@ -358,98 +355,4 @@ fn a_loop_that_the_script_answers_for_as_a_tool_is_not_run() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(result["trace"][0]["observation"], "played");
     assert_eq!(listed(&place, &["--called"]), ["r"]);
-}
-
-#[test]
-fn a_signal_stops_the_called_loop_after_its_step_and_both_are_taken_up() {
-    let gate = Gate::default();
-    let held = gate.clone();
-    let server = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
-    let place = place();
-    let post = json!({ "action_name": "post", "kind": "http", "description": "Posts.", "http_method": "POST",
-        "url": format!("{}/post", server.url()), "parameters": { "type": "object" } });
-    place.json("actions/post.json", &post);
-    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
-    child(&place, json!({ "tools": [{ "type": "action", "name": "post" }] }), json!({}));
-    script(&place, &[call(), complete(json!("all done"))], &[think("post", json!({})), complete(json!("helped"))]);
-    let args = ["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r"];
-    let child = place.start(&args, &[]);
-    server.wait_for(1);
-    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
-    let mut child = child;
-    let rest = crate::signals::wait_for_line(&mut child, "after this step");
-    gate.open();
-    let output = child.wait_with_output().unwrap();
-    rest.join().unwrap();
-    let ran = crate::common::ran(&output);
-    assert_eq!(ran.code, 130, "{ran:#?}");
-    let helper = trace(&place, "r.1.0");
-    assert_eq!(helper["trace"][0]["observation"], json!({ "did": 1 }), "the step that was under way ended");
-    let (ran, result) = resume(&place, &[]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
-    assert_eq!(result["trace"][0]["observation"], "helped");
-    assert_eq!(server.requests().len(), 1, "and was not done again");
-}
-
-#[test]
-fn what_the_models_of_called_loops_lack_is_told_before_anything_is_run() {
-    let place = place();
-    let models = json!({ "cheap": { "provider": "openai", "price": { "input": 1.0, "output": 1.0 } },
-        "free": { "provider": "openai" } });
-    place.json("loopctl.json", &json!({ "model": "cheap", "models": models }));
-    parent(&place, json!({ "budget": { "cost_usd": 1.0 } }), json!({}));
-    child(&place, json!({ "model": "free" }), json!({}));
-    script(&place, &[call(), complete(json!("done"))], &[complete(json!("helped"))]);
-    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--run-id", "r"]);
-    assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(ran.stderr.contains("helper") && ran.stderr.contains("price"), "{}", ran.stderr);
-    assert!(listed(&place, &["--called"]).is_empty());
-    child(&place, json!({ "model": "cheap" }), json!({}));
-    assert_eq!(run(&place).0.code, 0);
-}
-
-#[test]
-fn a_called_loop_that_has_changed_is_refused_unless_the_new_one_is_wanted() {
-    let place = place();
-    script(&place, &[call(), complete(json!("done"))], &[asks(), complete(json!("helped"))]);
-    assert_eq!(run(&place).0.code, 3);
-    child(&place, json!({ "max_iterations": 9 }), json!({}));
-    let (ran, _) = resume(&place, &["--answer", "a"]);
-    assert_eq!(ran.code, 2, "{ran:#?}");
-    assert!(ran.stderr.contains("helper.json has changed"), "{}", ran.stderr);
-    let (ran, result) = resume(&place, &["--answer", "a", "--new-document"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
-    assert_eq!(result["trace"][0]["observation"], "helped");
-}
-
-#[test]
-fn a_mistake_in_a_called_loop_keeps_the_first_one_from_running() {
-    let place = place();
-    script(&place, &[complete(json!("done"))], &[]);
-    let rule = json!({ "retry": { "base_ms": 10, "max_ms": 5 } });
-    child(&place, rule, json!({}));
-    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--store", "memory"]);
-    assert!(ran.stderr.contains("L122") || ran.stderr.contains("longest"), "{ran:#?}");
-    assert!(ran.stderr.contains("helper.json"), "{}", ran.stderr);
-}
-
-#[test]
-fn a_circle_is_told_once_when_a_folder_is_checked() {
-    let place = Place::new();
-    let looped = |name: &str, calls: &str| {
-        json!({ "type": "loop", "name": name, "description": "Does it.", "properties": { "mode": "react",
-            "objective": "x", "tools": [{ "type": "loop", "name": calls }] } })
-    };
-    for (name, calls) in [("a", "b"), ("b", "a"), ("c", "a")] {
-        place.json(&format!("loops/{name}.json"), &looped(name, calls));
-    }
-    place.json("loop.json", &looped("main", "c"));
-    let ran = place.call(&["check", "--format", "json"]);
-    assert_eq!(ran.code, 1, "{ran:#?}");
-    let told = ran.json();
-    assert_eq!(told.as_array().unwrap().len(), 1, "{told:#}");
-    assert_eq!(told[0]["code"], "L048");
-    assert!(told[0]["message"].as_str().unwrap().contains("a -> b -> a"), "{told:#}");
-    let ran = place.call(&["run", "loop.json", "--store", "memory"]);
-    assert_eq!(ran.code, 2, "{ran:#?}");
 }

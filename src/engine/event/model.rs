@@ -1,0 +1,108 @@
+//! What comes of asking a model: its reply, or why there is none.
+
+use serde::{Deserialize, Serialize};
+
+/// What the model said.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Its text.
+    pub text: String,
+    /// The native tool calls beside it, in the model's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<SaidCall>,
+    /// Why it stopped.
+    #[serde(default, skip_serializing_if = "Finish::is_stop")]
+    pub finish: Finish,
+    /// The tokens that the provider counted; without them the engine estimates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Tokens>,
+    /// The time of the call in milliseconds, with its retries.
+    pub duration_ms: u64,
+    /// How many attempts failed before this one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// The fallback that answered, when it was not the run's own model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// A native tool call, as the provider wrote it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaidCall {
+    /// The provider's id of the call; empty when it gave none.
+    pub id: String,
+    /// The tool's name, as the provider knows it.
+    pub name: String,
+    /// The input: JSON text, as far as the model kept to it.
+    pub arguments: String,
+}
+
+impl SaidCall {
+    /// Its length in bytes.
+    pub fn size(&self) -> usize {
+        self.id.len().saturating_add(self.name.len()).saturating_add(self.arguments.len())
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It had said all.
+    #[default]
+    Stop,
+    /// `max_tokens` cut it off.
+    Length,
+    /// The provider kept it back.
+    Filtered,
+}
+
+impl Finish {
+    fn is_stop(&self) -> bool {
+        *self == Self::Stop
+    }
+}
+
+/// Tokens that a provider counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Those that the model read.
+    pub input: u64,
+    /// Those that it wrote.
+    pub output: u64,
+}
+
+/// Why the model could not be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFault {
+    /// The kind of fault.
+    pub code: ModelFaultCode,
+    /// What happened, in a sentence without secrets.
+    pub message: String,
+    /// Whether the same run may succeed later as it is.
+    pub retryable: bool,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// The time spent in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// The kind of a model's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFaultCode {
+    /// No connection, or the server failed.
+    ModelUnreachable,
+    /// The server said no: a wrong key, an unknown model, a bad request.
+    ModelRefused,
+    /// The request is longer than the model's window.
+    ContextExceeded,
+    /// The server's answer is not of its protocol.
+    ModelProtocol,
+    /// A script has no more replies.
+    ScriptExhausted,
+}

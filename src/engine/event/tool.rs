@@ -1,0 +1,121 @@
+//! What comes of a tool call: its result, or, of one that is a run of another loop, what that run asks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Tokens;
+use crate::engine::outcome::Termination;
+use crate::engine::stuck::Stuck;
+
+/// How a tool call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolReturned {
+    /// Which call.
+    pub call: CallId,
+    /// What came of it.
+    pub result: ToolResult,
+    /// The time of the call in milliseconds.
+    pub duration_ms: u64,
+    /// Tokens that the call used itself (`llm`, a loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// What they cost in US dollars, when they have a price of their own; else they cost what those of
+    /// the run's model do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// The run that the call was, when it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+}
+
+/// A call that is a run of another loop waits for a human.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolPaused {
+    /// Which call.
+    pub call: CallId,
+    /// The run that the call is.
+    pub run_id: String,
+    /// What it asks.
+    pub asks: Asks,
+    /// Tokens that it used so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// What they cost in US dollars; see [`ToolReturned`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+/// What a run asks that was called by another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asks {
+    /// The run that asks: the call's, or one that it called in its turn.
+    pub run_id: String,
+    /// The number of the pause of the call's run.
+    pub pause: u32,
+    /// Human, stuck, approval or uncertain.
+    pub kind: Termination,
+    /// The question.
+    pub question: String,
+    /// What the model said around it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The answers that the model offers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// The calls that wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<AsksFor>,
+    /// The pattern that its agent is stuck in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<Stuck>,
+}
+
+/// A call that waits in a run that was called by another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AsksFor {
+    /// Which call of the run that asks.
+    pub call: CallId,
+    /// The tool.
+    pub action: String,
+    /// Its input.
+    pub action_input: Value,
+    /// What a decision about it is bound to: a hash of that run's own, which only that run checks.
+    pub hash: String,
+}
+
+/// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct CallId {
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// The place in the turn, from 0.
+    pub index: u32,
+}
+
+impl std::fmt::Display for CallId {
+    /// `2.0`: the first call of the second iteration.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}.{}", self.iteration, self.index)
+    }
+}
+
+/// What came of a tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolResult {
+    /// What the tool gave.
+    Ok(Value),
+    /// Why it failed.
+    Failed(ToolFault),
+}
+
+/// Why a tool call failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolFault {
+    /// What the model reads: the class of the failure, like `timed out after 30 s` or `http 503`.
+    pub class: String,
+    /// What the operator reads, beside the class.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
