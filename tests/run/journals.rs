@@ -206,7 +206,7 @@ fn restored(sql: &str) -> (Place, BTreeSet<String>) {
                 store.query_row("SELECT text FROM texts WHERE digest = ?1", [document["text"].as_str()], |row| {
                     row.get::<_, String>(0)
                 });
-            place.file(name.to_str().expect("a name"), &text.expect("a text"));
+            place.file(name.to_str().expect("a name"), text.expect("a text"));
         }
     }
     (place, kinds)

@@ -5,6 +5,7 @@ use loopctl::engine::effect::{Effect, Effects};
 use loopctl::engine::event::{Cancelled, Event, Moment, What};
 use loopctl::engine::state::{Phase, State};
 use loopctl::engine::step::step;
+use loopctl::engine::text::Text;
 use loopctl::{Status, Termination};
 use serde_json::{Value, json};
 
@@ -94,7 +95,7 @@ impl<'a> World<'a> {
         self.passes(rest);
         let mut state = self.base.clone();
         for text in &self.journal {
-            let event = serde_json::from_str(text).expect("what was written can be read");
+            let event = read(text);
             step(self.program, &mut state, event).expect("what was taken once is taken again");
         }
         assert!(state == self.shadow, "the fold of the journal is another state");
@@ -131,7 +132,7 @@ impl<'a> World<'a> {
         if self.trouble(30) {
             return Err(NotTaken::Died);
         }
-        let read: Event = serde_json::from_str(&text).expect("what was written can be read");
+        let read = read(&text);
         let before = self.shadow.clone();
         let again = step(self.program, &mut self.shadow, read.clone()).expect("what was taken once is taken again");
         assert_eq!(effects, again, "the fold asks for other effects");
@@ -201,13 +202,25 @@ pub fn cancelled() -> What {
     What::Cancelled(Cancelled { reason: None })
 }
 
+/// The system prompt.
+const SYSTEM: &str = "You are an agent.";
+
 /// How the run begins.
 pub fn started(program: &Program) -> What {
     let priced = program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
     let price = priced.then(|| json!({ "input": 1.0, "output": 2.0 }));
     let started = json!({
         "run_id": "r", "session": "s", "loop_name": "simulated", "input": {}, "objective": "Do it.",
-        "system": "You are an agent.", "model": { "name": "m", "price": price }
+        "system": Text::from(SYSTEM), "model": { "name": "m", "price": price }
     });
-    What::Started(Box::new(serde_json::from_value(started).expect("it is one")))
+    let mut what = What::Started(Box::new(serde_json::from_value(started).expect("it is one")));
+    what.put_back(&[SYSTEM.into()]).expect("the text is there");
+    what
+}
+
+/// An event as it is read back, with the long text that was kept beside it.
+fn read(text: &str) -> Event {
+    let mut event: Event = serde_json::from_str(text).expect("what was written can be read");
+    event.what.put_back(&[SYSTEM.into()]).expect("the text is there");
+    event
 }
