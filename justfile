@@ -19,6 +19,11 @@ lint:
 test *FILTER:
     cargo test --locked {{FILTER}}
 
+# Lints and tests of the spans, which only builds with the feature have
+spans:
+    cargo clippy --all-targets --features otel --locked -- -D warnings
+    cargo test --features otel --locked telemetry
+
 # What is too long for each commit: all kills, 100,000 simulated worlds, the suite in pieces (about 5 minutes)
 nightly:
     cargo test --locked --test crash --test simulation --test run -- --ignored --nocapture --test-threads 1

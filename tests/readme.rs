@@ -23,6 +23,7 @@ const PAGES: &[&str] = &[
     "CHANGELOG.md",
     "docs/language.md",
     "docs/running.md",
+    "docs/events.md",
     "docs/security.md",
     "docs/serve.md",
     "benches/README.md",

@@ -157,3 +157,20 @@ fn what_a_published_schema_says_of_a_document_is_what_we_say() {
         }
     }
 }
+
+#[test]
+fn the_published_schema_of_events_is_that_of_the_types() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/events.schema.json");
+    let text = format!("{:#}\n", loopctl::trace::events::schema());
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let published = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        published == text,
+        "schemas/events.schema.json is stale; mend it with: UPDATE_SCHEMAS=1 cargo test --test schemas"
+    );
+    let printed =
+        std::process::Command::new(env!("CARGO_BIN_EXE_loopctl")).args(["schema", "events"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&printed.stdout), text);
+}

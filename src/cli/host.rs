@@ -58,8 +58,11 @@ pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, scr
     }
 }
 
-/// The JSON Schema of a kind of document.
+/// The JSON Schema of a kind of document, or of the events.
 pub fn schema(kind: &str) -> Option<Value> {
+    if kind == "events" {
+        return Some(crate::trace::events::schema());
+    }
     crate::language::schema::schema(kind)
 }
 

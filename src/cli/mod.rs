@@ -8,6 +8,7 @@ mod explain;
 mod failure;
 mod host;
 mod input;
+mod interactive;
 mod log;
 mod next;
 mod output;
@@ -22,6 +23,11 @@ mod serve;
 mod signals;
 mod store;
 mod surface;
+#[cfg(feature = "otel")]
+mod telemetry;
+#[cfg(not(feature = "otel"))]
+#[path = "telemetry/off.rs"]
+mod telemetry;
 mod token;
 mod trace;
 mod what;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::store::Place;
 use crate::engine::outcome::{Status, Termination};
+use crate::trace::result::WaitingCall;
 use crate::trace::{Look, RunResult, Tone, escape};
 
 #[cfg(test)]
@@ -68,15 +69,15 @@ impl Next {
                 _ => "  its store was in memory: it can't be resumed; give --store sqlite:PATH next time\n".to_owned(),
             };
         }
-        let mut ways = vec![("run", self.run_id.clone())];
+        let mut ways = vec![("run".to_owned(), self.run_id.clone())];
         match (result.status, result.termination) {
             (Status::Paused, Some(kind)) => ways.extend(self.decisions(kind, result)),
             (Status::Cancelled | Status::Running, _) if result.finished_at.is_none() => {
-                ways.push(("go on", self.command("resume", "")));
+                ways.push(("go on".to_owned(), self.command("resume", "")));
             }
             (_, why) => {
-                ways.push(("trace", self.command("trace", "")));
-                ways.extend(why.and_then(remedy).map(|remedy| ("may help", remedy.to_owned())));
+                ways.push(("trace".to_owned(), self.command("trace", "")));
+                ways.extend(why.and_then(remedy).map(|remedy| ("may help".to_owned(), remedy.to_owned())));
             }
         }
         let width = ways.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
@@ -88,24 +89,32 @@ impl Next {
             .collect()
     }
 
-    fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(&'static str, String)> {
+    fn decisions(&self, kind: Termination, result: &RunResult) -> Vec<(String, String)> {
         let resume = |rest: &str| self.command("resume", rest);
-        let several = result.pause.as_ref().is_some_and(|pause| !pause.calls.is_empty());
-        let mut ways = match kind {
-            Termination::Approval => vec![
-                ("approve", resume("--approve")),
-                ("deny", resume("--deny --reason \"...\"")),
-                ("change it", resume("--edit '{...}'")),
-            ],
-            Termination::Uncertain => {
-                vec![("it happened", resume("--happened '{...}'")), ("do it again", resume("--retry"))]
+        let calls = result.pause.as_ref().map_or(&[][..], |pause| match pause.calls.as_slice() {
+            [] => pause.call.as_slice(),
+            several => several,
+        });
+        match kind {
+            Termination::Approval | Termination::Uncertain => {
+                let several = calls.len() > 1;
+                calls.iter().flat_map(|call| self.of_call(kind, call, several)).collect()
             }
-            _ => vec![("answer", resume("--answer \"...\""))],
-        };
-        if several {
-            ways.push(("one of them", "add --call ITERATION.INDEX, as it stands beside the call".to_owned()));
+            _ => vec![("answer".to_owned(), resume("--answer \"...\""))],
         }
-        ways
+    }
+
+    /// The ways to decide about a call, bound to what was shown of it.
+    fn of_call(&self, kind: Termination, call: &WaitingCall, several: bool) -> Vec<(String, String)> {
+        let ways: &[(&str, &str)] = match kind {
+            Termination::Approval => {
+                &[("approve", "--approve"), ("deny", "--deny --reason \"...\""), ("change it", "--edit '{...}'")]
+            }
+            _ => &[("it happened", "--happened '{...}'"), ("do it again", "--retry")],
+        };
+        let label = |label: &str| if several { format!("{label} {}", call.id) } else { label.to_owned() };
+        let command = |rest: &str| self.command("resume", &format!("{rest} --if {}", call.hash));
+        ways.iter().map(|(name, rest)| (label(name), command(rest))).collect()
     }
 }
 

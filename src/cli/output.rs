@@ -11,7 +11,7 @@ use crate::compile::Program;
 use crate::engine::state::State;
 use crate::trace::look::wrap;
 use crate::trace::text::{Pieces, text_of_pretty};
-use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, result};
+use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, events, result};
 
 /// For whom the output is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -33,14 +33,6 @@ pub enum ListOutput {
     Human,
     /// One line of JSON
     Json,
-}
-
-/// The result as the last line of a stream.
-#[derive(Serialize)]
-struct Last<'a> {
-    event: &'static str,
-    #[serde(flatten)]
-    result: &'a RunResult,
 }
 
 /// What the document wants of its result.
@@ -72,7 +64,7 @@ pub fn conclude(
     let result = result(shown(program), state, &redact);
     match output {
         Output::Json => surface.print(&json_line(&result)?)?,
-        Output::Ndjson => surface.print(&json_line(&Last { event: "result", result: &result })?)?,
+        Output::Ndjson => surface.print(&json_line(&events::last(&result))?)?,
         Output::Human => human(surface, &result, state.now.active_ms, next)?,
     }
     Ok(Exit::of(state))

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::host::{self, Resume as GoOn};
+use super::interactive;
 use super::next::Next;
 use super::output::{Output, conclude};
 use super::run::Watched;
@@ -18,7 +19,6 @@ use super::what::read_script;
 use crate::compile::Program;
 use crate::diagnostic::Source;
 use crate::engine::event::{CallId, Decided, Decision, Event};
-use crate::trace::Redaction;
 
 /// Go on with a run that waits for a human, or was cut off
 ///
@@ -28,7 +28,7 @@ use crate::trace::Redaction;
 #[command(group(ArgGroup::new("decision").args(["answer", "approve", "deny", "edit", "happened", "retry"])))]
 #[command(after_help = "Examples:
   loopctl resume agent-0192 --answer \"Take the second account\"
-  loopctl resume agent-0192 --approve
+  loopctl resume agent-0192 --approve --if 3f9c2a71d0b4e865
   loopctl resume agent-0192 --deny --reason \"too much\"")]
 pub struct Resume {
     /// The run
@@ -57,6 +57,9 @@ pub struct Resume {
     /// Which of several waiting calls
     #[arg(long, value_name = "ITERATION.INDEX", value_parser = call_id, requires = "decision")]
     pub call: Option<CallId>,
+    /// The hash of the call as it was shown; refused when the call that waits is another one now
+    #[arg(long = "if", value_name = "HASH", requires = "decision")]
+    pub hash: Option<String>,
     /// Which pause of the run is decided, from 1; another one that has come since is left alone
     #[arg(long, value_name = "N", requires = "decision")]
     pub pause: Option<u32>,
@@ -74,6 +77,9 @@ pub struct Resume {
     /// What is printed
     #[arg(long, value_enum, default_value_t)]
     pub output: Output,
+    /// Asks in the terminal when the run waits for a human
+    #[arg(long)]
+    pub interactive: bool,
 }
 
 impl Resume {
@@ -82,15 +88,22 @@ impl Resume {
     /// # Errors
     /// When it can't go on, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+        if self.interactive {
+            interactive::needs_terminal(surface)?;
+        }
         let (journal, place) = self.store.open()?;
         let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
         let events = reader.events(&self.run).await?;
         let Document { program, root, sources } = self.document(&events, &place)?;
         let script = self.script.as_deref().map(read_script).transpose()?;
         let engine = host::engine(program.project.clone(), &root, journal, script);
-        let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
+        let watched = Watched::new(surface, self.output, &program);
         let go_on = GoOn { decided: self.decided(), new_document: self.new_document };
-        let finished = watched.heed(engine.resume(&program, &self.run, go_on, watched.watch())).await;
+        let mut finished = watched.heed(engine.resume(&program, &self.run, go_on, watched.watch())).await;
+        if self.interactive {
+            finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
+        }
+        let finished = watched.drained(finished).await;
         let next = |run_id: &str| Next {
             script: self.script.clone(),
             actions: self.actions.clone(),
@@ -119,7 +132,7 @@ impl Resume {
         } else {
             return None;
         };
-        Some(Decided { pause: self.pause, call: self.call, decision })
+        Some(Decided { pause: self.pause, call: self.call, hash: self.hash.clone(), decision })
     }
 
     /// The document that the run goes by, as it is now on the disk; the recorded one, when it came

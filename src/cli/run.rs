@@ -1,19 +1,23 @@
 //! `loopctl run`.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use clap::Args;
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::host::{self, Fault, Finished, Loaded, Start, Stop, Watch};
-
 use super::next::Next;
 use super::output::{Output, conclude};
 use super::progress::Progress;
 use super::store::Place;
 use super::surface::Surface;
+use super::telemetry::Telemetry;
 use super::what::WhatArgs;
-use super::{report, signals};
-use crate::trace::Redaction;
+use super::{interactive, report, signals};
+use crate::compile::Program;
+use crate::engine::notice::{Listener, Notice};
+use crate::trace::{Redaction, Tone};
 
 /// Run a loop until it ends or waits for a human
 ///
@@ -39,6 +43,9 @@ pub struct Run {
     /// What is printed
     #[arg(long, value_enum, default_value_t)]
     pub output: Output,
+    /// Asks in the terminal when the run waits for a human
+    #[arg(long)]
+    pub interactive: bool,
     /// The active time that the run may take, in place of the document's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout_ms: Option<u64>,
@@ -50,6 +57,9 @@ impl Run {
     /// # Errors
     /// When there was no run, or its store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+        if self.interactive {
+            interactive::needs_terminal(surface)?;
+        }
         let Loaded { program, root, warnings, sources } = self.what.load()?;
         surface.say(&report::brief(&warnings, &self.what.file, &surface.err));
         let (input, script) = self.what.read(&program)?;
@@ -64,8 +74,12 @@ impl Run {
             timeout_ms: self.timeout_ms,
             ..Start::default()
         };
-        let watched = Watched::new(surface, self.output, Redaction::new(&program.project.redact));
-        let finished = watched.heed(engine.run(&program, start, watched.watch())).await;
+        let watched = Watched::new(surface, self.output, &program);
+        let mut finished = watched.heed(engine.run(&program, start, watched.watch())).await;
+        if self.interactive {
+            finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
+        }
+        let finished = watched.drained(finished).await;
         let make_next = |run_id: &str| Next {
             script: self.what.script.clone(),
             actions: self.what.actions.clone(),
@@ -84,18 +98,38 @@ impl Run {
 /// A run that is shown and listens to signals: what `run` and `resume` share.
 pub struct Watched {
     progress: Progress,
+    telemetry: Mutex<Option<Telemetry>>,
     stop: Stop,
+}
+
+impl Listener for Watched {
+    fn on(&self, notice: Notice) {
+        if let Some(telemetry) = &*self.telemetry() {
+            telemetry.on(&notice);
+        }
+        self.progress.on(notice);
+    }
 }
 
 impl Watched {
     /// A watch over a run that is about to begin.
-    pub fn new(surface: &Surface, output: Output, redact: Redaction) -> Self {
-        Self { progress: Progress::new(surface, output, redact), stop: Stop::new() }
+    pub fn new(surface: &Surface, output: Output, program: &Program) -> Self {
+        let telemetry = Telemetry::of_environment(program).unwrap_or_else(|why| {
+            surface.say(&surface.line(Tone::Warn, "warning", &why));
+            None
+        });
+        let redact = Redaction::new(&program.project.redact);
+        Self { progress: Progress::new(surface, output, redact), telemetry: Mutex::new(telemetry), stop: Stop::new() }
+    }
+
+    fn telemetry(&self) -> MutexGuard<'_, Option<Telemetry>> {
+        // It is only taken out, at the end.
+        self.telemetry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the engine is given.
     pub fn watch(&self) -> Watch<'_> {
-        Watch { listener: Some(&self.progress), stop: Some(self.stop.clone()) }
+        Watch { listener: Some(self), stop: Some(self.stop.clone()) }
     }
 
     /// Drives the run; `None` when it had to be dropped after two signals.
@@ -103,6 +137,22 @@ impl Watched {
         let result = signals::heed(run, &self.stop, &self.progress).await;
         self.progress.finish();
         result
+    }
+
+    /// What came of it, once all that was told is written; `None` when nobody reads it and a signal came.
+    pub async fn drained<T>(&self, finished: Option<T>) -> Option<T> {
+        let mut signals = signals::Signals::new();
+        let telemetry = self.telemetry().take();
+        let all = async {
+            self.progress.drained().await;
+            if let Some(telemetry) = telemetry {
+                telemetry.finish().await;
+            }
+        };
+        tokio::select! {
+            () = all => finished,
+            () = signals.next() => None,
+        }
     }
 
     /// What came of it, with the command that goes on when the store failed under way, or when the run

@@ -1,7 +1,7 @@
 //! `loopctl schema`.
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -17,15 +17,17 @@ use crate::language::schema::KINDS;
 pub struct Schema {
     /// The kind of document
     #[arg(value_name = "KIND", default_value = DocumentKind::Loop.name(), value_parser = kinds())]
-    pub kind: DocumentKind,
+    pub kind: String,
 }
 
-/// The kinds of documents that have a schema, as clap offers them.
-fn kinds() -> impl TypedValueParser<Value = DocumentKind> {
-    let kinds = || DocumentKind::ALL.into_iter().filter(|kind| KINDS.contains(&kind.name()));
-    let names = kinds().map(|kind| PossibleValue::new(kind.name()).help(kind.called()));
-    PossibleValuesParser::new(names)
-        .map(move |name| kinds().find(|kind| kind.name() == name).unwrap_or(DocumentKind::Loop))
+/// The name of the schema of events, which are no document.
+const EVENTS: &str = "events";
+
+/// What has a schema, as clap offers it.
+fn kinds() -> PossibleValuesParser {
+    let kinds = DocumentKind::ALL.into_iter().filter(|kind| KINDS.contains(&kind.name()));
+    let names = kinds.map(|kind| PossibleValue::new(kind.name()).help(kind.called()));
+    PossibleValuesParser::new(names.chain([PossibleValue::new(EVENTS).help("a line of --output ndjson")]))
 }
 
 impl Schema {
@@ -34,7 +36,7 @@ impl Schema {
     /// # Errors
     /// When stdout can't be written.
     pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
-        let name = self.kind.name();
+        let name = &self.kind;
         let schema =
             host::schema(name).ok_or_else(|| Failure::usage(format!("this build has no schema of a {name}")))?;
         let text =

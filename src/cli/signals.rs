@@ -77,21 +77,24 @@ pub fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
 #[cfg(not(unix))]
 pub fn survive_file_limit() {}
 
+/// Hears the signals that ask to stop, from the moment on that it is made.
 #[cfg(unix)]
-struct Signals {
+pub struct Signals {
     interrupt: Option<tokio::signal::unix::Signal>,
     terminate: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> Self {
+    /// Listens from now on.
+    pub fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
         // Without a handler the signal ends the process, which the journal survives.
         Self { interrupt: signal(SignalKind::interrupt()).ok(), terminate: signal(SignalKind::terminate()).ok() }
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
         tokio::select! {
             () = one(&mut self.interrupt) => {}
             () = one(&mut self.terminate) => {}
@@ -110,16 +113,19 @@ async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
     }
 }
 
+/// Hears the signals that ask to stop, from the moment on that it is made.
 #[cfg(not(unix))]
-struct Signals;
+pub struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> Self {
+    /// Listens from now on.
+    pub fn new() -> Self {
         Self
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -9,14 +9,16 @@ use super::begin::Begin;
 use super::clock;
 use super::engine::{Engine, Finished, Resume, Watch, World};
 use super::fault::Fault;
+use super::fold;
 use super::start::Start;
 use super::stop::Stop;
 use super::tool::BoxFuture;
 use crate::compile::{Program, Tool, ToolKind};
 use crate::engine::event::{
-    Asks, AsksFor, Bound, CallId, Caller, Decided, Event, Started, ToolFault, ToolPaused, ToolResult, ToolReturned,
-    What,
+    Asks, AsksFor, Bound, CallId, Caller, Decided, Decision, Event, Started, ToolFault, ToolPaused, ToolResult,
+    ToolReturned, What,
 };
+use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, Phase, Progress, State};
 use crate::engine::step::step;
@@ -193,23 +195,14 @@ fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
 
 /// What a run asks, as the one that called it tells it on.
 fn asks(run_id: &str, pause: &Pause, state: &State) -> Asks {
-    let of_calls = matches!(pause.kind, Termination::Approval | Termination::Uncertain);
-    let waiting = pause.calls.iter().filter(|_| of_calls).filter_map(|id| state.call(*id));
-    let waiting = waiting.filter(|call| !matches!(call.progress, Progress::Done { .. }));
-    let own =
-        waiting.map(|call| AsksFor { call: call.id, action: call.tool.clone(), action_input: call.input.clone() });
-    let (by, calls) = match &pause.asks {
-        Some(asks) => (asks.run_id.clone(), asks.calls.clone()),
-        None => (run_id.to_owned(), own.collect()),
-    };
     Asks {
-        run_id: by,
+        run_id: pause.asks.as_ref().map_or(run_id, |asks| asks.run_id.as_str()).to_owned(),
         pause: pause.number,
         kind: pause.kind,
         question: pause.question.clone(),
         context: pause.context.clone(),
         options: pause.options.clone(),
-        calls,
+        calls: waiting_calls(state).into_iter().map(AsksFor::from).collect(),
         stuck: pause.stuck.clone(),
     }
 }
@@ -265,6 +258,38 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
         }
         (program, state) = (called, below);
     }
+}
+
+/// Whether what a run asks was asked by another document than the one that it goes by now: by the run that
+/// it called, or by one below.
+pub(super) async fn asked_by_another(engine: &Engine, program: &Program, state: &State) -> Result<bool, Fault> {
+    let (mut program, mut state) = (program, state.clone());
+    loop {
+        let Phase::Paused { pause: Pause { asks: Some(_), calls, .. }, turn: Some(turn) } = &state.phase else {
+            return Ok(false);
+        };
+        let call = turn.calls.iter().find(|call| calls.contains(&call.id));
+        let Some((call, called)) = call.and_then(|call| Some((call, loop_of(program, call)?))) else {
+            return Ok(false);
+        };
+        let run_id = id(&state.begun.run_id, call.id);
+        let events = engine.events(&run_id).await?;
+        if fold::same_document(called, &events).is_err() {
+            return Ok(true);
+        }
+        (program, state) = (called, fold::fold(called, &run_id, events)?);
+    }
+}
+
+/// A decision that may not be taken for a call which a human has not seen as it is now: a yes, or what is
+/// bound to a hash.
+pub(super) fn needs_sight(decided: &Decided) -> bool {
+    decided.hash.is_some() || is_yes(decided)
+}
+
+/// Whether a call is made after it.
+pub(super) fn is_yes(decided: &Decided) -> bool {
+    matches!(decided.decision, Decision::Approve | Decision::Edit(_) | Decision::Retry)
 }
 
 /// Whether a run has a decision already, or is not where it was made for.
@@ -345,8 +370,12 @@ impl Engine {
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         loop {
-            let state = self.state(program, run_id).await;
+            let events = self.events(run_id).await;
+            let changed = events.as_ref().is_ok_and(|events| fold::same_document(program, events).is_err());
+            let state = events.and_then(|events| fold::fold(program, run_id, events));
             let decided = match (&state, &decided) {
+                // The document changed after the human had seen the call: it is shown again.
+                (_, Some(decided)) if changed && needs_sight(decided) => None,
                 (Ok(state), Some(decided)) if !is_taken(state, decided) => Some(decided.clone()),
                 _ => None,
             };

@@ -111,7 +111,7 @@ pub struct Resume {
 impl Resume {
     /// Goes on with a decision about the pause that the run is in.
     pub fn with(decision: Decision) -> Self {
-        Self { decided: Some(Decided { pause: None, call: None, decision }), new_document: false }
+        Self { decided: Some(Decided { pause: None, call: None, hash: None, decision }), new_document: false }
     }
 }
 
@@ -239,18 +239,28 @@ impl Engine {
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let state = fold::fold(program, run_id, events);
         let state = if adopted.is_some() { fold::adoptable(state)? } else { state? };
+        let stale = called::asked_by_another(self, program, &state).await?;
+        let unseen = |decided: &Decided| decided.hash.is_none() && called::is_yes(decided);
+        let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && called::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
             (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
-            (Phase::Paused { .. }, None) => return Ok(Taken::AsItIs(state)),
+            (Phase::Paused { .. }, None) if adopted.is_none() && !stale => return Ok(Taken::AsItIs(state)),
+            // What waits is shown again, as the new document has it; by the run that asks.
+            (Phase::Paused { .. }, None) => stale.then_some(What::Resumed),
+            (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
+                let why = "the document has changed since the call was shown: look at it first, with `--new-document` and \
+                           no decision, then decide with `--if` and its hash";
+                return Err(Fault::Refused(why.to_owned()));
+            }
             (_, Some(decided)) => {
                 called::fits(self, program, &state, decided).await?;
-                What::Human(decided.clone())
+                Some(What::Human(decided.clone()))
             }
-            (_, None) => What::Resumed,
+            (_, None) => Some(What::Resumed),
         };
         let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());
         let models = self.models(program, model)?;
-        let what = adopted.into_iter().chain([what]).collect();
+        let what = adopted.into_iter().chain(what).collect();
         Ok(Taken::Up { state, what, events: count, models })
     }
 

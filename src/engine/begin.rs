@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::consent;
 use super::conversation::Role;
 use super::dialect;
 use super::effect::{Effect, Effects};
@@ -24,6 +25,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
         question = format!("{}{}\n\n{question}", EARLIER, memory::list(&state.memory));
     }
     state.conversation.push(Role::User, question);
+    let meaning = consent::meaning(&started.documents);
     state.begun = Begun {
         run_id: started.run_id,
         session: started.session,
@@ -33,6 +35,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
         model: started.model,
         at_ms: state.now.wall_ms,
         timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),
+        meaning,
         bound: started.bound,
         caller: started.caller,
     };

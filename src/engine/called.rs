@@ -3,7 +3,8 @@
 
 use super::budget;
 use super::effect::{Effect, Effects};
-use super::event::{Asks, CallId, Decided, Decision, Tokens, ToolPaused};
+use super::event::{Asks, AsksFor, CallId, Decided, Decision, Tokens, ToolPaused};
+use super::human::{OTHER, SEVERAL};
 use super::outcome::{Pause, Termination};
 use super::state::{Call, Phase, Progress, State, Turn, Waits};
 use super::step::Refused;
@@ -19,7 +20,7 @@ pub(super) fn paused(program: &Program, state: &mut State, mut turn: Turn, pause
         count(program, state, &call.progress, (paused.tokens, paused.cost_usd));
         let counted = (paused.tokens.unwrap_or_default(), paused.cost_usd.unwrap_or_default());
         call.run_id = Some(paused.run_id.into_boxed_str());
-        call.progress = Progress::Waits(Box::new(Waits { asks: paused.asks, decided: None, counted }));
+        call.progress = Progress::Waits(Box::new(Waits { asks: paused.asks, decided: None, again: false, counted }));
     }
     turn::settle(program, state, turn)
 }
@@ -54,7 +55,15 @@ pub(super) fn fits(asks: &Asks, decided: &Decided) -> Result<(), Refused> {
     if let Some(id) = decided.call
         && !asks.calls.iter().any(|asked| asked.call == id)
     {
-        return Err(Refused::new(format!("call {}.{} of run {} does not wait", id.iteration, id.index, asks.run_id)));
+        return Err(Refused::new(format!("call {id} of run {} does not wait", asks.run_id)));
+    }
+    let only = meant(asks, decided);
+    if decided.hash.is_some() && only.is_none() {
+        return Err(Refused::new(OTHER));
+    }
+    let yes = !matches!(decided.decision, Decision::Answer(_) | Decision::Deny(_));
+    if yes && asks.calls.len() > 1 && only.is_none() {
+        return Err(Refused::new(SEVERAL));
     }
     match (asks.kind, &decided.decision) {
         (Termination::Human | Termination::Stuck, Decision::Answer(_))
@@ -64,6 +73,26 @@ pub(super) fn fits(asks: &Asks, decided: &Decided) -> Result<(), Refused> {
         (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
         _ => Err(Refused::new("the run waits to hear whether a call happened: say what it gave, or repeat it")),
     }
+}
+
+/// The one call of the run that asks which the decision names, by its place or by its hash.
+fn meant(asks: &Asks, decided: &Decided) -> Option<CallId> {
+    let Some(hash) = &decided.hash else { return decided.call };
+    let named = |asked: &&AsksFor| asked.hash == *hash && decided.call.is_none_or(|id| id == asked.call);
+    asks.calls.iter().find(named).map(|asked| asked.call)
+}
+
+/// Has the runs asked again that wait for a human: what they asked may no longer be so.
+pub(super) fn asked_again(mut turn: Turn, state: &mut State) -> Effects {
+    let mut effects = Vec::new();
+    for call in &mut turn.calls {
+        if let Progress::Waits(waits) = &mut call.progress {
+            waits.again = waits.decided.is_none();
+            effects.push(Effect::CallTool(call.id));
+        }
+    }
+    state.phase = Phase::Acting { turn };
+    effects
 }
 
 /// Keeps what the human decided with the call, and has it handed on.
@@ -76,7 +105,8 @@ pub(super) fn decided(
     let mut effects = Vec::new();
     for call in turn.calls.iter_mut().filter(|call| pause.calls.contains(&call.id)) {
         if let Progress::Waits(waits) = &mut call.progress {
-            waits.decided = Some(Decided { pause: Some(waits.asks.pause), ..decided.clone() });
+            let pause = Some(waits.asks.pause);
+            waits.decided = Some(Decided { pause, call: meant(&waits.asks, decided), ..decided.clone() });
             effects.push(Effect::CallTool(call.id));
         }
     }

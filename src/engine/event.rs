@@ -190,6 +190,9 @@ pub struct Decided {
     /// Which of several waiting calls; `None` is all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// The hash of the call as it was shown; the decision is refused when the call is another one now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// The decision.
     pub decision: Decision,
 }

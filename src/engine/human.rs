@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::called;
+use super::consent;
 use super::conversation::Role;
 use super::dialect;
 use super::effect::{Effect, Effects};
-use super::event::{Decided, Decision, ToolResult};
+use super::event::{CallId, Decided, Decision, ToolResult};
 use super::limit;
 use super::outcome::{Pause, Termination};
 use super::state::{Call, Phase, Progress, State, Turn};
@@ -15,11 +16,20 @@ use super::turn::{self, denied};
 use super::validate;
 use crate::compile::Program;
 
+pub(super) const OTHER: &str =
+    "the call that waits is not the one that was shown: look at it again, and decide with its new hash";
+pub(super) const SEVERAL: &str = "several calls wait: say which one, each is decided on its own";
+
 /// Whether a decision fits the pause.
 ///
 /// # Errors
 /// Why it does not, and what would.
-pub(super) fn fits(program: &Program, pause: &Pause, turn: Option<&Turn>, decided: &Decided) -> Result<(), Refused> {
+pub(super) fn fits(
+    program: &Program,
+    state: &State,
+    (pause, turn): (&Pause, Option<&Turn>),
+    decided: &Decided,
+) -> Result<(), Refused> {
     if let Some(number) = decided.pause
         && number != pause.number
     {
@@ -31,30 +41,52 @@ pub(super) fn fits(program: &Program, pause: &Pause, turn: Option<&Turn>, decide
     if let Some(call) = decided.call
         && !waits(pause, turn, call)
     {
-        return Err(Refused::new(format!("call {}.{} does not wait", call.iteration, call.index)));
+        return Err(Refused::new(format!("call {call} does not wait")));
     }
-    let several = turn.is_some_and(|turn| turn.calls.iter().filter(|call| asked_about(pause, call)).count() > 1);
+    if decided.hash.is_some() && meant(state, (pause, turn), decided).is_none() {
+        return Err(Refused::new(OTHER));
+    }
     match (pause.kind, &decided.decision) {
-        (Termination::Human | Termination::Stuck, Decision::Answer(_)) => Ok(()),
-        (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
-        (Termination::Approval, Decision::Approve | Decision::Deny(_)) => Ok(()),
-        (Termination::Uncertain, Decision::Retry) => Ok(()),
-        (Termination::Approval, Decision::Edit(_)) | (Termination::Uncertain, Decision::Happened(_))
-            if several && decided.call.is_none() =>
-        {
-            Err(Refused::new("several calls wait: say which one"))
+        (Termination::Human | Termination::Stuck, Decision::Answer(_)) => {}
+        (Termination::Human | Termination::Stuck, _) => return Err(Refused::new("the run waits for an answer")),
+        (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_)) => {}
+        (Termination::Uncertain, Decision::Retry | Decision::Happened(_)) => {}
+        (Termination::Approval, _) => {
+            return Err(Refused::new("the run waits for an approval: approve, deny or edit"));
         }
-        (Termination::Approval, Decision::Edit(input)) => edited(program, pause, (turn, decided), input),
-        (Termination::Uncertain, Decision::Happened(_)) => Ok(()),
-        (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
         (Termination::Uncertain, _) => {
-            Err(Refused::new("the run waits to hear whether a call happened: say what it gave, or repeat it"))
+            let why = "the run waits to hear whether a call happened: say what it gave, or repeat it";
+            return Err(Refused::new(why));
         }
-        _ => Err(Refused::new("the run waits for no human")),
+        _ => return Err(Refused::new("the run waits for no human")),
+    }
+    let only = meant(state, (pause, turn), decided);
+    let several = turn.is_some_and(|turn| turn.calls.iter().filter(|call| asked_about(pause, call)).count() > 1);
+    match &decided.decision {
+        // No call is made by a word that was said about another one. All may be denied at once.
+        Decision::Approve | Decision::Edit(_) | Decision::Happened(_) | Decision::Retry
+            if several && only.is_none() =>
+        {
+            Err(Refused::new(SEVERAL))
+        }
+        Decision::Edit(input) => edited(program, pause, (turn, only), input),
+        _ => Ok(()),
     }
 }
 
-fn waits(pause: &Pause, turn: Option<&Turn>, id: super::event::CallId) -> bool {
+/// The one call that the decision names, by its place or by its hash.
+fn meant(state: &State, (pause, turn): (&Pause, Option<&Turn>), decided: &Decided) -> Option<CallId> {
+    let Some(hash) = &decided.hash else { return decided.call };
+    let calls = turn.map(|turn| turn.calls.as_slice()).unwrap_or_default();
+    let named = |call: &&Call| {
+        asked_about(pause, call)
+            && decided.call.is_none_or(|id| id == call.id)
+            && consent::hash(&state.begun, call) == *hash
+    };
+    calls.iter().find(named).map(|call| call.id)
+}
+
+fn waits(pause: &Pause, turn: Option<&Turn>, id: CallId) -> bool {
     pause.calls.contains(&id)
         && turn.is_some_and(|turn| {
             turn.calls.iter().any(|call| call.id == id && (undecided(call) || pause.kind == Termination::Human))
@@ -74,11 +106,11 @@ fn asked_about(pause: &Pause, call: &Call) -> bool {
 fn edited(
     program: &Program,
     pause: &Pause,
-    (turn, decided): (Option<&Turn>, &Decided),
+    (turn, only): (Option<&Turn>, Option<CallId>),
     input: &Value,
 ) -> Result<(), Refused> {
     let calls = turn.map(|turn| turn.calls.as_slice()).unwrap_or_default();
-    let meant = calls.iter().filter(|call| match decided.call {
+    let meant = calls.iter().filter(|call| match only {
         Some(id) => call.id == id,
         None => asked_about(pause, call),
     });
@@ -101,18 +133,19 @@ pub(super) fn decided(
 ) -> Effects {
     // What a human says is new to the agent: circles are counted from here.
     state.watch.steps.clear();
-    let Decided { call: only, decision, .. } = decided;
+    let only = meant(state, (&pause, turn.as_ref()), &decided);
     let Some(mut turn) = turn else {
         // A stuck run: the answer is guidance.
-        if let Decision::Answer(text) = decision {
+        if let Decision::Answer(text) = decided.decision {
             let words = dialect::write_guidance(program.properties.dialect, &text);
             state.conversation.push(Role::User, words);
         }
         return limit::next(program, state);
     };
     if pause.asks.is_some() {
-        return called::decided(program, state, (pause, turn), &Decided { call: only, decision, pause: None });
+        return called::decided(program, state, (pause, turn), &decided);
     }
+    let decision = decided.decision;
     let mut effects = Vec::new();
     for call in &mut turn.calls {
         let meant = only.is_none_or(|id| id == call.id) && pause.calls.contains(&call.id);

@@ -7,6 +7,7 @@ mod builtin;
 mod called;
 pub mod canonical;
 mod company;
+pub mod consent;
 pub mod conversation;
 pub mod dialect;
 pub mod digest;

@@ -1,15 +1,21 @@
 //! Notices: what a listener is told while a run goes on. They are told from the state after a step;
 //! the state knows nothing of them, but for what only the driver sees (deltas, retries).
+//!
+//! Their names and fields are those of `--output ndjson`: `schemas/events.schema.json` is made from
+//! the types here.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::event::{CallId, Tokens};
+use super::consent;
+use super::event::{AsksFor, CallId, Tokens, ToolFault};
 use super::outcome::{Status, Termination};
-use super::state::{Entry, Phase, State};
+use super::state::{Entry, Phase, Progress, State};
+use super::stuck::Stuck;
 
 /// What a listener is told. Values are as the run has them: who shows them redacts and escapes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Notice {
     /// The run began.
@@ -39,7 +45,8 @@ pub enum Notice {
         /// The iteration, from 1.
         iteration: u32,
     },
-    /// A piece of the model's reply.
+    /// A piece of the model's reply, for listeners that want them. The pieces of an attempt that failed
+    /// midway come again.
     ModelDelta {
         /// The iteration, from 1.
         iteration: u32,
@@ -64,7 +71,8 @@ pub enum Notice {
         /// The thought, as far as it was read.
         thought: String,
         /// The tokens.
-        usage: Option<Tokens>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usage: Option<Counted>,
         /// The time in milliseconds.
         duration_ms: u64,
     },
@@ -77,20 +85,41 @@ pub enum Notice {
         /// Its input.
         action_input: Value,
     },
-    /// An observation was made: by a tool, or by the engine about a call that was not allowed.
+    /// An observation was made: by a tool, or by the engine about a call that was not allowed or a reply
+    /// that could not be read. It is an entry of the trace, whole.
     Observed {
-        /// The iteration, from 1.
+        /// Which call; none for an unreadable reply.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// The iteration, from 1; several calls of a turn share it.
         iteration: u32,
+        /// When the reply came, in milliseconds since 1970; written in RFC 3339.
+        #[serde(rename = "timestamp", serialize_with = "as_rfc3339")]
+        #[schemars(with = "String")]
+        at_ms: i64,
+        /// What the model thought; empty but for the first entry of a turn.
+        thought: String,
         /// The tool; none for an unreadable reply.
+        #[serde(skip_serializing_if = "Option::is_none")]
         action: Option<String>,
-        /// Its input.
-        action_input: Value,
-        /// The observation.
+        /// Its input; none for an unreadable reply.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        action_input: Option<Value>,
+        /// What the model was told.
         observation: Value,
         /// Whether the call did what was asked.
         success: bool,
-        /// The time in milliseconds.
+        /// The time of the call in milliseconds; of the model, when nothing was called.
         duration_ms: u64,
+        /// The tokens of the reply, on the first entry of a turn.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usage: Option<Counted>,
+        /// The run that the call was, when it was one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
+        /// Why it failed, for the operator.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<ToolFault>,
     },
     /// The share of the budget is used at which a warning is given. Told once in a run.
     BudgetWarning {
@@ -119,8 +148,10 @@ pub enum Notice {
         /// What it told.
         message: String,
         /// The milestone.
+        #[serde(skip_serializing_if = "Option::is_none")]
         milestone: Option<String>,
         /// How much is done, 0 to 100.
+        #[serde(skip_serializing_if = "Option::is_none")]
         percent: Option<f64>,
     },
     /// The run waits for a human.
@@ -129,8 +160,23 @@ pub enum Notice {
         pause: u32,
         /// Human, stuck, approval or uncertain.
         kind: Termination,
-        /// The question.
+        /// The question: the model's for `human`, else the engine's.
         question: String,
+        /// The run that asks, when it is not this one but one that it called.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
+        /// What the model said around its question.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        context: Option<String>,
+        /// The answers that the model offers.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        options: Vec<String>,
+        /// The calls that wait, each to be decided on its own.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<WaitingCall>,
+        /// The pattern that the agent is stuck in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stuck: Option<Stuck>,
     },
     /// The run ended, or was stopped.
     RunEnded {
@@ -139,6 +185,87 @@ pub enum Notice {
         /// Why.
         termination: Termination,
     },
+}
+
+/// Tokens of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Counted {
+    /// Those that the model read.
+    pub input_tokens: u64,
+    /// Those that it wrote.
+    pub output_tokens: u64,
+}
+
+impl From<Tokens> for Counted {
+    fn from(tokens: Tokens) -> Self {
+        Self { input_tokens: tokens.input, output_tokens: tokens.output }
+    }
+}
+
+/// A call that waits for a human.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WaitingCall {
+    /// Its id, as `resume --call` takes it: the iteration and the place in the turn, like `2.0`.
+    pub id: String,
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// Its place in the turn, from 0.
+    pub index: u32,
+    /// The tool.
+    pub action: String,
+    /// Its input.
+    pub action_input: Value,
+    /// What a decision is bound to, as `resume --if` takes it: a short hash of the run, the call, the
+    /// tool, the input as it is written, and the document.
+    pub hash: String,
+}
+
+impl From<&AsksFor> for WaitingCall {
+    fn from(asked: &AsksFor) -> Self {
+        let AsksFor { call, action, action_input, hash } = asked.clone();
+        Self { id: call.to_string(), iteration: call.iteration, index: call.index, action, action_input, hash }
+    }
+}
+
+impl From<WaitingCall> for AsksFor {
+    fn from(call: WaitingCall) -> Self {
+        let WaitingCall { iteration, index, action, action_input, hash, .. } = call;
+        Self { call: CallId { iteration, index }, action, action_input, hash }
+    }
+}
+
+/// The calls that a paused run waits for a decision about, in their order: its own, or those of the run
+/// that asks. A question of the model's is none of them: what it asks is told already.
+pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
+    let Phase::Paused { pause, .. } = &state.phase else { return Vec::new() };
+    if !matches!(pause.kind, Termination::Approval | Termination::Uncertain) {
+        return Vec::new();
+    }
+    if let Some(asks) = &pause.asks {
+        return asks.calls.iter().map(WaitingCall::from).collect();
+    }
+    let calls = pause.calls.iter().filter_map(|id| state.call(*id));
+    calls
+        .filter(|call| !matches!(call.progress, Progress::Done { .. } | Progress::Asked))
+        .map(|call| WaitingCall {
+            id: call.id.to_string(),
+            iteration: call.id.iteration,
+            index: call.id.index,
+            action: call.tool.clone(),
+            action_input: call.input.clone(),
+            hash: consent::hash(&state.begun, call),
+        })
+        .collect()
+}
+
+/// A time in RFC 3339, UTC, to the millisecond; the bare number where the calendar has no such time.
+pub fn rfc3339(wall_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(wall_ms).map_or_else(|_| wall_ms.to_string(), |at| format!("{at:.3}"))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn as_rfc3339<S: Serializer>(wall_ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*wall_ms))
 }
 
 /// Is told what happens, as it happens.
@@ -184,15 +311,8 @@ impl Mark {
         if state.tally.iterations > self.iterations {
             notices.push(self.replied(state));
         }
-        for entry in state.entries.iter().skip(self.entries) {
-            notices.push(Notice::Observed {
-                iteration: entry.iteration,
-                action: entry.action.as_deref().map(str::to_owned),
-                action_input: entry.action_input.value(),
-                observation: entry.observation.value(),
-                success: entry.success,
-                duration_ms: entry.duration_ms,
-            });
+        for (at, entry) in state.entries.iter().enumerate().skip(self.entries) {
+            notices.push(observed(&state.entries, at, entry));
             if entry.success && entry.action.as_deref() == Some("__log_progress__") {
                 notices.push(progress(entry));
             }
@@ -213,9 +333,16 @@ impl Mark {
             });
         }
         match &state.phase {
-            Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => {
-                notices.push(Notice::Paused { pause: pause.number, kind: pause.kind, question: pause.question.clone() })
-            }
+            Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => notices.push(Notice::Paused {
+                pause: pause.number,
+                kind: pause.kind,
+                question: pause.question.clone(),
+                run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
+                context: pause.context.clone(),
+                options: pause.options.clone(),
+                calls: waiting_calls(state),
+                stuck: pause.stuck.clone(),
+            }),
             Phase::Ended(ending) if !self.ended => {
                 notices.push(Notice::RunEnded { status: ending.status, termination: ending.termination });
             }
@@ -239,7 +366,28 @@ impl Mark {
             (None, Some(entry)) => (entry.thought.to_string(), entry.usage),
             (None, None) => (String::new(), None),
         };
+        let usage = usage.map(Counted::from);
         Notice::ModelReplied { iteration: state.tally.iterations, thought, usage, duration_ms: state.tally.thinking_ms }
+    }
+}
+
+/// The entry at this place of all; its place in the turn is how many of its iteration come before it.
+fn observed(all: &[Entry], at: usize, entry: &Entry) -> Notice {
+    let before = all.iter().take(at).rev().take_while(|other| other.iteration == entry.iteration).count();
+    let index = u32::try_from(before).unwrap_or(u32::MAX);
+    Notice::Observed {
+        call: entry.action.as_ref().map(|_| CallId { iteration: entry.iteration, index }),
+        iteration: entry.iteration,
+        at_ms: entry.at_ms,
+        thought: entry.thought.to_string(),
+        action: entry.action.as_deref().map(str::to_owned),
+        action_input: entry.action.as_ref().map(|_| entry.action_input.value()),
+        observation: entry.observation.value(),
+        success: entry.success,
+        duration_ms: entry.duration_ms,
+        usage: entry.usage.map(Counted::from),
+        run_id: entry.run_id.as_deref().map(str::to_owned),
+        error: entry.error.as_deref().cloned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! How a run ends or stops: the words of the termination table.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use super::event::{Asks, CallId};
 use super::stuck::Stuck;
 
 /// Where a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Under way, or cut off.
@@ -36,7 +37,7 @@ impl Status {
 }
 
 /// Why a run ended or stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Termination {
     /// `__complete__`, or the dialect's answer.
@@ -68,7 +69,7 @@ pub enum Termination {
 }
 
 /// A limit of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// `max_iterations`.
@@ -112,7 +113,7 @@ pub struct Ending {
 }
 
 /// What `__complete__` said.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// The answer.
     pub answer: Value,
@@ -124,7 +125,7 @@ pub struct Answer {
 }
 
 /// Why a run failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunError {
     /// A stable word: a termination, or the kind of a model's fault.
     pub code: String,

@@ -55,6 +55,8 @@ pub struct Begun {
     pub at_ms: i64,
     /// The active time that it may take, in milliseconds.
     pub timeout_ms: u64,
+    /// The digest of the texts that it goes by, now: what a human agrees to is bound to them.
+    pub meaning: [u8; 32],
     /// What it may spend beside the document's `budget`.
     pub bound: Bound,
     /// The run that called it.
@@ -152,6 +154,8 @@ pub struct Waits {
     pub asks: Asks,
     /// What the human decided: to be handed to it.
     pub decided: Option<Decided>,
+    /// Whether it is to ask again, because what it asked was asked by another document.
+    pub again: bool,
     /// The tokens and the cost that were counted already.
     pub counted: (Tokens, f64),
 }
@@ -161,7 +165,7 @@ impl Progress {
     pub fn is_under_way(&self) -> bool {
         match self {
             Self::Asked => true,
-            Self::Waits(waits) => waits.decided.is_some(),
+            Self::Waits(waits) => waits.decided.is_some() || waits.again,
             Self::AwaitsApproval | Self::Uncertain | Self::Done { .. } => false,
         }
     }

@@ -5,12 +5,13 @@ use std::mem;
 use super::begin;
 use super::budget;
 use super::called;
+use super::consent;
 use super::effect::{Effect, Effects};
 use super::event::{CallId, Decided, Decision, Event, ToolReturned, What};
 use super::history;
 use super::human;
 use super::limit;
-use super::outcome::{Limit, RunError, Status, Termination};
+use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::reply;
 use super::state::{Phase, State, Turn};
 use super::storable;
@@ -81,6 +82,10 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
             state.interrupted = false;
             human::decided(program, state, (pause, turn), decided)
         }
+        (Phase::Paused { pause: Pause { asks: Some(_), .. }, turn: Some(turn) }, What::Resumed) => {
+            state.interrupted = false;
+            called::asked_again(turn, state)
+        }
         (paused @ Phase::Paused { .. }, What::Resumed) => {
             state.interrupted = false;
             state.phase = paused;
@@ -92,7 +97,8 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
             state.phase = phase;
             Vec::new()
         }
-        (phase, What::NewDocument(_)) => {
+        (phase, What::NewDocument(documents)) => {
+            state.begun.meaning = consent::meaning(&documents);
             state.phase = phase;
             Vec::new()
         }
@@ -128,7 +134,9 @@ fn fits(program: &Program, state: &State, what: &What) -> Result<(), Refused> {
         (Phase::Acting { turn }, What::ToolReturned(ToolReturned { call, .. })) => open(state, turn, *call),
         (Phase::Acting { turn }, What::ToolPaused(paused)) => open(state, turn, paused.call),
         (Phase::Acting { .. }, What::DeadlinePassed) => Ok(()),
-        (Phase::Paused { pause, turn }, What::Human(decided)) => human::fits(program, pause, turn.as_ref(), decided),
+        (Phase::Paused { pause, turn }, What::Human(decided)) => {
+            human::fits(program, state, (pause, turn.as_ref()), decided)
+        }
         (_, What::Human(_)) => Err(Refused::new("the run waits for no human")),
         (_, What::Resumed | What::Interrupted | What::Cancelled(_) | What::NewDocument(_)) => Ok(()),
         (Phase::Thinking { .. } | Phase::Summarizing { .. }, What::ToolReturned(_) | What::ToolPaused(_)) => {

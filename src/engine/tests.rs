@@ -68,7 +68,7 @@ pub(super) fn returns(iteration: u32, result: ToolResult) -> What {
 }
 
 pub(super) fn decides(decision: Decision, pause: Option<u32>) -> What {
-    What::Human(Decided { pause, call: None, decision })
+    What::Human(Decided { pause, call: None, hash: None, decision })
 }
 
 fn replies() -> impl Strategy<Value = String> {

@@ -173,7 +173,7 @@ fn questions_are_asked_one_after_the_other_and_no_tool_runs_beside_them() {
         let Phase::Paused { pause, .. } = &state.phase else { panic!("{:?}", state.phase) };
         assert_eq!((pause.question.as_str(), pause.calls.len()), (question, 1));
         let decision = Decision::Answer(answer.to_owned());
-        let decided = Decided { pause: Some(pause.number), call: None, decision };
+        let decided = Decided { pause: Some(pause.number), call: None, hash: None, decision };
         step(&program, &mut state, at(2 + number, What::Human(decided))).unwrap();
     }
     assert_eq!(state.tally.tool_calls_made, 0);
@@ -188,8 +188,9 @@ fn calls_that_wait_for_approval_are_decided_each_on_its_own() {
     let program = native(&json!({}));
     let said = calls(&[look("a"), ("act", json!({ "n": 1 })), ("act", json!({ "n": 2 }))]);
     let mut state = play(&program, vec![(0, started()), (1, said), (2, returned(0, ToolResult::Ok(json!("A"))))]);
-    let decide =
-        |index, decision| What::Human(Decided { pause: None, call: Some(CallId { iteration: 1, index }), decision });
+    let decide = |index, decision| {
+        What::Human(Decided { pause: None, call: Some(CallId { iteration: 1, index }), hash: None, decision })
+    };
     step(&program, &mut state, at(3, decide(2, Decision::Deny(Some("no".to_owned()))))).unwrap();
     let effects = step(&program, &mut state, at(4, decide(1, Decision::Approve))).unwrap();
     assert_eq!(effects, [Effect::CallTool(CallId { iteration: 1, index: 1 })]);
@@ -241,7 +242,7 @@ fn any_event() -> impl Strategy<Value = What> {
         8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| What::ToolReturned(ToolReturned {
             call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, estimated: false, run_id: None
         })),
-        4 => decision.prop_map(|decision| What::Human(Decided { pause: None, call: None, decision })),
+        4 => decision.prop_map(|decision| What::Human(Decided { pause: None, call: None, hash: None, decision })),
         2 => Just(What::Resumed),
         1 => Just(What::DeadlinePassed),
     ]

@@ -3,9 +3,12 @@
 
 use serde_json::{Value, json};
 
+use super::effect::Effect;
 use super::event::{
-    CallId, Decision, Document, Event, ModelFault, ModelFaultCode, Moment, ToolFault, ToolResult, ToolReturned, What,
+    CallId, Decided, Decision, Document, Event, ModelFault, ModelFaultCode, Moment, ToolFault, ToolResult,
+    ToolReturned, What,
 };
+use super::notice::waiting_calls;
 use super::outcome::{Limit, Termination};
 use super::state::{Call, Phase, Progress, State, Turn};
 use super::step::step;
@@ -218,6 +221,53 @@ fn an_approval_is_not_held_up_by_a_call_of_unknown_outcome_in_the_same_turn() {
     // One call waits for this pause: an edit need not say which.
     let mut state = mixed(&program);
     step(&program, &mut state, at(1, decides(Decision::Edit(json!({ "n": 1 })), None))).unwrap();
+}
+
+/// A turn of three calls that wait for approval.
+fn three(program: &crate::compile::Program) -> State {
+    let mut state = play(program, vec![(0, started())]);
+    let call = |index| Call {
+        id: CallId { iteration: 1, index },
+        tool: "act".to_owned(),
+        input: json!({ "n": index }),
+        progress: Progress::AwaitsApproval,
+        run_id: None,
+    };
+    turn::settle(program, &mut state, Turn { iteration: 1, calls: vec![call(0), call(1), call(2)], ..Turn::default() });
+    state
+}
+
+#[test]
+fn several_calls_of_a_turn_are_decided_one_by_one_and_none_runs_before_all_are() {
+    let program = program(&json!({}));
+    let mut state = three(&program);
+    let waits = |state: &State| -> Vec<String> { waiting_calls(state).into_iter().map(|call| call.id).collect() };
+    assert_eq!(waits(&state), ["1.0", "1.1", "1.2"]);
+    for all in [Decision::Approve, Decision::Edit(json!({ "n": 1 }))] {
+        let refused = step(&program, &mut state, at(1, decides(all, Some(1)))).unwrap_err();
+        assert!(refused.0.contains("say which one"), "{refused}");
+    }
+    let decide = |call: Option<u32>, hash: Option<&str>, decision| {
+        let call = call.map(|index| CallId { iteration: 1, index });
+        What::Human(Decided { pause: Some(1), call, hash: hash.map(str::to_owned), decision })
+    };
+    // By its hash, by its place, and by both.
+    let hashes: Vec<String> = waiting_calls(&state).into_iter().map(|call| call.hash).collect();
+    let crossed = decide(Some(0), Some(&hashes[1]), Decision::Approve);
+    step(&program, &mut state, at(1, crossed)).unwrap_err();
+    let effects = step(&program, &mut state, at(1, decide(None, Some(&hashes[1]), Decision::Approve))).unwrap();
+    assert_eq!((effects.len(), waits(&state)), (0, vec!["1.0".to_owned(), "1.2".to_owned()]));
+    step(&program, &mut state, at(2, decide(None, Some(&hashes[1]), Decision::Approve))).unwrap_err();
+    step(&program, &mut state, at(2, decide(Some(0), None, Decision::Deny(None)))).unwrap();
+    let edit = Decision::Edit(json!({ "n": 7 }));
+    let effects = step(&program, &mut state, at(3, decide(Some(2), Some(&hashes[2]), edit))).unwrap();
+    let made: Vec<Effect> = [1, 2].map(|index| Effect::CallTool(CallId { iteration: 1, index })).into();
+    assert_eq!(effects, made);
+    assert_eq!(state.call(CallId { iteration: 1, index: 2 }).unwrap().input, json!({ "n": 7 }));
+    // All may be denied at once.
+    let mut state = three(&program);
+    let effects = step(&program, &mut state, at(1, decides(Decision::Deny(None), None))).unwrap();
+    assert_eq!((effects, state.entries.len()), (vec![Effect::CallModel], 3));
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! The trace's entries: Hyphen's fields, with secrets hidden.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::redact::Redaction;
 use super::units::{duration, rfc3339};
-use crate::engine::event::{Attempt, Tokens, ToolFault};
+use crate::engine::event::{Attempt, ToolFault};
+pub use crate::engine::notice::Counted as EntryUsage;
 use crate::engine::state::Entry;
 
 /// What happened in one call, or in one reply that could not be read. What does not apply is left out.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TraceEntry {
     /// The iteration, from 1; several calls of a turn share it.
     pub iteration: u32,
@@ -40,21 +42,6 @@ pub struct TraceEntry {
     pub error: Option<ToolFault>,
 }
 
-/// The tokens of a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct EntryUsage {
-    /// Those that the model read.
-    pub input_tokens: u64,
-    /// Those that it wrote.
-    pub output_tokens: u64,
-}
-
-impl From<Tokens> for EntryUsage {
-    fn from(tokens: Tokens) -> Self {
-        Self { input_tokens: tokens.input, output_tokens: tokens.output }
-    }
-}
-
 impl TraceEntry {
     /// An entry of a run's state as it is shown.
     pub fn new(entry: &Entry, redact: &Redaction) -> Self {
@@ -62,7 +49,7 @@ impl TraceEntry {
             iteration: entry.iteration,
             timestamp: rfc3339(entry.at_ms),
             thought: redact.text(&entry.thought).into_owned(),
-            action: entry.action.as_deref().map(str::to_owned),
+            action: entry.action.as_deref().map(|action| redact.text(action).into_owned()),
             action_input: entry.action.as_ref().map(|_| redact.value(&entry.action_input.value())),
             observation: redact.value(&entry.observation.value()),
             success: entry.success,
@@ -83,7 +70,7 @@ pub fn entries(all: &[Entry], redact: &Redaction) -> Vec<TraceEntry> {
 }
 
 /// A failed attempt at asking the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TraceAttempt {
     /// The iteration that it was made for, from 1.
     pub iteration: u32,

@@ -140,6 +140,9 @@ fn pause(page: &mut String, waiting: &Waiting) {
         _ => "This call wants approval",
     };
     let _ = write!(page, "<section class=\"note wait\">\n<h2>{title}</h2>\n<p>{}</p>\n", escaped(&waiting.question));
+    if let Some(run_id) = &waiting.run_id {
+        let _ = writeln!(page, "<p class=\"meta\">asked by run {}, which this one called</p>", escaped(run_id));
+    }
     if let Some(context) = &waiting.context {
         let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(context));
     }

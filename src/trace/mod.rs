@@ -2,8 +2,10 @@
 //! trace's entries, text and HTML; with secrets hidden, and nothing in it that a terminal or a
 //! browser would obey.
 
+pub mod approval;
 pub mod entries;
 pub mod escape;
+pub mod events;
 pub mod html;
 pub mod json;
 pub mod look;

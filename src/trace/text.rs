@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::approval;
 use super::entries::TraceEntry;
 use super::escape;
 use super::json::{gist, on_one_line};
 use super::look::{Block, Look, Tone, pad};
-use super::result::{RunResult, Waiting, WaitingCall};
+use super::result::{RunResult, Waiting};
 use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::{Status, Termination};
 
@@ -163,10 +164,11 @@ impl Pieces {
     pub fn pause(&self, waiting: &Waiting) -> String {
         let mut shown = String::new();
         let says = match waiting.kind {
-            Termination::Human => "The agent asks:",
+            Termination::Human => "The agent asks (these are the model's words):",
             Termination::Stuck => "The agent goes in circles:",
             Termination::Uncertain => "It is not known whether this call happened:",
-            _ => "This call wants your approval:",
+            _ if waiting.calls.is_empty() => "This call wants your approval:",
+            _ => "These calls want your approval, each on its own:",
         };
         let _ = writeln!(shown, "{}", self.look.paint(Tone::Bold, says));
         if let Some(run_id) = &waiting.run_id {
@@ -174,7 +176,16 @@ impl Pieces {
             let _ = writeln!(shown, "  {}", self.look.paint(Tone::Dim, &by));
         }
         let bar = format!("{} ", self.look.paint(Tone::Warn, "┃"));
-        for text in [Some(waiting.question.as_str()), waiting.context.as_deref()].into_iter().flatten() {
+        // Beside a bar stand the model's words and nothing else.
+        let question = match waiting.kind {
+            Termination::Approval => None,
+            Termination::Uncertain => {
+                let _ = writeln!(shown, "  {}", escape::line(&waiting.question));
+                None
+            }
+            _ => Some(waiting.question.as_str()),
+        };
+        for text in [question, waiting.context.as_deref()].into_iter().flatten() {
             for line in escape::terminal(text.trim()).split('\n') {
                 for line in super::look::wrap(line, self.look.width.saturating_sub(4)) {
                     let _ = writeln!(shown, "  {bar}{line}");
@@ -186,18 +197,9 @@ impl Pieces {
         }
         let calls = if waiting.calls.is_empty() { waiting.call.as_slice() } else { &waiting.calls };
         for call in calls {
-            shown.push_str(&self.waiting_call(call));
+            shown.push_str(&approval::call(&self.look, call, self.shorten));
         }
         shown
-    }
-
-    fn waiting_call(&self, call: &WaitingCall) -> String {
-        let id = self.look.paint(Tone::Dim, &format!("call {}.{}", call.iteration, call.index));
-        let name = self.look.paint(Tone::Accent, &escape::line(&call.action));
-        let input = serde_json::to_string_pretty(&call.action_input).unwrap_or_default();
-        let lines = if self.shorten { 40 } else { usize::MAX };
-        let block = Block { lead: ("    ", 4), tone: None, tail: "", lines };
-        format!("  {name}  {id}\n{}", self.look.block(&escape::terminal(&input), &block))
     }
 
     fn block(&self, lead: (&str, usize), text: &str, tone: Option<Tone>, tail: &str) -> String {

@@ -1,9 +1,6 @@
 //! Times, counts and money as people read them.
 
-/// A time in RFC 3339, UTC, to the millisecond; the bare number where the calendar has no such time.
-pub fn rfc3339(wall_ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(wall_ms).map_or_else(|_| wall_ms.to_string(), |at| format!("{at:.3}"))
-}
+pub use crate::engine::notice::rfc3339;
 
 /// A span: `312 ms`, `4.2 s`, `1 min 12 s`, `2 h 3 min`.
 pub fn duration(ms: u64) -> String {

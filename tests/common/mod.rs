@@ -11,6 +11,8 @@ mod always;
 pub mod dialects;
 pub mod hostile;
 pub mod server;
+#[cfg(unix)]
+pub mod terminal;
 
 /// An empty folder that goes with the test.
 pub struct Place {

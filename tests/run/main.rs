@@ -7,6 +7,7 @@ mod common;
 
 #[cfg(all(unix, debug_assertions))]
 mod always_resumed;
+mod approvals;
 mod bad_documents;
 mod bad_replies;
 mod budget;
@@ -17,14 +18,18 @@ mod controls;
 mod db_tool;
 mod dialects;
 mod dialects_native;
+mod events;
 mod history;
 mod hostile_arguments;
 mod hostile_texts;
 mod http_answers;
 mod http_tool;
+#[cfg(unix)]
+mod interactive;
 mod journals;
 mod models;
 mod pauses;
+mod redaction;
 mod remembered;
 mod retries;
 mod secrets;
@@ -34,4 +39,6 @@ mod signals_everywhere;
 mod stuck;
 mod subloops;
 mod subloops_around;
+#[cfg(feature = "otel")]
+mod telemetry;
 mod termination;

@@ -22,10 +22,11 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> What {
         other => panic!("a run pauses for {other:?}"),
     };
     let several = pause.calls.len() > 1;
-    let alone = several && (chance.one_in(2) || matches!(decision, Decision::Edit(_) | Decision::Happened(_)));
+    // Only a denial may be for all.
+    let alone = several && (chance.one_in(2) || !matches!(decision, Decision::Deny(_)));
     let call = alone.then(|| chance.pick(&pause.calls));
     let number = chance.one_in(2).then_some(pause.number);
-    What::Human(Decided { pause: number, call, decision })
+    What::Human(Decided { pause: number, call, hash: None, decision })
 }
 
 /// A decision that this pause must refuse.
@@ -37,6 +38,11 @@ pub fn refused(chance: &mut Chance, pause: &Pause) -> What {
         }
         _ => chance.pick(&[Decision::Approve, Decision::Deny(None)]),
     };
-    let old = Decided { pause: Some(pause.number + 1), call: None, decision: Decision::Answer("late".to_owned()) };
-    What::Human(if chance.one_in(3) { old } else { Decided { pause: None, call: None, decision: other } })
+    let old = Decided {
+        pause: Some(pause.number + 1),
+        call: None,
+        hash: None,
+        decision: Decision::Answer("late".to_owned()),
+    };
+    What::Human(if chance.one_in(3) { old } else { Decided { pause: None, call: None, hash: None, decision: other } })
 }

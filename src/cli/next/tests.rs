@@ -1,6 +1,7 @@
 //! The commands that are offered can be copied, and name what they need.
 
 use super::*;
+use crate::trace::result::Waiting;
 use crate::trace::tests_state::state;
 use crate::trace::{Redaction, Shown, result};
 
@@ -27,12 +28,46 @@ fn a_question_is_answered_and_a_call_approved() {
     let look = Look::plain(80);
     let human = next().text(&shown(Status::Paused, Some(Termination::Human)), &look);
     assert_eq!(human, "  run     run-1\n  answer  loopctl resume run-1 --answer \"...\"\n");
-    let approval = next().text(&shown(Status::Paused, Some(Termination::Approval)), &look);
-    assert!(
-        approval.contains("resume run-1 --approve\n") && approval.contains("--deny") && approval.contains("--edit")
-    );
-    let uncertain = next().text(&shown(Status::Paused, Some(Termination::Uncertain)), &look);
-    assert!(uncertain.contains("--happened") && uncertain.contains("--retry"));
+    let approval = next().text(&waiting(Termination::Approval, &["2.0"]), &look);
+    assert!(approval.contains("  approve    loopctl resume run-1 --approve --if hash-2.0\n"), "{approval}");
+    assert!(approval.contains("--deny --reason \"...\" --if hash-2.0") && approval.contains("--edit '{...}' --if"));
+    let uncertain = next().text(&waiting(Termination::Uncertain, &["2.0"]), &look);
+    assert!(uncertain.contains("--happened '{...}' --if hash-2.0") && uncertain.contains("--retry --if hash-2.0"));
+}
+
+/// A paused run with these calls.
+fn waiting(kind: Termination, ids: &[&str]) -> RunResult {
+    let calls: Vec<WaitingCall> = ids
+        .iter()
+        .map(|id| WaitingCall {
+            id: (*id).to_owned(),
+            iteration: 2,
+            index: 0,
+            action: "pay".to_owned(),
+            action_input: serde_json::json!({}),
+            hash: format!("hash-{id}"),
+        })
+        .collect();
+    let mut result = shown(Status::Paused, Some(kind));
+    result.pause = Some(Waiting {
+        run_id: None,
+        number: 1,
+        kind,
+        question: String::new(),
+        context: None,
+        options: Vec::new(),
+        call: calls.first().cloned(),
+        calls: if calls.len() > 1 { calls } else { Vec::new() },
+        stuck: None,
+    });
+    result
+}
+
+#[test]
+fn each_of_several_calls_is_decided_on_its_own() {
+    let text = next().text(&waiting(Termination::Approval, &["2.0", "2.1"]), &Look::plain(80));
+    assert!(text.contains("approve 2.0") && text.contains("--approve --if hash-2.1\n"), "{text}");
+    assert_eq!(text.lines().count(), 7, "{text}");
 }
 
 #[test]

@@ -79,18 +79,18 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
     let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"
     This call wants your approval:
-      ┃ issue_refund wants approval
-      issue_refund  call 2.0
+      issue_refund  call 2.0  hash ac43b53c315e0122
         {
           "amount": 100.0,
           "note": "\u001b[8mhidden\u{202E}"
         }
+      ! 2 characters that nobody sees: written as \u{...} here
 
     ‖ paused: a call wants approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
       run        run-1
-      approve    ./loopctl resume run-1 --approve
-      deny       ./loopctl resume run-1 --deny --reason "..."
-      change it  ./loopctl resume run-1 --edit '{...}'
+      approve    ./loopctl resume run-1 --approve --if ac43b53c315e0122
+      deny       ./loopctl resume run-1 --deny --reason "..." --if ac43b53c315e0122
+      change it  ./loopctl resume run-1 --edit '{...}' --if ac43b53c315e0122
     "#);
 }
 
@@ -108,7 +108,7 @@ fn a_question_is_marked_as_the_models_words() {
     };
     let state = State { phase: Phase::Paused { pause, turn: None }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"
-    The agent asks:
+    The agent asks (these are the model's words):
       ┃ Which account?
       ┃ error: fake line
       ┃ There are two.
@@ -139,7 +139,7 @@ fn the_last_line_of_a_stream_is_the_result_and_keeps_digits() {
     };
     let state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
     let result = result(Shown::default(), &state, &Redaction::default());
-    let line = json_line(&Last { event: "result", result: &result }).unwrap();
+    let line = json_line(&events::last(&result)).unwrap();
     assert!(line.starts_with("{\"event\":\"result\",\"run_id\":\"run-1\"") && line.ends_with("}\n"), "{line}");
     assert!(line.contains("12345678901234567890123") && !line.contains(['\u{9b}', '\u{202E}']));
     assert_eq!(line.matches('\n').count(), 1);

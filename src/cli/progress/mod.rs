@@ -1,5 +1,6 @@
 //! What is seen while a run goes on: a story with a spinner for people, lines of JSON for machines.
 
+mod lines;
 mod story;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use lines::Lines;
 pub use story::Story;
 
 use super::output::{Output, json_line};
@@ -26,6 +28,8 @@ pub struct Progress {
 struct Seen {
     story: Story,
     spinner: Option<ProgressBar>,
+    /// Where lines for machines go.
+    lines: Option<Lines>,
     /// The run, once it has begun.
     run_id: Option<String>,
 }
@@ -34,7 +38,8 @@ impl Progress {
     /// A listener for this output.
     pub fn new(surface: &Surface, output: Output, redact: Redaction) -> Self {
         let story = Story::new(Pieces { look: surface.err, shorten: true }, redact);
-        Self { surface: *surface, output, seen: Mutex::new(Seen { story, spinner: None, run_id: None }) }
+        let lines = (output == Output::Ndjson).then(|| Lines::new(*surface));
+        Self { surface: *surface, output, seen: Mutex::new(Seen { story, spinner: None, lines, run_id: None }) }
     }
 
     /// The run that has begun or was taken up, if any.
@@ -97,10 +102,11 @@ impl Progress {
         }
     }
 
-    fn ndjson(&self, seen: &Seen, notice: &Notice) {
-        // A reader that has gone away, or a full disk, must not end the run: its result is in the store.
-        if let Ok(line) = seen.story.json(notice).and_then(|value| json_line(&value)) {
-            let _ = self.surface.print(&line);
+    /// Waits until all lines are written.
+    pub async fn drained(&self) {
+        let lines = self.seen().lines.take();
+        if let Some(lines) = lines {
+            lines.drained().await;
         }
     }
 }
@@ -108,13 +114,21 @@ impl Progress {
 impl Listener for Progress {
     fn on(&self, notice: Notice) {
         let mut seen = self.seen();
+        let known = seen.run_id.is_some();
         if let Notice::RunStarted { run_id, .. } | Notice::RunResumed { run_id, .. } = &notice {
             seen.run_id = Some(run_id.clone());
         }
         match self.output {
+            // A run that was decided about on the spot goes on: who it is was told before.
+            Output::Human if known && matches!(notice, Notice::RunResumed { .. }) => {}
             Output::Human => self.human(&mut seen, &notice),
             Output::Json => {}
-            Output::Ndjson => self.ndjson(&seen, &notice),
+            Output::Ndjson => {
+                let line = seen.story.json(&notice).and_then(|value| json_line(&value));
+                if let (Some(lines), Ok(line)) = (&seen.lines, line) {
+                    lines.write(line);
+                }
+            }
         }
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::engine::notice::Notice;
-use crate::trace::Redaction;
 use crate::trace::text::{Observation, Pieces, took};
 use crate::trace::units::{count, dollars, duration, plural};
+use crate::trace::{Redaction, events};
 
 use super::super::failure::Failure;
 
@@ -40,8 +40,7 @@ impl Story {
     /// # Errors
     /// When it can't be written as JSON.
     pub fn json(&self, notice: &Notice) -> Result<Value, Failure> {
-        let value = serde_json::to_value(notice).map_err(|error| Failure::Output(std::io::Error::other(error)))?;
-        Ok(self.redact.value(&value))
+        events::shown(notice, &self.redact).map_err(|error| Failure::Output(std::io::Error::other(error)))
     }
 
     /// What is shown after a notice: whole lines, or nothing.
@@ -73,7 +72,7 @@ impl Story {
             Notice::ModelReplied { iteration, thought, usage, duration_ms } => {
                 self.several = false;
                 self.open.clear();
-                let tokens = usage.map(|usage| plural(usage.input.saturating_add(usage.output), "token"));
+                let tokens = usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
                 let cost: Vec<String> =
                     tokens.into_iter().chain([took(*duration_ms)]).filter(|part| !part.is_empty()).collect();
                 let gap = if std::mem::replace(&mut self.begun, true) { "\n" } else { "" };
@@ -84,10 +83,11 @@ impl Story {
                 let observation = self.redact.value(observation);
                 let seen =
                     Observation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };
-                self.observed(action.as_deref(), action_input, &seen)
+                self.observed(action.as_deref(), action_input.as_ref().unwrap_or(&Value::Null), &seen)
             }
             Notice::Progress { message, milestone, percent, .. } => {
                 let message = self.redact.text(message);
+                let milestone = milestone.as_deref().map(|milestone| self.redact.text(milestone));
                 self.pieces.progress(&message, milestone.as_deref(), *percent)
             }
             Notice::ModelAsked { .. } | Notice::ModelDelta { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => {
@@ -103,7 +103,7 @@ impl Story {
         self.begun = true;
         self.several |= !self.open.is_empty();
         self.open.push((action.to_owned(), input.clone()));
-        self.pieces.call(action, &self.redact.value(input))
+        self.pieces.call(&self.redact.text(action), &self.redact.value(input))
     }
 
     fn observed(&mut self, action: Option<&str>, input: &Value, seen: &Observation<'_>) -> String {
@@ -115,11 +115,13 @@ impl Story {
         match at {
             Some(at) => {
                 self.open.remove(at);
-                let whose = self.several.then_some(action);
-                self.pieces.observation(&Observation { whose, ..*seen })
+                let name = self.redact.text(action);
+                self.pieces.observation(&Observation { whose: self.several.then_some(&*name), ..*seen })
             }
             // A call that the engine answered itself was not told before.
-            None => self.pieces.call(action, &self.redact.value(input)) + &self.pieces.observation(seen),
+            None => {
+                self.pieces.call(&self.redact.text(action), &self.redact.value(input)) + &self.pieces.observation(seen)
+            }
         }
     }
 }

@@ -109,15 +109,29 @@ fn a_decision_is_handed_on_again_by_a_driver_that_takes_the_run_up() {
     let program = program();
     let mut state = calling(&program, 1);
     step(&program, &mut state, at(1, asks(0, 1, Termination::Approval, 1))).unwrap();
-    let before = state.clone();
-    step(&program, &mut state, at(1, What::Resumed)).unwrap();
-    assert_eq!(state.phase, before.phase, "without a decision nothing is handed on");
     step(&program, &mut state, at(1, decides(Decision::Approve, None))).unwrap();
     for _ in 0..2 {
         let effects = step(&program, &mut state, at(2, What::Resumed)).unwrap();
         assert_eq!(effects, [Effect::CallTool(id(0))]);
         assert!(matches!(&state.call(id(0)).unwrap().progress, Progress::Waits(waits) if waits.decided.is_some()));
     }
+}
+
+#[test]
+fn a_run_that_is_asked_again_what_it_asks_is_handed_no_decision_and_counted_once() {
+    let program = program();
+    let mut state = calling(&program, 1);
+    step(&program, &mut state, at(1, asks(0, 1, Termination::Approval, 1))).unwrap();
+    let before = state.tally.clone();
+    for _ in 0..2 {
+        let effects = step(&program, &mut state, at(2, What::Resumed)).unwrap();
+        assert_eq!(effects, [Effect::CallTool(id(0))]);
+        assert!(matches!(&state.call(id(0)).unwrap().progress, Progress::Waits(waits) if waits.decided.is_none()));
+        step(&program, &mut state.clone(), at(2, decides(Decision::Approve, None))).unwrap_err();
+    }
+    step(&program, &mut state, at(3, asks(0, 1, Termination::Approval, 1))).unwrap();
+    assert!(matches!(&state.phase, Phase::Paused { pause, .. } if pause.number == 2));
+    assert_eq!((state.tally.tokens, state.tally.cost_usd), (before.tokens, before.cost_usd));
 }
 
 #[test]
@@ -137,7 +151,7 @@ fn a_decision_of_another_kind_is_refused_and_leaves_no_mark() {
             assert_eq!(took.is_ok(), good.contains(decision), "{kind:?} {decision:?}");
             assert_eq!(tried == state, took.is_err());
         }
-        let other = Decided { pause: None, call: Some(id(9)), decision: good[0].clone() };
+        let other = Decided { pause: None, call: Some(id(9)), hash: None, decision: good[0].clone() };
         step(&program, &mut state, at(2, What::Human(other))).unwrap_err();
     }
 }

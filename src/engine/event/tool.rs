@@ -1,5 +1,6 @@
 //! What comes of a tool call: its result, or, of one that is a run of another loop, what that run asks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,15 +82,24 @@ pub struct AsksFor {
     pub action: String,
     /// Its input.
     pub action_input: Value,
+    /// What a decision about it is bound to: a hash of that run's own, which only that run checks.
+    pub hash: String,
 }
 
 /// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct CallId {
     /// The iteration, from 1.
     pub iteration: u32,
     /// The place in the turn, from 0.
     pub index: u32,
+}
+
+impl std::fmt::Display for CallId {
+    /// `2.0`: the first call of the second iteration.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}.{}", self.iteration, self.index)
+    }
 }
 
 /// What came of a tool call.
@@ -103,7 +113,7 @@ pub enum ToolResult {
 }
 
 /// Why a tool call failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolFault {
     /// What the model reads: the class of the failure, like `timed out after 30 s` or `http 503`.
     pub class: String,

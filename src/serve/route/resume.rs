@@ -42,6 +42,8 @@ pub struct ResumeRequest {
     pub pause: Option<u32>,
     /// Which of several waiting calls: the iteration and the place in the turn, like `2.0`.
     pub call: Option<String>,
+    /// The hash of the call as it was shown: the decision is refused when the call is another one now.
+    pub hash: Option<String>,
 }
 
 /// `null` is a value like any other.
@@ -72,7 +74,7 @@ impl ResumeRequest {
             return Err(Problem::bad_request("`reason` goes with `deny`"));
         }
         let call = self.call.as_deref().map(call).transpose()?;
-        Ok(Decided { pause: self.pause, call, decision })
+        Ok(Decided { pause: self.pause, call, hash: self.hash, decision })
     }
 }
 

@@ -140,6 +140,7 @@ const MAX_NAME: usize = 128;
 fn members(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>) {
     let escapes = |end: usize| text.get(..end).map_or(0, |head| head.len() - head.trim_end_matches('\\').len());
     let mut done = 0;
+    let mut named = false;
     for (quote, _) in text.match_indices('"').filter(|(quote, _)| text.get(quote + 1..).is_some_and(is_colon)) {
         let level = escapes(quote);
         let name_end = quote - level;
@@ -147,10 +148,20 @@ fn members(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usiz
         let from = text.floor_char_boundary(name_end.saturating_sub(MAX_NAME + mark.len()));
         let Some((_, name)) = text.get(from..name_end).unwrap_or_default().rsplit_once(mark) else { continue };
         let Some((_, rest)) = text.get(quote..).unwrap_or_default().split_once(':') else { continue };
-        let Some(value) = rest.trim_start().strip_prefix(mark).filter(|_| secret(name)) else { continue };
+        let Some(value) = rest.trim_start().strip_prefix(mark) else { continue };
+        let names = matches!(name, "name" | "key" | "header");
+        // `{"name": "Authorization", "value": "..."}`: headers and settings in lists.
+        let hide = secret(name) || (name == "value" && std::mem::take(&mut named));
+        if !names && !hide {
+            continue;
+        }
         let start = text.len() - value.len();
         let closes = |(at, _): &(usize, &str)| escapes(start + at) <= level;
         let end = value.match_indices('"').find(closes).map_or(text.len(), |(at, _)| start + at - escapes(start + at));
+        if names && !hide {
+            named = text.get(start..end).is_some_and(|name| name.len() <= MAX_NAME && secret(name));
+            continue;
+        }
         if end > start {
             found.push(start..end);
         }

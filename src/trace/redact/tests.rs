@@ -222,6 +222,10 @@ fn secret_members_of_json_in_the_middle_of_a_text_are_hidden() {
         (r#"I send {"password":"abc","id":"x1"} now"#, r#"I send {"password":"[hidden]","id":"x1"} now"#),
         (r#"so: "api_key" : "a\"b" and"#, r#"so: "api_key" : "[hidden]" and"#),
         (r#"x {"text":"{\"client_secret\": \"in\"}"}"#, r#"x {"text":"{\"client_secret\": \"[hidden]\"}"}"#),
+        (
+            r#"h [{"name":"X-Api-Key","value":"v"},{"name":"n","value":"w"}] x"#,
+            r#"h [{"name":"X-Api-Key","value":"[hidden]"},{"name":"n","value":"w"}] x"#,
+        ),
         (r#"cut {"password":"abc"#, r#"cut {"password":"[hidden]"#),
         (r#"none {"password":"","id":"abc"} here"#, r#"none {"password":"","id":"abc"} here"#),
         (r#"a "name": "value" and "next_page_token": "p7""#, r#"a "name": "value" and "next_page_token": "p7""#),
@@ -236,7 +240,15 @@ fn secret_members_of_json_in_the_middle_of_a_text_are_hidden() {
 
 #[test]
 fn a_long_text_of_quotes_is_looked_through_in_one_go() {
-    for piece in ["\":", "\\\":", "\"password\":\"x\",", "\"password\":\"", "\"\":\"\""] {
+    for piece in [
+        "\":",
+        "\\\":",
+        "\"password\":\"x\",",
+        "\"name\":\"",
+        "\"name\":\"token\",\"value\":\"",
+        "\"password\":\"",
+        "\"\":\"\"",
+    ] {
         let text = format!("x {}", piece.repeat(50_000));
         assert!(!own().text(&text).is_empty());
     }

@@ -6,19 +6,21 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::entries::{TraceAttempt, TraceEntry, attempts, entries};
 use super::redact::Redaction;
 use super::units::rfc3339;
-use crate::engine::event::{AsksFor, CallId};
+pub use crate::engine::notice::WaitingCall;
+use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
-use crate::engine::state::{Phase, Progress, State};
+use crate::engine::state::{Phase, State};
 use crate::engine::stuck::Stuck;
 
 /// A run's result, or how far it is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunResult {
     /// The run's id.
     pub run_id: String,
@@ -71,8 +73,10 @@ pub struct RunResult {
 }
 
 /// What a paused run waits for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Waiting {
+    /// The pause's number, from 1, as `resume --pause` takes it.
+    pub number: u32,
     /// Human, stuck, approval or uncertain.
     pub kind: Termination,
     /// The question: the model's for `human`, else the engine's.
@@ -97,21 +101,8 @@ pub struct Waiting {
     pub stuck: Option<Stuck>,
 }
 
-/// A call that waits for a human.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WaitingCall {
-    /// The iteration, from 1.
-    pub iteration: u32,
-    /// Its place in the turn, from 0.
-    pub index: u32,
-    /// The tool.
-    pub action: String,
-    /// Its input.
-    pub action_input: Value,
-}
-
 /// Tokens and cost of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Usage {
     /// Those that the model read.
     pub input_tokens: u64,
@@ -126,7 +117,7 @@ pub struct Usage {
 }
 
 /// What was counted in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Metadata {
     /// Replies read, readable or not.
     pub rounds: u32,
@@ -210,48 +201,27 @@ fn hidden(stuck: &Stuck, redact: &Redaction) -> Stuck {
 }
 
 fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> Waiting {
-    // A question is its own call: what it asks is told already.
-    let of_calls = matches!(pause.kind, Termination::Approval | Termination::Uncertain);
-    let ids = pause.calls.iter().filter(|_| of_calls && pause.asks.is_none());
-    let own = ids.filter_map(|id| call(*id, state, redact));
-    let called = pause.asks.iter().flat_map(|asks| asks.calls.iter().map(|call| asked(call, redact)));
-    let mut calls: Vec<WaitingCall> = own.chain(called).collect();
+    let mut calls: Vec<WaitingCall> = waiting_calls(state).into_iter().map(|call| shown_call(call, redact)).collect();
     let first = calls.first().cloned();
     if calls.len() < 2 {
         calls.clear();
     }
     Waiting {
+        number: pause.number,
         kind: pause.kind,
         question: redact.text(&pause.question).into_owned(),
         run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
         context: pause.context.as_deref().map(|context| redact.text(context).into_owned()),
-        options: pause.options.clone(),
+        options: pause.options.iter().map(|option| redact.text(option).into_owned()).collect(),
         call: first,
         calls,
         stuck: pause.stuck.as_ref().map(|stuck| hidden(stuck, redact)),
     }
 }
 
-fn call(id: CallId, state: &State, redact: &Redaction) -> Option<WaitingCall> {
-    let call = state.call(id)?;
-    if matches!(call.progress, Progress::Done { .. }) {
-        return None;
-    }
-    Some(WaitingCall {
-        iteration: id.iteration,
-        index: id.index,
-        action: call.tool.clone(),
-        action_input: redact.value(&call.input),
-    })
-}
-
-fn asked(asked: &AsksFor, redact: &Redaction) -> WaitingCall {
-    WaitingCall {
-        iteration: asked.call.iteration,
-        index: asked.call.index,
-        action: asked.action.clone(),
-        action_input: redact.value(&asked.action_input),
-    }
+/// The call with its secrets hidden. The hash is that of the call as it is.
+fn shown_call(call: WaitingCall, redact: &Redaction) -> WaitingCall {
+    WaitingCall { action_input: redact.value(&call.action_input), ..call }
 }
 
 fn usage(state: &State) -> Usage {

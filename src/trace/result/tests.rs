@@ -1,7 +1,9 @@
 //! The result's shape: each ending has its fields and no others.
 
 use super::*;
+use crate::engine::event::CallId;
 use crate::engine::event::{ModelFacts, Tokens, ToolFault};
+use crate::engine::state::Progress;
 use crate::engine::state::{Call, Entry, Turn};
 use crate::engine::stuck::Pattern;
 use crate::trace::tests_state::{entry, state};
@@ -109,8 +111,9 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
     let one = shown(&state);
     assert_eq!(
         one["pause"],
-        json!({"kind": "approval", "question": "May it pay?", "call": {"iteration": 2, "index": 0, "action": "pay",
-            "action_input": {"amount": 12, "api_key": "[hidden]"}}})
+        json!({"number": 1, "kind": "approval", "question": "May it pay?",
+            "call": {"id": "2.0", "iteration": 2, "index": 0, "action": "pay",
+                "action_input": {"amount": 12, "api_key": "[hidden]"}, "hash": one["pause"]["call"]["hash"]}})
     );
     assert_eq!((&one["status"], &one["termination"]), (&json!("paused"), &json!("approval")));
     assert_eq!(one["last_thought"], "pay it");
@@ -139,7 +142,10 @@ fn a_question_is_not_told_again_as_a_call() {
     };
     let turn = Turn { iteration: 1, calls: vec![call], ..Turn::default() };
     let shown = shown(&State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() });
-    assert_eq!(shown["pause"], json!({"kind": "human", "question": "Which?", "context": "two", "options": ["A"]}));
+    assert_eq!(
+        shown["pause"],
+        json!({"number": 1, "kind": "human", "question": "Which?", "context": "two", "options": ["A"]})
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::event::ToolFault;
 use crate::engine::outcome::{Answer, Ending};
 use crate::engine::state::{Phase, State};
+use crate::trace::result::WaitingCall;
 use crate::trace::tests_state::{entry, state};
 use crate::trace::{About, Redaction, Shown, result};
 use serde_json::json;
@@ -100,12 +101,15 @@ fn progress_is_a_bar_within_its_bounds() {
 #[test]
 fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
     let call = WaitingCall {
+        id: "2.0".to_owned(),
         iteration: 2,
         index: 0,
         action: "pay".to_owned(),
         action_input: json!({"note": "\n".repeat(10_000), "rows": vec![1; 100]}),
+        hash: "0123456789abcdef".to_owned(),
     };
     let waiting = Waiting {
+        number: 1,
         kind: Termination::Approval,
         question: "May it pay?".to_owned(),
         run_id: None,
@@ -116,5 +120,5 @@ fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
         stuck: None,
     };
     let text = Pieces { look: Look::plain(80), shorten: true }.pause(&waiting);
-    assert!(text.lines().count() < 50 && text.contains("characters more"), "{text}");
+    assert!(text.lines().count() < 50 && text.contains("not shown here"), "{text}");
 }

@@ -1,7 +1,8 @@
 //! The story of a run, word for word.
 
 use super::*;
-use crate::engine::event::{CallId, Tokens};
+use crate::engine::event::CallId;
+use crate::engine::notice::Counted;
 use crate::trace::{Look, escape};
 use serde_json::json;
 
@@ -10,7 +11,7 @@ fn story(width: usize) -> Story {
 }
 
 fn replied(iteration: u32, thought: &str) -> Notice {
-    let usage = Some(Tokens { input: 1_200, output: 34 });
+    let usage = Some(Counted { input_tokens: 1_200, output_tokens: 34 });
     Notice::ModelReplied { iteration, thought: thought.to_owned(), usage, duration_ms: 1_250 }
 }
 
@@ -20,12 +21,18 @@ fn called(iteration: u32, index: u32, action: &str, input: Value) -> Notice {
 
 fn observed(iteration: u32, action: &str, input: Value, observation: Value, success: bool) -> Notice {
     Notice::Observed {
+        call: Some(CallId { iteration, index: 0 }),
         iteration,
+        at_ms: 0,
+        thought: String::new(),
         action: Some(action.to_owned()),
-        action_input: input,
+        action_input: Some(input),
         observation,
         success,
         duration_ms: 312,
+        usage: None,
+        run_id: None,
+        error: None,
     }
 }
 

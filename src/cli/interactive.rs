@@ -1,0 +1,237 @@
+//! `--interactive`: a run that waits is decided about on the spot, in the terminal. What is shown is made
+//! from the call itself, and the decision carries its hash.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::host::{Engine, Fault, Finished, Resume};
+use super::output::shown;
+use super::run::Watched;
+use super::signals::Signals;
+use super::surface::Surface;
+use crate::compile::Program;
+use crate::engine::event::{CallId, Decided, Decision};
+use crate::engine::outcome::{Pause, Termination};
+use crate::engine::state::Phase;
+use crate::trace::redact::HIDDEN;
+use crate::trace::result::{Waiting, WaitingCall};
+use crate::trace::text::Pieces;
+use crate::trace::{Redaction, RunResult, Tone, approval, escape, result};
+
+/// Makes sure that there is somebody to ask.
+///
+/// # Errors
+/// When stdin or stderr is no terminal.
+pub fn needs_terminal(surface: &Surface) -> Result<(), Failure> {
+    if std::io::stdin().is_terminal() && surface.err_terminal {
+        return Ok(());
+    }
+    Err(Failure::usage_help(
+        "--interactive asks in a terminal, and stdin or stderr is none",
+        "leave it out: a run that waits ends with exit code 3, and `loopctl resume` answers it",
+    ))
+}
+
+/// Asks about each pause of a run, until it ends or is left paused.
+pub async fn decide(
+    surface: &Surface,
+    watched: &Watched,
+    engine: &Engine,
+    program: &Arc<Program>,
+    mut finished: Option<Result<Finished, Fault>>,
+) -> Option<Result<Finished, Fault>> {
+    let asker = Asker { surface, redact: Redaction::new(&program.project.redact) };
+    loop {
+        let Some(Ok(Finished { state })) = &finished else { return finished };
+        let Phase::Paused { pause, .. } = &state.phase else { return finished };
+        let result = result(shown(program), state, &asker.redact);
+        let Some(decided) = asker.ask(pause, &result).await else { return finished };
+        let run_id = state.begun.run_id.clone();
+        let resume = Resume { decided: Some(decided), new_document: false };
+        finished = watched.heed(engine.resume(program, &run_id, resume, watched.watch())).await;
+        if let Some(Err(Fault::Refused(why))) = &finished {
+            surface.say(&surface.line(Tone::Warn, "not taken", why));
+            // Somebody else may have decided meanwhile: what is asked next is what is so now.
+            finished = Some(engine.state(program, &run_id).await.map(|state| Finished { state }));
+        }
+    }
+}
+
+/// Asks one human.
+struct Asker<'a> {
+    surface: &'a Surface,
+    redact: Redaction,
+}
+
+impl Asker<'_> {
+    /// What the human decides; none leaves the run paused.
+    async fn ask(&self, pause: &Pause, result: &RunResult) -> Option<Decided> {
+        let waiting = result.pause.as_ref()?;
+        self.surface.say("\n");
+        let first = waiting.call.as_ref();
+        let decided = |call: Option<&WaitingCall>, decision| Decided {
+            pause: Some(pause.number),
+            call: call.map(|call| CallId { iteration: call.iteration, index: call.index }),
+            hash: call.map(|call| call.hash.clone()),
+            decision,
+        };
+        match (pause.kind, first) {
+            (Termination::Approval, Some(call)) => {
+                self.asked_by(waiting);
+                self.bold("This call wants your approval:");
+                let decision = self.approval(call).await?;
+                Some(decided(Some(call), decision))
+            }
+            (Termination::Uncertain, Some(call)) => {
+                self.asked_by(waiting);
+                self.bold("It is not known whether this call happened:");
+                let decision = self.uncertain(call).await?;
+                Some(decided(Some(call), decision))
+            }
+            _ => {
+                let pieces = Pieces { look: self.surface.err, shorten: false };
+                self.surface.say(&pieces.pause(waiting));
+                let words = match pause.options.len() {
+                    0 => "answer (empty: leave it paused)",
+                    _ => "answer, or the number of an option (empty: leave it paused)",
+                };
+                let text = self.line(words).await.filter(|text| !text.is_empty())?;
+                Some(decided(None, Decision::Answer(chosen(&text, &pause.options))))
+            }
+        }
+    }
+
+    async fn approval(&self, call: &WaitingCall) -> Option<Decision> {
+        self.show(call, true);
+        let cut = approval::is_cut(&self.surface.err, call);
+        loop {
+            let view = if cut { ", v: view it whole" } else { "" };
+            let keys = format!("a: approve, d: deny, e: edit the input{view}, s: leave it paused");
+            match self.line(&keys).await?.as_str() {
+                "a" => return Some(Decision::Approve),
+                "d" => {
+                    let reason = self.line("why not (the model reads it; may be empty)").await?;
+                    return Some(Decision::Deny(Some(reason).filter(|reason| !reason.is_empty())));
+                }
+                "e" => {
+                    if let Some(input) = self.edited(call).await? {
+                        return Some(Decision::Edit(input));
+                    }
+                }
+                "v" if cut => self.show(call, false),
+                "s" => return None,
+                _ => self.surface.say("one of the letters, please\n"),
+            }
+        }
+    }
+
+    /// Another input, once it was shown and agreed to; `Some(None)`: not this time.
+    async fn edited(&self, call: &WaitingCall) -> Option<Option<Value>> {
+        let text = self.line("the whole input as JSON, on one line (empty: as it was)").await?;
+        if text.is_empty() {
+            return Some(None);
+        }
+        let input: Value = match serde_json::from_str(&text) {
+            Ok(input) => input,
+            Err(error) => {
+                self.surface.say(&self.surface.line(Tone::Warn, "no JSON", &error.to_string()));
+                return Some(None);
+            }
+        };
+        if holds_placeholder(&input) {
+            self.surface.say(&format!("write the value itself in the place of {HIDDEN}\n"));
+            return Some(None);
+        }
+        let edited = WaitingCall { action_input: self.redact.value(&input), ..call.clone() };
+        self.show(&edited, true);
+        let yes = self.line("call it with this input? y: yes, anything else: no").await?;
+        Some((yes == "y").then_some(input))
+    }
+
+    async fn uncertain(&self, call: &WaitingCall) -> Option<Decision> {
+        self.show(call, true);
+        loop {
+            match self.line("h: it happened, r: make it again, s: leave it paused").await?.as_str() {
+                "h" => {
+                    let text = self.line("what it gave, as JSON on one line").await?;
+                    match serde_json::from_str(&text) {
+                        Ok(value) => return Some(Decision::Happened(value)),
+                        Err(error) => self.surface.say(&self.surface.line(Tone::Warn, "no JSON", &error.to_string())),
+                    }
+                }
+                "r" => return Some(Decision::Retry),
+                "s" => return None,
+                _ => self.surface.say("one of the letters, please\n"),
+            }
+        }
+    }
+
+    /// Which run it is that asks, when it is another one.
+    fn asked_by(&self, waiting: &Waiting) {
+        if let Some(run_id) = &waiting.run_id {
+            self.surface.say(&format!("run {}, which this one called, waits\n", escape::line(run_id)));
+        }
+    }
+
+    fn show(&self, call: &WaitingCall, cut: bool) {
+        self.surface.say(&approval::call(&self.surface.err, call, cut));
+    }
+
+    fn bold(&self, text: &str) {
+        self.surface.say(&format!("{}\n", self.surface.err.paint(Tone::Bold, text)));
+    }
+
+    /// A line that is typed after the question is shown, without blanks around it; none when there is
+    /// no more, or at a signal.
+    async fn line(&self, question: &str) -> Option<String> {
+        // From before the question is seen: no signal that answers it is missed.
+        let mut signals = Signals::new();
+        forget_typed_ahead();
+        self.surface.say(&format!("  {} ", self.surface.err.paint(Tone::Accent, &format!("{question} >"))));
+        let read = tokio::task::spawn_blocking(|| {
+            let mut text = String::new();
+            std::io::stdin().read_line(&mut text).ok().filter(|bytes| *bytes > 0).map(|_| text)
+        });
+        let text = tokio::select! {
+            read = read => read.ok().flatten(),
+            () = signals.next() => None,
+        };
+        if text.is_none() {
+            self.surface.say("\n");
+        }
+        text.map(|text| text.trim().to_owned())
+    }
+}
+
+/// The option of this number, from 1; else the text itself.
+fn chosen(text: &str, options: &[String]) -> String {
+    let at = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    at.and_then(|at| options.get(at)).cloned().unwrap_or_else(|| text.to_owned())
+}
+
+fn holds_placeholder(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == HIDDEN,
+        Value::Array(items) => items.iter().any(holds_placeholder),
+        Value::Object(fields) => fields.values().any(holds_placeholder),
+        _ => false,
+    }
+}
+
+/// What was typed before the question was seen is no answer to it.
+#[cfg(unix)]
+fn forget_typed_ahead() {
+    // Where it can't be done there is nothing to forget.
+    let _ = nix::sys::termios::tcflush(std::io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH);
+}
+
+/// Other systems have no such call.
+#[cfg(not(unix))]
+fn forget_typed_ahead() {}
+
+#[cfg(test)]
+#[path = "interactive/tests.rs"]
+mod tests;

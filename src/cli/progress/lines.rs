@@ -1,0 +1,43 @@
+//! Lines for machines, written by a thread of their own: a reader that is slow, or gone, never holds a
+//! run up. What is not read yet is kept in memory.
+
+use std::sync::mpsc::{Sender, channel};
+
+use tokio::sync::oneshot;
+
+use super::super::surface::Surface;
+
+/// Writes lines to stdout in their order.
+pub struct Lines {
+    sender: Sender<String>,
+    done: oneshot::Receiver<()>,
+}
+
+impl Lines {
+    /// A writer that has nothing to write yet.
+    pub fn new(surface: Surface) -> Self {
+        let (sender, lines) = channel::<String>();
+        let (tell, done) = oneshot::channel();
+        std::thread::spawn(move || {
+            for line in lines {
+                // A reader that has gone away, or a full disk, must not end the run: its result is in the store.
+                let _ = surface.print(&line);
+            }
+            // Nobody may wait any more.
+            let _ = tell.send(());
+        });
+        Self { sender, done }
+    }
+
+    /// Adds a line.
+    pub fn write(&self, line: String) {
+        // The thread lives as long as this does.
+        let _ = self.sender.send(line);
+    }
+
+    /// Waits until all lines are written.
+    pub async fn drained(self) {
+        drop(self.sender);
+        let _ = self.done.await;
+    }
+}

@@ -1,0 +1,111 @@
+//! Spans over OTLP/HTTP, when the environment names a collector: made from the notices, in the words of
+//! OpenTelemetry's conventions for generative AI. A collector that fails, or is not there, never stops or
+//! slows a run: spans are queued, sent by another thread, and given up at the end after a bound.
+
+mod spans;
+#[cfg(test)]
+mod tests;
+
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+
+use self::spans::Spans;
+use crate::compile::Program;
+use crate::drive::clock;
+use crate::engine::notice::Notice;
+
+/// How long the end of a command may wait for a collector.
+const AT_MOST: Duration = Duration::from_secs(2);
+/// How long a request to a collector may take.
+const REQUEST: Duration = Duration::from_secs(5);
+
+/// The variables that name a collector, and what turns it off.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+const DISABLED: &str = "OTEL_SDK_DISABLED";
+/// The conventions' own switch for what was said: prompts, thoughts, inputs and results.
+const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+
+/// Sends what a run tells as spans.
+pub struct Telemetry {
+    provider: SdkTracerProvider,
+    spans: Mutex<Spans>,
+}
+
+impl Telemetry {
+    /// The sender that the environment asks for; none without a collector. The sentence says why there is
+    /// none though one is asked for.
+    pub fn of_environment(program: &Program) -> Result<Option<Self>, String> {
+        let is_true = |name: &str| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        if !ENDPOINTS.iter().any(|name| variable(name).is_some()) || is_true(DISABLED) {
+            return Ok(None);
+        }
+        // Another part of the program may have set it already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let none = |error: &dyn std::fmt::Display| format!("no spans are sent: {error}");
+        let client = reqwest::Client::builder().timeout(REQUEST).build().map_err(|error| none(&error))?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|error| none(&error))?;
+        let exporter = SpanExporter::builder().with_http().with_http_client(OnRuntime { client, runtime });
+        let exporter = exporter.build().map_err(|error| none(&error))?;
+        let mut resource =
+            Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+        if variable("OTEL_SERVICE_NAME").is_none() {
+            resource = resource.with_service_name("loopctl");
+        }
+        let provider =
+            SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.build()).build();
+        let tracer = provider.tracer("loopctl");
+        let spans = Mutex::new(Spans::new(tracer, program, is_true(CONTENT)));
+        Ok(Some(Self { provider, spans }))
+    }
+
+    /// Takes a notice in.
+    pub fn on(&self, notice: &Notice) {
+        let wall_ms = u64::try_from(clock::wall_ms()).unwrap_or(0);
+        let now = UNIX_EPOCH.checked_add(Duration::from_millis(wall_ms)).unwrap_or(SystemTime::UNIX_EPOCH);
+        // What another thread left half done is at worst a span that is missing.
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner).on(notice, now);
+    }
+
+    /// Sends what is left, and waits for it no longer than two seconds.
+    pub async fn finish(self) {
+        let Self { provider, spans } = self;
+        drop(spans);
+        let sent = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(AT_MOST));
+        // Whether they arrived is the collector's matter.
+        drop(tokio::time::timeout(AT_MOST, sent).await);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "OpenTelemetry is set up by the environment")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A client for the thread that sends: its requests are made on the program's runtime.
+#[derive(Debug)]
+struct OnRuntime {
+    client: reqwest::Client,
+    runtime: tokio::runtime::Handle,
+}
+
+type Sent<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+
+impl HttpClient for OnRuntime {
+    fn send_bytes<'life0, 'async_trait>(&'life0 self, request: Request<Bytes>) -> Sent<'async_trait>
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        let client = self.client.clone();
+        let task = self.runtime.spawn(async move { client.send_bytes(request).await });
+        Box::pin(async move { task.await? })
+    }
+}

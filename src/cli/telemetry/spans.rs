@@ -1,0 +1,211 @@
+//! Notices as spans: `invoke_agent` for a driver's part of a run, in it a `chat` for each call of the
+//! model and an `execute_tool` for each call of a tool.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+use opentelemetry::trace::{Span as _, SpanKind, Status as SpanStatus, TraceContextExt as _, Tracer as _};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::trace::{SdkTracer, Span};
+use serde_json::{Value, json};
+
+use crate::compile::Program;
+use crate::engine::event::CallId;
+use crate::engine::notice::Notice;
+use crate::engine::outcome::{Status, Termination};
+use crate::language::project::Provider;
+use crate::trace::Redaction;
+
+/// Spans of one run that are open, and how to make more.
+pub struct Spans {
+    tracer: SdkTracer,
+    redact: Redaction,
+    /// Whether what was said is told.
+    content: bool,
+    /// The project's models with their providers.
+    providers: HashMap<String, &'static str>,
+    model: String,
+    agent: Option<Span>,
+    chat: Option<Span>,
+    tools: HashMap<CallId, (Span, SystemTime)>,
+}
+
+impl Spans {
+    /// Spans of a run of this program; `content`: with what was said in them, secrets hidden.
+    pub fn new(tracer: SdkTracer, program: &Program, content: bool) -> Self {
+        let models = program.project.models.iter();
+        let providers = models.map(|(name, model)| (name.clone(), provider(model.provider))).collect();
+        Self {
+            tracer,
+            redact: Redaction::new(&program.project.redact),
+            content,
+            providers,
+            model: program.properties.model.clone().unwrap_or_default(),
+            agent: None,
+            chat: None,
+            tools: HashMap::new(),
+        }
+    }
+
+    /// Takes a notice in, which came `now`.
+    pub fn on(&mut self, notice: &Notice, now: SystemTime) {
+        match notice {
+            Notice::RunStarted { run_id, loop_name, model, objective, .. } => {
+                self.model.clone_from(model);
+                self.begin(run_id, loop_name, now);
+                self.said_by_agent("gen_ai.input.messages", "user", objective);
+            }
+            Notice::RunResumed { run_id, loop_name, .. } => self.begin(run_id, loop_name, now),
+            Notice::ModelAsked { .. } => {
+                let attributes = vec![
+                    KeyValue::new("gen_ai.operation.name", "chat"),
+                    KeyValue::new("gen_ai.provider.name", self.provider()),
+                    KeyValue::new("gen_ai.request.model", self.model.clone()),
+                ];
+                let name = format!("chat {}", self.model);
+                self.chat = Some(self.child(name.trim_end().to_owned(), SpanKind::Client, attributes, now));
+            }
+            Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
+                // A server's own words may repeat what it was asked.
+                let reason = self.content.then(|| self.redact.text(reason).into_owned());
+                if let Some(chat) = &mut self.chat {
+                    let mut facts = vec![
+                        KeyValue::new("loopctl.attempt", i64::from(*attempt)),
+                        KeyValue::new("loopctl.delay_ms", i64::try_from(*delay_ms).unwrap_or(i64::MAX)),
+                    ];
+                    facts.extend(reason.map(|reason| KeyValue::new("loopctl.reason", reason)));
+                    chat.add_event_with_timestamp("retry", now, facts);
+                }
+            }
+            Notice::ModelReplied { thought, usage, .. } => {
+                let said = self.content.then(|| self.message("assistant", thought));
+                if let Some(mut chat) = self.chat.take() {
+                    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+                    if let Some(usage) = usage {
+                        chat.set_attribute(KeyValue::new("gen_ai.usage.input_tokens", count(usage.input_tokens)));
+                        chat.set_attribute(KeyValue::new("gen_ai.usage.output_tokens", count(usage.output_tokens)));
+                    }
+                    chat.set_attributes(said.map(|said| KeyValue::new("gen_ai.output.messages", said)));
+                    chat.end_with_timestamp(now);
+                }
+            }
+            Notice::ToolCalled { call, action, action_input } => self.called(*call, action, action_input, now),
+            Notice::Observed { call: Some(call), observation, duration_ms, error, .. } => {
+                // The kind of the fault: what stands behind a colon are somebody's words.
+                let kind =
+                    |class: &str| class.split(':').next().unwrap_or_default().chars().take(80).collect::<String>();
+                let error = error.as_ref().map(|fault| self.redact.text(&kind(&fault.class)).into_owned());
+                self.returned(*call, observation, (error, *duration_ms), now);
+            }
+            Notice::Paused { kind, .. } => self.end(Status::Paused, *kind, now),
+            Notice::RunEnded { status, termination } => self.end(*status, *termination, now),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, run_id: &str, loop_name: &str, now: SystemTime) {
+        let attributes = vec![
+            KeyValue::new("gen_ai.operation.name", "invoke_agent"),
+            KeyValue::new("gen_ai.provider.name", self.provider()),
+            KeyValue::new("gen_ai.agent.name", loop_name.to_owned()),
+            KeyValue::new("gen_ai.conversation.id", run_id.to_owned()),
+            KeyValue::new("gen_ai.request.model", self.model.clone()),
+        ];
+        let builder = self.tracer.span_builder(format!("invoke_agent {loop_name}")).with_kind(SpanKind::Internal);
+        let builder = builder.with_attributes(attributes).with_start_time(now);
+        self.agent = Some(builder.start_with_context(&self.tracer, &Context::new()));
+    }
+
+    fn child(&self, name: String, kind: SpanKind, attributes: Vec<KeyValue>, now: SystemTime) -> Span {
+        let parent = self
+            .agent
+            .as_ref()
+            .map_or_else(Context::new, |agent| Context::new().with_remote_span_context(agent.span_context().clone()));
+        let builder = self.tracer.span_builder(name).with_kind(kind).with_attributes(attributes).with_start_time(now);
+        builder.start_with_context(&self.tracer, &parent)
+    }
+
+    fn called(&mut self, call: CallId, action: &str, input: &Value, now: SystemTime) {
+        let mut attributes = vec![
+            KeyValue::new("gen_ai.operation.name", "execute_tool"),
+            KeyValue::new("gen_ai.tool.name", action.to_owned()),
+            KeyValue::new("gen_ai.tool.type", "function"),
+            KeyValue::new("gen_ai.tool.call.id", call.to_string()),
+        ];
+        if self.content {
+            attributes.push(KeyValue::new("gen_ai.tool.call.arguments", self.redact.value(input).to_string()));
+        }
+        let span = self.child(format!("execute_tool {action}"), SpanKind::Internal, attributes, now);
+        self.tools.insert(call, (span, now));
+    }
+
+    /// The observations of a turn are told together: a call ended when its own time was over.
+    fn returned(&mut self, call: CallId, observation: &Value, (error, ms): (Option<String>, u64), now: SystemTime) {
+        // What the engine answered itself was no call.
+        let Some((mut span, began)) = self.tools.remove(&call) else { return };
+        if self.content {
+            let result = self.redact.value(observation).to_string();
+            span.set_attribute(KeyValue::new("gen_ai.tool.call.result", result));
+        }
+        if let Some(error) = error {
+            failed(&mut span, error);
+        }
+        span.end_with_timestamp(began.checked_add(Duration::from_millis(ms)).map_or(now, |end| end.min(now)));
+    }
+
+    /// The driver leaves the run: what is open ends as it ended.
+    fn end(&mut self, status: Status, termination: Termination, now: SystemTime) {
+        let why = word(termination);
+        let open = self.chat.take().into_iter().chain(self.tools.drain().map(|(_, (span, _))| span));
+        for mut span in open {
+            if status != Status::Paused {
+                failed(&mut span, why.clone());
+            }
+            span.end_with_timestamp(now);
+        }
+        if let Some(mut agent) = self.agent.take() {
+            agent.set_attribute(KeyValue::new("loopctl.status", status.word()));
+            agent.set_attribute(KeyValue::new("loopctl.termination", why.clone()));
+            if status == Status::Failed {
+                failed(&mut agent, why);
+            }
+            agent.end_with_timestamp(now);
+        }
+    }
+
+    fn said_by_agent(&mut self, name: &'static str, role: &str, text: &str) {
+        if self.content {
+            let message = self.message(role, text);
+            if let Some(agent) = &mut self.agent {
+                agent.set_attribute(KeyValue::new(name, message));
+            }
+        }
+    }
+
+    /// A message in the conventions' form, its secrets hidden.
+    fn message(&self, role: &str, text: &str) -> String {
+        json!([{ "role": role, "parts": [{ "type": "text", "content": self.redact.text(text) }] }]).to_string()
+    }
+
+    fn provider(&self) -> &'static str {
+        self.providers.get(&self.model).copied().unwrap_or("openai")
+    }
+}
+
+fn failed(span: &mut Span, kind: String) {
+    span.set_attribute(KeyValue::new("error.type", kind.clone()));
+    span.set_status(SpanStatus::error(kind));
+}
+
+fn provider(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Openai => "openai",
+        Provider::Anthropic => "anthropic",
+        Provider::Script => "script",
+    }
+}
+
+/// The termination as it is written in results.
+fn word(termination: Termination) -> String {
+    serde_json::to_value(termination).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}

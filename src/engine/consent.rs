@@ -1,0 +1,49 @@
+//! Consent: what a human's yes is bound to. What is shown of a call that waits is made from the call
+//! itself, and the hash beside it says which bytes were shown: a yes that carries the hash is taken for
+//! these bytes and for nothing else.
+
+use std::fmt::Write as _;
+
+use ring::digest::{Context, SHA256};
+
+use super::event::Document;
+use super::state::{Begun, Call};
+
+/// How many bytes of the digest are told: enough that two calls of a run are never mistaken, and few
+/// enough to be compared by eye.
+const SHOWN: usize = 8;
+
+/// The hash of a call: 16 hexadecimal digits over the run, the call's place, its tool, its input as it
+/// is written (1e2 is not 100), and the document that says what the tool does.
+pub fn hash(begun: &Begun, call: &Call) -> String {
+    let mut context = Context::new(&SHA256);
+    let place = call.id.to_string();
+    let input = call.input.to_string();
+    for part in [b"call 1", begun.run_id.as_bytes(), place.as_bytes(), call.tool.as_bytes(), input.as_bytes()] {
+        take(&mut context, part);
+    }
+    take(&mut context, &begun.meaning);
+    let mut shown = String::with_capacity(2 * SHOWN);
+    for byte in context.finish().as_ref().iter().take(SHOWN) {
+        let _ = write!(shown, "{byte:02x}");
+    }
+    shown
+}
+
+/// The digest of the texts that give a run its meaning.
+pub(super) fn meaning(documents: &[Document]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    for document in documents {
+        // The text itself: its short digest names it in a journal, and is not made against forgers.
+        take(&mut context, document.text.as_bytes());
+    }
+    // SHA-256 has 32 bytes.
+    context.finish().as_ref().try_into().unwrap_or_default()
+}
+
+/// With its length before it, so that no two lists of parts are the same bytes.
+fn take(context: &mut Context, part: &[u8]) {
+    let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+    context.update(&length.to_be_bytes());
+    context.update(part);
+}

@@ -1,0 +1,148 @@
+//! A call that waits for a human, as the human sees it: made from the call's own bytes, whole or with
+//! the count of what is hidden, with what could deceive an eye said beside it.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_security::{MixedScript as _, RestrictionLevel, RestrictionLevelDetection as _};
+
+use super::escape;
+use super::look::{Block, Look, Tone, wrap};
+use super::redact::HIDDEN;
+use super::result::WaitingCall;
+use super::units::plural;
+
+/// So many lines of an input are shown where it may be cut.
+const LINES: usize = 40;
+
+/// A call as it is shown before somebody decides about it. `cut`: at most 40 lines of its input, the
+/// first and the last ones, and how many stand between them.
+pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
+    let id = look.paint(Tone::Dim, &format!("call {}  hash {}", call.id, call.hash));
+    let name = look.paint(Tone::Accent, &escape::line(&call.action));
+    let mut shown = format!("  {name}  {id}\n");
+    for line in input(look, &call.action_input, cut) {
+        shown.push_str(&format!("    {line}\n"));
+    }
+    for concern in concerns(call) {
+        let lead = format!("  {} ", look.paint(Tone::Warn, "!"));
+        shown.push_str(&look.block(&concern, &Block { lead: (&lead, 4), tone: Some(Tone::Warn), tail: "", lines: 8 }));
+    }
+    shown
+}
+
+/// The input as JSON on lines that fit, numbers as they are written.
+fn input(look: &Look, input: &Value, cut: bool) -> Vec<String> {
+    let text = serde_json::to_string_pretty(input).unwrap_or_default();
+    let lines = wrap(&escape::terminal(&text), look.width.saturating_sub(4).max(16));
+    if !cut || lines.len() <= LINES {
+        return lines;
+    }
+    // What is padded out of sight stands at the end as well as at the beginning.
+    let (head, tail) = (LINES / 2, LINES - LINES / 2 - 1);
+    let between = lines.len().saturating_sub(head + tail);
+    let gap =
+        format!("… {} of this input not shown here …", plural(u64::try_from(between).unwrap_or(u64::MAX), "line"));
+    let last = lines.iter().skip(head + between).cloned();
+    lines.iter().take(head).cloned().chain([look.paint(Tone::Warn, &gap)]).chain(last).collect()
+}
+
+/// Whether the input is longer than what is shown of it when it is cut.
+pub fn is_cut(look: &Look, call: &WaitingCall) -> bool {
+    let whole = input(look, &call.action_input, false);
+    whole.len() > LINES
+}
+
+/// What could deceive a reader of this call, a sentence each, harmless for a terminal.
+pub fn concerns(call: &WaitingCall) -> Vec<String> {
+    let mut found = Found::default();
+    found.walk(&call.action_input);
+    let mut told = Vec::new();
+    if found.unseen > 0 {
+        told.push(format!("{} that nobody sees: written as \\u{{...}} here", plural(found.unseen, "character")));
+    }
+    for (one, other) in &found.alike {
+        told.push(format!("two names look alike and are not the same: {} and {}", spelled(one), spelled(other)));
+    }
+    for word in found.mixed.iter().take(5) {
+        told.push(format!("letters of several scripts in one word: {}", spelled(word)));
+    }
+    if found.mixed.len() > 5 {
+        told.push(format!("and {} more words like that", found.mixed.len() - 5));
+    }
+    if found.secret > 0 {
+        told.push(format!("{} hidden as a secret: it is sent as the model wrote it", plural(found.secret, "value")));
+    }
+    told
+}
+
+/// A text with every character that is not ASCII written out beside it.
+fn spelled(text: &str) -> String {
+    let escaped: String = text
+        .chars()
+        .map(|c| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { format!("\\u{{{:X}}}", u32::from(c)) })
+        .collect();
+    let shown = escape::line(text);
+    if *shown == escaped { format!("\"{shown}\"") } else { format!("\"{shown}\" ({escaped})") }
+}
+
+/// What was found in a value.
+#[derive(Default)]
+struct Found {
+    unseen: u64,
+    secret: u64,
+    mixed: Vec<String>,
+    alike: Vec<(String, String)>,
+}
+
+impl Found {
+    fn walk(&mut self, value: &Value) {
+        match value {
+            Value::String(text) if text == HIDDEN => self.secret += 1,
+            Value::String(text) => self.text(text),
+            Value::Array(items) => items.iter().for_each(|item| self.walk(item)),
+            Value::Object(fields) => {
+                let mut by_look: BTreeMap<String, &str> = BTreeMap::new();
+                for (name, value) in fields {
+                    self.text(name);
+                    if let Some(other) = by_look.insert(look_of(name), name) {
+                        self.alike.push((other.to_owned(), name.clone()));
+                    }
+                    self.walk(value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let unseen = text.chars().filter(|c| escape::is_hidden(*c)).count();
+        self.unseen += u64::try_from(unseen).unwrap_or(u64::MAX);
+        if text.is_ascii() {
+            return;
+        }
+        for word in text.split(|c: char| !c.is_alphanumeric()) {
+            if deceives(word) && !self.mixed.iter().any(|known| known == word) {
+                self.mixed.push(word.to_owned());
+            }
+        }
+    }
+}
+
+/// Whether letters of scripts that look alike stand in one word; Latin beside Chinese, Japanese or Korean
+/// is how people write.
+fn deceives(word: &str) -> bool {
+    !word.is_single_script() && !word.check_restriction_level(RestrictionLevel::ModeratelyRestrictive)
+}
+
+/// What is left of a name for a quick eye: without case, what is not seen, and what tells look-alike
+/// letters apart.
+fn look_of(name: &str) -> String {
+    let seen: String = name.chars().filter(|c| !escape::is_hidden(*c) && !c.is_whitespace()).collect();
+    let folded: String = seen.nfkc().collect::<String>().to_lowercase();
+    unicode_security::skeleton(&folded).collect::<String>().replace('-', "_")
+}

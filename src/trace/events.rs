@@ -1,0 +1,87 @@
+//! Events as `--output ndjson` prints them: a notice as an object with its secrets hidden, the result
+//! last, and the JSON Schema of both, made from the types themselves.
+
+#[cfg(test)]
+mod tests;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::redact::Redaction;
+use super::result::RunResult;
+use crate::engine::notice::Notice;
+
+/// The fields that hold what models and tools wrote as JSON: there, names say what is secret. The names
+/// of all others are ours.
+const WRITTEN: [&str; 2] = ["action_input", "observation"];
+
+/// A line of `--output ndjson`. New kinds and new fields may come; those that are there stay.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Line<'a> {
+    /// Something happened.
+    Told(&'a Notice),
+    /// The last line.
+    Last(Last<'a>),
+}
+
+/// How the run stands, as the last line of a stream.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Last<'a> {
+    /// The result of the run, as `--output json` prints it.
+    Result(&'a RunResult),
+}
+
+/// A notice as it is printed: its texts and values with secrets hidden.
+///
+/// # Errors
+/// When it can't be written as JSON.
+pub fn shown(notice: &Notice, redact: &Redaction) -> serde_json::Result<Value> {
+    Ok(own(serde_json::to_value(Line::Told(notice))?, redact))
+}
+
+/// The last line for a result, which has its secrets hidden already.
+pub fn last(result: &RunResult) -> Line<'_> {
+    Line::Last(Last::Result(result))
+}
+
+/// A value whose names are ours: every text in it is looked through.
+fn own(value: Value, redact: &Redaction) -> Value {
+    match value {
+        Value::String(text) => Value::String(redact.text(&text).into_owned()),
+        Value::Array(items) => Value::Array(items.into_iter().map(|item| own(item, redact)).collect()),
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .map(|(name, value)| {
+                    let written = WRITTEN.contains(&name.as_str());
+                    let shown = if written { redact.value(&value) } else { own(value, redact) };
+                    (name, shown)
+                })
+                .collect::<Map<String, Value>>(),
+        ),
+        other => other,
+    }
+}
+
+/// The JSON Schema of a line: `schemas/events.schema.json`, `loopctl schema events`.
+pub fn schema() -> Value {
+    let mut schema = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(RecursiveTransform(in_one_line))
+        .into_generator()
+        .into_root_schema_for::<Line<'_>>();
+    schema.insert("title".to_owned(), Value::from("A line of loopctl run --output ndjson"));
+    schema.to_value()
+}
+
+/// A doc comment's line breaks are those of our source.
+fn in_one_line(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+}

@@ -1,0 +1,171 @@
+//! Spans: a local server plays the collector, and reads what it is sent.
+
+use std::collections::BTreeMap;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+use serde_json::{Value, json};
+
+use crate::common::server::{Answer, Gate, Server};
+use crate::common::{Place, Ran, complete, look, think};
+
+const SWITCH: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+
+/// A run with calls that succeed and fail, a retry, and a secret in every place.
+fn place() -> Place {
+    let place = Place::new();
+    place.looped(&json!({})).json(
+        "script.json",
+        &json!({ "replies": [
+            { "thought": "tell {\"password\":\"pw-thought\"}", "action": "act",
+              "action_input": { "what": "visible-input", "api_key": "pw-input" } },
+            { "http": 503 }, look("a"), think("nothing", json!({ "token": "pw-unknown" })), complete(json!("done"))
+        ], "tools": {
+            "act": [{ "seen": "visible-result", "password": "pw-result" }],
+            "look": [{ "error": "refused: https://user:pw-error@host/?api_key=pw-url" }]
+        } }),
+    );
+    place
+}
+
+fn run(place: &Place, env: &[(&str, &str)]) -> Ran {
+    let args =
+        ["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r", "--store", "memory"];
+    place.call_with(&args, env)
+}
+
+fn spans(server: &Server) -> Vec<Span> {
+    let requests = server.requests();
+    assert!(requests.iter().all(|request| request.path == "/v1/traces" && request.method == "POST"));
+    let read = |body: &[u8]| ExportTraceServiceRequest::decode(body).expect("a request of OTLP");
+    requests
+        .iter()
+        .flat_map(|request| read(&request.body).resource_spans)
+        .flat_map(|resource| resource.scope_spans)
+        .flat_map(|scope| scope.spans)
+        .collect()
+}
+
+fn attributes(span: &Span) -> BTreeMap<String, Value> {
+    let value = |value: &Any| match value {
+        Any::StringValue(text) => json!(text),
+        Any::IntValue(number) => json!(number),
+        other => json!(format!("{other:?}")),
+    };
+    let pairs =
+        span.attributes.iter().filter_map(|pair| Some((pair.key.clone(), value(pair.value.as_ref()?.value.as_ref()?))));
+    pairs.collect()
+}
+
+fn named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
+    let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name} is not among {names:?}"))
+}
+
+#[test]
+fn a_run_is_a_tree_of_spans_by_the_conventions() {
+    let (place, server) = (place(), Server::with(|_, _| Answer::new("application/x-protobuf", "")));
+    let ran = run(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &server.url())]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let spans = spans(&server);
+    let agent = named(&spans, "invoke_agent test");
+    assert!(agent.parent_span_id.is_empty());
+    let of_agent = attributes(agent);
+    for (name, value) in [
+        ("gen_ai.operation.name", "invoke_agent"),
+        ("gen_ai.agent.name", "test"),
+        ("gen_ai.conversation.id", "r"),
+        ("loopctl.status", "completed"),
+        ("loopctl.termination", "complete"),
+    ] {
+        assert_eq!(of_agent.get(name), Some(&json!(value)), "{name}");
+    }
+    let children: Vec<&Span> = spans.iter().filter(|span| span.span_id != agent.span_id).collect();
+    for child in &children {
+        assert_eq!((&child.parent_span_id, &child.trace_id), (&agent.span_id, &agent.trace_id), "{}", child.name);
+        assert!(child.end_time_unix_nano >= child.start_time_unix_nano);
+    }
+    let chats: Vec<_> = children.iter().filter(|span| span.name.starts_with("chat")).collect();
+    assert_eq!(chats.len(), 4);
+    for chat in &chats {
+        let told = attributes(chat);
+        assert_eq!(told["gen_ai.operation.name"], "chat");
+        assert!(told["gen_ai.usage.input_tokens"].as_i64().is_some_and(|tokens| tokens > 0), "{told:?}");
+        assert!(told.contains_key("gen_ai.provider.name") && told.contains_key("gen_ai.request.model"));
+    }
+    assert_eq!(
+        chats.iter().flat_map(|chat| &chat.events).map(|event| event.name.as_str()).collect::<Vec<_>>(),
+        ["retry"]
+    );
+    let act = attributes(named(&spans, "execute_tool act"));
+    assert_eq!((&act["gen_ai.tool.name"], &act["gen_ai.tool.call.id"]), (&json!("act"), &json!("1.0")));
+    assert!(!act.contains_key("error.type"));
+    let failed = named(&spans, "execute_tool look");
+    assert!(attributes(failed).contains_key("error.type"));
+    assert_eq!(failed.status.as_ref().map(|status| status.code), Some(2));
+    // A call that the engine refused was none.
+    assert_eq!(children.len(), 6);
+}
+
+#[test]
+fn what_was_said_is_told_with_the_switch_alone_and_secrets_never() {
+    for on in [false, true] {
+        let (place, server) = (place(), Server::with(|_, _| Answer::new("application/x-protobuf", "")));
+        let url = server.url();
+        let mut env = vec![("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str())];
+        if on {
+            env.push((SWITCH, "true"));
+        }
+        assert_eq!(run(&place, &env).code, 0);
+        let sent: Vec<u8> = server.requests().into_iter().flat_map(|request| request.body).collect();
+        let holds = |text: &str| sent.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(holds("execute_tool act"));
+        for said in ["visible-input", "visible-result", "Find out what is wrong.", "I call look with"] {
+            assert_eq!(holds(said), on, "{said}");
+        }
+        assert_eq!(holds("refused: https://user"), on, "a fault's own words");
+        for secret in ["pw-thought", "pw-input", "pw-result", "pw-error", "pw-url", "pw-unknown"] {
+            assert!(!holds(secret), "{secret} with the switch {on}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_fails_says_so_in_its_span() {
+    let server = Server::with(|_, _| Answer::new("application/x-protobuf", ""));
+    let place = Place::new();
+    place.looped(&json!({ "max_iterations": 1 })).script(&[look("a")]);
+    assert_eq!(run(&place, &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &format!("{}/v1/traces", server.url()))]).code, 1);
+    let spans = spans(&server);
+    assert_eq!(attributes(named(&spans, "invoke_agent test"))["error.type"], "max_iterations");
+}
+
+#[test]
+fn a_collector_that_fails_or_is_not_there_changes_nothing_of_a_run() {
+    let refused = Server::with(|_, _| Answer::json("{}")).url();
+    let failing = Server::with(|_, _| Answer::json("{\"error\": \"no\"}").status(500));
+    let place = place();
+    let without = run(&place, &[]);
+    for endpoint in [refused.as_str(), &failing.url(), "no url at all", "http://127.0.0.1:1/\u{1b}[2J"] {
+        let ran = run(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)]);
+        assert_eq!(
+            (ran.code, &ran.json()["result"]),
+            (without.code, &without.json()["result"]),
+            "{endpoint}: {ran:#?}"
+        );
+        assert!(!ran.stderr.contains('\u{1b}'));
+    }
+    assert!(!failing.requests().is_empty());
+    let gate = Gate::default();
+    let hanging = Server::with({
+        let gate = gate.clone();
+        move |_, _| Answer::json("{}").behind(&gate)
+    });
+    let ran = run(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &hanging.url())]);
+    assert_eq!(ran.code, without.code, "it is given up after a bound: {ran:#?}");
+    gate.open();
+    let off = run(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &failing.url()), ("OTEL_SDK_DISABLED", "true")]);
+    assert_eq!(off.code, 0);
+}
