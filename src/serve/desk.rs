@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 
+use super::metrics::Meter;
 use super::state::Served;
 use crate::compile::Program;
 use crate::drive::begin::Begun;
@@ -66,12 +67,14 @@ impl Live {
 /// Tells who waits that something happened.
 struct Ears {
     live: Arc<Live>,
+    meter: Meter,
     /// Is told when a decision was taken.
     taken: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 impl Listener for Ears {
     fn on(&self, notice: Notice) {
+        self.meter.hear(&notice);
         self.live.news.notify_waiters();
         // The run is told to go on before the decision is looked at; all else comes after it.
         if !matches!(notice, Notice::RunResumed { .. })
@@ -252,7 +255,8 @@ impl Served {
                     drive @ Work::Drive(_) => (drive, None),
                 };
                 let decided = taken.is_some();
-                let ears = Ears { live: Arc::clone(&live), taken: Mutex::new(taken) };
+                let meter = Meter::new(Arc::clone(&served.metrics));
+                let ears = Ears { live: Arc::clone(&live), meter, taken: Mutex::new(taken) };
                 let watch = Watch { listener: Some(&ears), stop: Some(served.desk.stop.clone()) };
                 let result = match work {
                     Work::Drive(begun) => engine.drive(&program, begun, watch).await,

@@ -8,6 +8,7 @@ pub mod folder;
 pub mod gate;
 pub mod guard;
 pub mod listen;
+pub mod metrics;
 mod openapi;
 pub mod problem;
 mod request;

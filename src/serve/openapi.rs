@@ -150,6 +150,10 @@ fn rest(writer: &mut Writer, paths: &mut Map<String, Value>) {
         "content": { "application/json": { "schema": { "type": "array", "items": { "type": "object" } } } } } });
     let check = writer.operation("Judge a document; nothing is run", &[], Some(json!(true)), list);
     paths.insert("/check".to_owned(), json!({ "post": check }));
+    let text = json!({ "200": { "description": "What was counted, as Prometheus reads it",
+        "content": { "application/openmetrics-text": { "schema": { "type": "string" } } } } });
+    let metrics = writer.operation("What was counted since the server's start", &[], None, text);
+    paths.insert("/metrics".to_owned(), json!({ "get": metrics }));
     let object = |description: &str| json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } });
     let open = |mut operation: Value| {
         put(&mut operation, "security", json!([]));

@@ -13,6 +13,7 @@ use super::desk::Desk;
 use super::folder::Folder;
 use super::gate::{Caller, Gate};
 use super::guard::Names;
+use super::metrics::Metrics;
 use super::problem::Problem;
 use crate::compile::{Program, compile};
 use crate::diagnostic::Source;
@@ -51,6 +52,8 @@ pub struct Served {
     pub desk: Desk,
     /// The results that are posted elsewhere.
     pub callbacks: Callbacks,
+    /// What is counted of them.
+    pub metrics: Arc<Metrics>,
     engines: HashMap<PathBuf, Engine>,
     programs: Mutex<HashMap<[u8; 32], Arc<Program>>>,
     draining: AtomicBool,
@@ -108,7 +111,9 @@ impl Served {
                 Engine::builder(Arc::clone(project), root).journal(Arc::clone(&parts.journal)).build()
             });
         }
+        let tools = parts.folder.loops.values().flat_map(|offered| &offered.program.tools);
         Self {
+            metrics: Arc::new(Metrics::new(tools.map(|tool| tool.name.clone()).collect())),
             callbacks: Callbacks::new(&parts.folder.project.allow, parts.callback_key),
             folder: parts.folder,
             journal: parts.journal,
@@ -125,6 +130,7 @@ impl Served {
     /// Begins to end: nothing new is begun.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
+        self.metrics.leave();
     }
 
     /// Whether the server is about to end.

@@ -57,6 +57,9 @@ pub struct AgentStatus {
     /// How far its callback is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<CallbackView>,
+    /// The pause that it is in, from 1: what `pause` of a decision names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<u32>,
     /// The result as `loopctl run --output json` prints it, without the trace.
     #[schemars(with = "std::collections::BTreeMap<String, Value>")]
     pub result: RunResult,
@@ -89,6 +92,10 @@ impl AgentStatus {
             Some(answer) => (Some(answer.answer), Some(answer.confidence), answer.summary),
             None => (None, None, None),
         };
+        let pause = match &state.phase {
+            Phase::Paused { pause, .. } => Some(pause.number),
+            _ => None,
+        };
         let callback = run.and_then(|run| run.callback.as_ref());
         Self {
             agent_run_id: state.begun.run_id.clone(),
@@ -106,6 +113,7 @@ impl AgentStatus {
             completed_at: result.finished_at.clone(),
             callback: callback
                 .map(|callback| CallbackView { state: callback.progress.state, tries: callback.progress.tries }),
+            pause,
             result,
             trace: trace.then(|| entries(&state.entries, &redact)),
         }

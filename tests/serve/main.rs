@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod browser;
 mod callbacks;
 #[cfg(unix)]
 mod called;
@@ -17,6 +18,8 @@ mod execute;
 mod guard;
 mod idempotency;
 mod lists;
+mod metrics;
+mod page;
 mod queue;
 #[cfg(unix)]
 mod restart;

@@ -37,6 +37,7 @@ pub async fn cancel(
     let status = found.engine.cancel(&found.program, &run_id, reason).await?;
     let ended = status != Status::Running;
     if ended {
+        served.metrics.cancelled();
         served.callbacks.look(&served, &run_id);
     }
     answer(&served, &run_id, &Waiting { is_async: !ended, ..Waiting::default() }).await

@@ -7,7 +7,9 @@ mod events;
 mod execute;
 mod health;
 mod loops;
+mod metrics;
 mod openapi;
+mod page;
 mod resume;
 mod status;
 mod trace;
@@ -47,9 +49,14 @@ pub fn router(served: &Arc<Served>) -> Router {
         .route("/agents/{id}", guarded(Scope::Run, delete(cancel::cancel)))
         .route("/loops", guarded(Scope::Read, get(loops::loops)))
         .route("/check", guarded(Scope::Read, post(check::check)))
+        .route("/metrics", guarded(Scope::Read, get(metrics::metrics)))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/openapi.json", get(openapi::openapi))
+        .route("/", get(page::page))
+        .route("/page.css", get(page::style))
+        .route("/page.js", get(page::script))
+        .route("/text.js", get(page::text))
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
         .layer(middleware::from_fn_with_state(Arc::clone(served), guard::outer))

@@ -1,0 +1,171 @@
+//! What is counted while runs are driven here, for Prometheus. It is made of what listeners are told:
+//! the runs know nothing of it. Labels are words of ours and the names of the folder's own tools, so
+//! that no model and no caller can make series without end.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::engine::notice::Notice;
+use crate::engine::outcome::{Status, Termination};
+
+/// The borders of the latencies in seconds: from a local call to the longest answer of a model.
+const BORDERS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
+/// The tool of an agent request that the folder does not have.
+const OTHER: &str = "other";
+
+type Labels = Vec<(&'static str, String)>;
+
+/// What is counted since the server's start.
+pub struct Metrics {
+    registry: Registry,
+    /// The tools that have a series of their own.
+    tools: BTreeSet<String>,
+    started: Counter,
+    ended: Family<Labels, Counter>,
+    paused: Family<Labels, Counter>,
+    iterations: Counter,
+    retries: Counter,
+    tokens: Family<Labels, Counter>,
+    model: Histogram,
+    tool: Family<Labels, Histogram, fn() -> Histogram>,
+    driven: Gauge,
+    queued: Gauge,
+    leaving: AtomicBool,
+}
+
+impl Metrics {
+    /// Nothing is counted yet. `tools`: those of the folder's loops.
+    pub fn new(tools: BTreeSet<String>) -> Self {
+        let histogram: fn() -> Histogram = || Histogram::new(BORDERS);
+        let mut all = Self {
+            registry: Registry::with_prefix("loopctl"),
+            tools,
+            started: Counter::default(),
+            ended: Family::default(),
+            paused: Family::default(),
+            iterations: Counter::default(),
+            retries: Counter::default(),
+            tokens: Family::default(),
+            model: histogram(),
+            tool: Family::new_with_constructor(histogram),
+            driven: Gauge::default(),
+            queued: Gauge::default(),
+            leaving: AtomicBool::new(false),
+        };
+        let to = &mut all.registry;
+        to.register("runs_started", "Runs that began", all.started.clone());
+        to.register("runs_ended", "Runs that ended, by status and termination", all.ended.clone());
+        to.register("pauses", "Pauses that began, by kind", all.paused.clone());
+        to.register("iterations", "Replies of models that were read", all.iterations.clone());
+        to.register("model_retries", "Model calls that failed and were made again", all.retries.clone());
+        to.register("tokens", "Tokens that models read (input) and wrote (output)", all.tokens.clone());
+        to.register("model_seconds", "How long models took for a reply", all.model.clone());
+        to.register("tool_seconds", "How long calls of tools took", all.tool.clone());
+        to.register("runs_driven", "Runs that are driven now", all.driven.clone());
+        to.register("runs_queued", "Runs that wait for their turn", all.queued.clone());
+        all
+    }
+
+    /// A run that nobody drove was ended.
+    pub fn cancelled(&self) {
+        self.ended(Status::Cancelled, Termination::Cancelled);
+    }
+
+    /// From now on runs are left for the next server, which is told as a cancellation and is none.
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::SeqCst);
+    }
+
+    fn ended(&self, status: Status, termination: Termination) {
+        self.ended.get_or_create(&vec![("status", status.word().to_owned()), ("termination", word(termination))]).inc();
+    }
+
+    /// All that is counted, in the text format; so many runs are driven and wait now.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn text(&self, (driven, queued): (usize, usize)) -> Result<String, std::fmt::Error> {
+        self.driven.set(i64::try_from(driven).unwrap_or(i64::MAX));
+        self.queued.set(i64::try_from(queued).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// Counts what one driver of one run is told.
+pub struct Meter {
+    metrics: Arc<Metrics>,
+    /// The calls that are under way: an observation about a call that was never made is none of a tool.
+    calls: Mutex<Vec<(u32, String)>>,
+}
+
+impl Meter {
+    /// A meter for a run.
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics, calls: Mutex::default() }
+    }
+
+    /// Counts what is told.
+    pub fn hear(&self, notice: &Notice) {
+        let metrics = &self.metrics;
+        match notice {
+            Notice::RunStarted { .. } => {
+                metrics.started.inc();
+            }
+            Notice::ModelReplied { usage, duration_ms, .. } => {
+                metrics.iterations.inc();
+                metrics.model.observe(seconds(*duration_ms));
+                if let Some(usage) = usage {
+                    for (direction, count) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
+                        metrics.tokens.get_or_create(&vec![("direction", direction.to_owned())]).inc_by(count);
+                    }
+                }
+            }
+            Notice::ModelRetried { .. } => {
+                metrics.retries.inc();
+            }
+            Notice::ToolCalled { call, action, .. } => self.calls().push((call.iteration, action.clone())),
+            Notice::Observed { iteration, action: Some(action), success, duration_ms, .. } => {
+                let mut calls = self.calls();
+                let Some(at) = calls.iter().position(|(of, tool)| of == iteration && tool == action) else { return };
+                calls.swap_remove(at);
+                let tool = if metrics.tools.contains(action) { action } else { OTHER };
+                let success = if *success { "true" } else { "false" };
+                let labels = vec![("tool", tool.to_owned()), ("success", success.to_owned())];
+                metrics.tool.get_or_create(&labels).observe(seconds(*duration_ms));
+            }
+            Notice::Paused { kind, .. } => {
+                metrics.paused.get_or_create(&vec![("kind", word(*kind))]).inc();
+            }
+            Notice::RunEnded { status: Status::Cancelled, .. } if metrics.leaving.load(Ordering::SeqCst) => {}
+            Notice::RunEnded { status, termination } => metrics.ended(*status, *termination),
+            Notice::Observed { .. }
+            | Notice::RunResumed { .. }
+            | Notice::ModelAsked { .. }
+            | Notice::ModelDelta { .. }
+            | Notice::Progress { .. } => {}
+        }
+    }
+
+    fn calls(&self) -> std::sync::MutexGuard<'_, Vec<(u32, String)>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A termination as results have it.
+fn word(termination: Termination) -> String {
+    serde_json::to_value(termination).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn seconds(ms: u64) -> f64 {
+    Duration::from_millis(ms).as_secs_f64()
+}

@@ -1,0 +1,375 @@
+// The page of `loopctl serve`: lists runs, follows one, and hands over what a human decides.
+
+import { count, el, fill, json, jsonText, parse, plain, readable, took, when } from "./text.js";
+
+const $ = (id) => document.getElementById(id);
+const EVERY_MS = 2000;
+const MOST = 500;
+const say = (text) => { if ($("said").textContent !== text) fill($("said"), text); };
+
+// ---- the server -------------------------------------------------------------------------------
+
+let token = sessionStorage.getItem("token");
+
+class Refused extends Error {}
+
+async function ask(target, options = {}) {
+  const headers = { ...options.headers };
+  if (token) headers.Authorization = `Bearer ${token}`;
+  if (options.body !== undefined) headers["Content-Type"] = "application/json";
+  const answer = await fetch(target, { ...options, headers, cache: "no-store", credentials: "omit" });
+  if (answer.ok) return answer;
+  if (answer.status === 401) throw wantToken();
+  const problem = await answer.json().catch(() => ({}));
+  throw new Refused(problem.detail || `the server answered ${answer.status}`);
+}
+
+const get = async (target, options) => parse(await (await ask(target, options)).text());
+const of = (id, rest) => `agents/${encodeURIComponent(id)}/${rest}`;
+
+/** Asks for a token; what is to be said about the one that there was. */
+function wantToken() {
+  const why = new Refused(token ? "The server does not know this token." : "");
+  if (!$("token").hidden) return new Refused($("said").textContent);
+  say(why.message);
+  token = null;
+  sessionStorage.removeItem("token");
+  leave();
+  $("token").hidden = false;
+  $("main").hidden = $("forget").hidden = true;
+  $("bearer").focus();
+  return why;
+}
+
+// ---- the lists --------------------------------------------------------------------------------
+
+let limit = 50;
+let due = 0;
+
+function row(run) {
+  const why = run.termination && !["complete", "cancelled"].includes(run.termination) ? ` · ${run.termination}` : "";
+  return [
+    el("span", { class: "line" }, el("b", {}, run.loop), el("span", { class: `status ${run.status}` }, run.status)),
+    el("span", { class: "meta" }, when(run.created_at), ` · ${count(run.iterations, "iteration")}${why}`,
+      run.session ? ` · ${run.session}` : ""),
+  ];
+}
+
+/** Rows in place: who stands on one with the keyboard keeps it. */
+function lay(list, runs) {
+  const known = new Map(Array.from(list.children, (item) => [item.dataset.run, item]));
+  runs.forEach((run, at) => {
+    const item = known.get(run.agent_run_id) || el("li", { "data-run": run.agent_run_id },
+      el("a", { href: `#${encodeURIComponent(run.agent_run_id)}` }));
+    known.delete(run.agent_run_id);
+    const text = JSON.stringify(run);
+    if (item.told !== text) fill(item.firstChild, row(run));
+    item.told = text;
+    if (list.children[at] !== item) list.insertBefore(item, list.children[at] || null);
+  });
+  known.forEach((item) => item.remove());
+}
+
+async function look() {
+  clearTimeout(due);
+  try {
+    if (!document.hidden && $("token").hidden) {
+      const chosen = $("filter").value;
+      const [waiting, runs] = await Promise.all([
+        get("agents?status=paused&limit=50"),
+        get(`agents?limit=${limit}${chosen ? `&status=${chosen}` : ""}`),
+      ]);
+      lay($("waiting"), waiting.agents);
+      lay($("runs"), runs.agents);
+      $("waits").hidden = !waiting.agents.length;
+      $("none").hidden = runs.agents.length > 0;
+      $("more").hidden = !runs.next_cursor || limit >= MOST;
+      $("main").hidden = false;
+      $("forget").hidden = !token;
+      mark();
+      const many = waiting.agents.length + (waiting.next_cursor ? "+" : "");
+      document.title = waiting.agents.length ? `(${many}) loopctl` : "loopctl";
+      say("");
+    }
+  } catch (why) {
+    say(why instanceof Refused ? why.message : "The server can't be reached; it is tried again.");
+  }
+  clearTimeout(due);
+  due = setTimeout(look, EVERY_MS);
+}
+
+function mark() {
+  for (const item of document.querySelectorAll("nav li")) {
+    if (item.dataset.run === open.id) item.firstChild.setAttribute("aria-current", "page");
+    else item.firstChild.removeAttribute("aria-current");
+  }
+}
+
+// ---- a run ------------------------------------------------------------------------------------
+
+let open = { id: "" };
+
+function leave() {
+  open.stop?.abort();
+  open = { id: "" };
+  $("run").hidden = true;
+  $("hint").hidden = false;
+  document.body.classList.remove("one");
+}
+
+function enter() {
+  leave();
+  let id = "";
+  // An address that somebody wrote by hand may be no text.
+  try { id = decodeURIComponent(location.hash.slice(1)); } catch { /* then it names no run */ }
+  mark();
+  if (!id || !$("token").hidden) return;
+  open = { id, stop: new AbortController(), cards: [], steps: new Map(), panel: "", timer: 0 };
+  for (const part of ["about", "trace", "pause", "end"]) $(part).replaceChildren();
+  $("pause").hidden = $("end").hidden = $("busy").hidden = $("hint").hidden = true;
+  $("run").hidden = false;
+  document.body.classList.add("one");
+  mark();
+  $("run").focus({ preventScroll: true });
+  scrollTo(0, 0);
+  follow(open);
+}
+
+/** The events of a run after `last`, as they happen. */
+async function* events(run, last) {
+  const headers = last ? { "Last-Event-ID": last } : {};
+  const answer = await ask(of(run.id, "events"), { headers, signal: run.stop.signal });
+  if (answer.status === 204) return;
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    rest += value;
+    const pieces = rest.split("\n\n");
+    rest = pieces.pop();
+    for (const piece of pieces) {
+      const field = (name) => piece.split("\n").find((line) => line.startsWith(name))?.slice(name.length);
+      if (field("data: ")) yield [field("id: "), parse(field("data: "))];
+    }
+  }
+}
+
+async function follow(run) {
+  for (let last = "", over = false; !over && open === run;) {
+    try {
+      for await (const [id, event] of events(run, last)) {
+        if (open !== run) return;
+        last = id;
+        over = event.event === "result";
+        told[event.event]?.(run, event);
+      }
+    } catch (why) {
+      if (open !== run) return;
+      if (why instanceof Refused) return say(why.message);
+      console.warn(why);
+    }
+    if (!over) await new Promise((go) => setTimeout(go, 1000));
+  }
+}
+
+/** The place of an iteration in the trace. */
+function step(run, iteration) {
+  if (!run.steps.has(iteration)) {
+    const made = el("li", { class: "step" }, el("span", { class: "number" }, plain(iteration)),
+      el("p", { class: "thought" }), el("p", { class: "meta" }));
+    run.steps.set(iteration, made);
+    $("trace").append(made);
+  }
+  return run.steps.get(iteration);
+}
+
+function busy(text) {
+  $("busy").hidden = !text;
+  fill($("busy"), text);
+}
+
+const box = (value, kind) => el("pre", { class: kind, tabindex: "0" }, readable(value));
+const head = (action, note) => el("p", { class: "head" }, el("code", {}, action), el("span", { class: "meta" }, note));
+
+function card(run, iteration, action, input) {
+  const made = el("div", { class: "call" }, head(action, "under way"), box(input, "in"));
+  step(run, iteration).append(made);
+  run.cards.push({ made, iteration, action, text: jsonText(input) });
+}
+
+const told = {
+  run_started(run, event) {
+    fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
+      el("p", { class: "objective" }, event.objective), el("p", { class: "meta" }, `model ${event.model}`));
+  },
+  run_resumed: (run) => settle(run),
+  model_asked: (run, event) => busy(`Iteration ${plain(event.iteration)}: the model is asked`),
+  model_replied(run, event) {
+    const usage = event.usage ? ` · ${plain(event.usage.input)} in, ${plain(event.usage.output)} out` : "";
+    const [, thought, meta] = step(run, event.iteration).children;
+    fill(thought, event.thought);
+    fill(meta, took(event.duration_ms), usage);
+    busy("");
+  },
+  tool_called: (run, event) => card(run, event.call.iteration, event.action, event.action_input),
+  observed(run, event) {
+    const text = jsonText(event.action_input);
+    const same = (known) => known.iteration === event.iteration && known.action === event.action && known.text === text;
+    let at = run.cards.findIndex(same);
+    if (at < 0) at = card(run, event.iteration, event.action || "an unreadable reply", event.action_input) || run.cards.length - 1;
+    const { made } = run.cards.splice(at, 1)[0];
+    made.classList.toggle("bad", !event.success);
+    made.firstChild.lastChild.textContent = `${event.success ? "" : "failed · "}${took(event.duration_ms)}`;
+    made.append(box(event.observation, "out"));
+  },
+  progress: (run, event) => step(run, event.iteration).append(el("p", { class: "progress" },
+    event.percent === null || event.percent === undefined ? "" : `${plain(event.percent)} % · `, event.message)),
+  paused(run) {
+    busy("");
+    settle(run);
+  },
+  run_ended: () => busy(""),
+  result: (run, event) => ended(event),
+};
+
+function ended(result) {
+  busy("");
+  $("pause").hidden = true;
+  const word = result.termination === result.status ? "" : ` · ${result.termination}`;
+  const parts = [el("h2", {}, el("span", { class: `status ${result.status}` }, result.status), word)];
+  if (result.result) parts.push(box(result.result.answer, "exact"));
+  if (result.error) parts.push(el("p", {}, `${result.error.code}: ${result.error.message}`));
+  parts.push(el("p", { class: "meta" }, `${count(result.iterations, "iteration")} · ${plain(result.usage.input_tokens)} ` +
+    `tokens in, ${plain(result.usage.output_tokens)} out`));
+  fill($("end"), parts);
+  $("end").hidden = false;
+  look();
+}
+
+// ---- what a human decides ---------------------------------------------------------------------
+
+/** Looks whether the run waits. History comes in one go: only its end is asked about. */
+function settle(run) {
+  clearTimeout(run.timer);
+  run.timer = setTimeout(async () => {
+    try {
+      const status = await get(of(run.id, "status"), { signal: run.stop.signal });
+      if (open !== run) return;
+      const pause = status.result.pause;
+      const text = pause ? `${status.pause} ${JSON.stringify(pause)}` : "";
+      // What somebody is writing there stays.
+      if (text !== run.panel && pause) fill($("pause"), panel(run, pause, status.pause));
+      run.panel = text;
+      $("pause").hidden = !pause;
+    } catch (why) {
+      if (open === run && why instanceof Refused) say(why.message);
+    }
+  }, 20);
+}
+
+const button = (text, kind, on) => el("button", { type: "button", class: kind, on }, text);
+
+function field(label, kind, value = "") {
+  const input = el(kind, { spellcheck: "false" });
+  input.value = value;
+  return [el("label", {}, label, input), input];
+}
+
+function panel(run, pause, number) {
+  const titles = { human: "A question", stuck: "It goes in circles", approval: "Wants your approval", uncertain: "Did it happen?" };
+  const fault = el("p", { class: "fault", role: "alert" });
+  const send = async (body) => {
+    const all = $("pause").querySelectorAll("button");
+    all.forEach((one) => { one.disabled = true; });
+    fill(fault, "");
+    try {
+      // The pause that is shown is the one that is decided: a newer one is left alone.
+      await ask(of(run.id, "resume?async=true"), { method: "POST", body: `{${body},"pause":${plain(number)}}` });
+      say("Your decision was taken.");
+      run.panel = "";
+      settle(run);
+      look();
+    } catch (why) {
+      fill(fault, why instanceof Refused ? why.message : "The server can't be reached: try again.");
+      all.forEach((one) => { one.disabled = false; });
+      settle(run);
+    }
+  };
+  const parts = [el("h2", {}, titles[pause.kind] || pause.kind), el("p", { class: "question" }, pause.question)];
+  if (pause.context) parts.push(el("p", { class: "context" }, pause.context));
+  const calls = pause.calls || (pause.call ? [pause.call] : []);
+  const told = new Map([["approval", approval], ["uncertain", uncertain]]).get(pause.kind);
+  parts.push(told ? calls.map((call) => told(call, send, fault)) : answer(pause, send, fault));
+  return [parts, fault];
+}
+
+function answer(pause, send, fault) {
+  const [label, input] = field(pause.kind === "stuck" ? "What should it do instead?" : "Your answer", "textarea");
+  const give = (text) => send(`"answer":${JSON.stringify(text)}`);
+  const options = (pause.options || []).map((option) => button(option, "option", () => give(option)));
+  return [
+    options.length ? el("div", { class: "buttons", role: "group", "aria-label": "Answers" }, options) : [], label,
+    el("div", { class: "buttons" }, button("Send", "first", () => (input.value.trim() ? give(input.value)
+      : fill(fault, "Write an answer first.")))),
+  ];
+}
+
+/** The JSON in a field; a fault is told when it is none. */
+function written(input, fault) {
+  try {
+    JSON.parse(input.value);
+    return input.value;
+  } catch (why) {
+    fill(fault, `This is no JSON: ${why.message}`);
+    input.focus();
+    return null;
+  }
+}
+
+const place = (call) => `"call":"${plain(call.iteration)}.${plain(call.index)}"`;
+const waiting = (call) => [
+  head(call.action, `call ${plain(call.iteration)}.${plain(call.index)}, with exactly this input`),
+  el("pre", { class: "exact" }, json(call.action_input))];
+
+function approval(call, send, fault) {
+  const exact = jsonText(call.action_input);
+  const [why, reason] = field("Why not (the model reads it)", "input");
+  const [other, input] = field("Another input, as JSON", "textarea", exact);
+  const deny = () => send(`"deny":true,${reason.value.trim() ? `"reason":${JSON.stringify(reason.value)},` : ""}${place(call)}`);
+  const edit = () => { const text = written(input, fault); if (text !== null) send(`"edit":${text},${place(call)}`); };
+  // A hidden value would be replaced by the word that hides it.
+  const hidden = exact.includes("[hidden]");
+  return el("div", { class: "decision", role: "group", "aria-label": `The call of ${call.action}` }, waiting(call),
+    hidden ? el("p", { class: "meta" }, "[hidden] stands for what its name or form says is secret; the call has the value.") : [],
+    el("div", { class: "buttons" }, button("Approve", "good", () => send(`"approve":true,${place(call)}`))),
+    el("div", { class: "with" }, why, button("Deny", "bad", deny)),
+    hidden ? [] : el("details", {}, el("summary", {}, "Change the input"), other, button("Approve this input", "", edit)));
+}
+
+function uncertain(call, send, fault) {
+  const [label, input] = field("It happened, and gave this (JSON)", "textarea");
+  const happened = () => { const text = written(input, fault); if (text !== null) send(`"happened":${text},${place(call)}`); };
+  return el("div", { class: "decision", role: "group", "aria-label": `The call of ${call.action}` }, waiting(call), label,
+    el("div", { class: "buttons" }, button("It happened", "good", happened),
+      button("It did not: make it again", "", () => send(`"retry":true,${place(call)}`))));
+}
+
+// ---- begin ------------------------------------------------------------------------------------
+
+$("token").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token = $("bearer").value.trim();
+  sessionStorage.setItem("token", token);
+  $("bearer").value = "";
+  $("token").hidden = true;
+  say("");
+  look();
+  enter();
+});
+$("forget").addEventListener("click", () => { token = null; say(""); wantToken(); });
+$("filter").addEventListener("change", () => { limit = 50; look(); });
+$("more").addEventListener("click", () => { limit = Math.min(limit * 2, MOST); look(); });
+addEventListener("hashchange", enter);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+look();
+enter();

@@ -1,0 +1,72 @@
+// Text from outside, made safe to look at: it goes into the page as text, never as markup, and characters
+// that are not seen or that turn text around are shown by their numbers.
+
+const HIDDEN = new RegExp(
+  "[\\u0000-\\u0008\\u000B-\\u001F\\u007F-\\u009F\\u00AD\\u061C\\u115F\\u1160\\u180E\\u200B-\\u200F\\u2028-\\u202E" +
+  "\\u2060-\\u206F\\u3164\\uFEFF\\uFFA0\\uFFF9-\\uFFFB\\u{E0000}-\\u{E0FFF}]", "gu");
+// What marks a number that JavaScript would round. Nobody outside knows it.
+const MARK = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("") + ":";
+
+/** Text as nodes, with what is hidden in it made visible. */
+function shown(text) {
+  const pieces = [];
+  let from = 0;
+  for (const hit of text.matchAll(HIDDEN)) {
+    const seen = document.createElement("span");
+    seen.className = "hid";
+    seen.textContent = `\\u{${hit[0].codePointAt(0).toString(16).toUpperCase()}}`;
+    pieces.push(document.createTextNode(text.slice(from, hit.index)), seen);
+    from = hit.index + hit[0].length;
+  }
+  pieces.push(document.createTextNode(text.slice(from)));
+  return pieces;
+}
+
+/** An element. Strings among its children are text. */
+export function el(name, attributes, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "on") made.addEventListener(name === "form" ? "submit" : "click", value);
+    else made.setAttribute(key, value);
+  }
+  fill(made, ...children);
+  return made;
+}
+
+export function fill(element, ...children) {
+  const nodes = children.flat(Infinity).flatMap((child) => (child instanceof Node ? [child] : shown(String(child))));
+  element.replaceChildren(...nodes);
+}
+
+/** JSON with every number as it was written: those that would be rounded become marked text. */
+export function parse(text) {
+  const kept = text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g, (token) =>
+    token[0] === '"' || String(Number(token)) === token ? token : `"${MARK}${token}"`);
+  return JSON.parse(kept);
+}
+
+const quoted = (text) => JSON.stringify(text).replace(HIDDEN, (sign) =>
+  Array.from({ length: sign.length }, (_, at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""));
+
+/** A value as indented JSON, in nodes and strings. */
+export function json(value, indent = "") {
+  if (typeof value === "string") {
+    return value.startsWith(MARK) ? [el("span", { class: "n" }, value.slice(MARK.length))] : [el("bdi", {}, quoted(value))];
+  }
+  if (value === null || typeof value !== "object") return [el("span", { class: "n" }, String(value))];
+  const list = Array.isArray(value);
+  const entries = Object.entries(value);
+  if (!entries.length) return [list ? "[]" : "{}"];
+  const inner = `${indent}  `;
+  const members = entries.map(([key, member], at) => [
+    `${at ? "," : ""}\n${inner}`, list ? [] : [el("bdi", { class: "k" }, quoted(key)), ": "], json(member, inner)]);
+  return [list ? "[" : "{", ...members.flat(Infinity), `\n${indent}${list ? "]" : "}"}`];
+}
+
+export const jsonText = (value) => json(value).map((piece) => (piece instanceof Node ? piece.textContent : piece)).join("");
+/** A text as it is, anything else as JSON. */
+export const readable = (value) => (typeof value === "string" && !value.startsWith(MARK) ? value : json(value));
+export const plain = (value) => (String(value).startsWith(MARK) ? String(value).slice(MARK.length) : String(value));
+export const took = (ms) => (ms < 1000 ? `${plain(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+export const count = (n, word) => `${plain(n)} ${word}${n === 1 ? "" : "s"}`;
+export const when = (moment) => el("time", { datetime: moment, title: moment }, new Date(moment).toLocaleString());

@@ -1,0 +1,32 @@
+//! `GET /metrics`: what was counted, for Prometheus.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+
+use crate::serve::gate::Caller;
+use crate::serve::problem::Problem;
+use crate::serve::state::Served;
+
+/// The text format that Prometheus reads.
+const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What was counted since the server's start. It tells of the runs of all, so a token of one
+/// organisation does not see it.
+pub async fn metrics(
+    State(served): State<Arc<Served>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Problem> {
+    if caller.name.is_some() && caller.org.is_some() {
+        let detail = "this tells of the runs of all organisations: it takes a token without `org`";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
+    }
+    let text = served.metrics.text(served.desk.load()).map_err(|error| {
+        let detail = format!("the answer can't be written: {error}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)
+    })?;
+    Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
+}
