@@ -152,7 +152,9 @@ impl Meter {
             | Notice::RunResumed { .. }
             | Notice::ModelAsked { .. }
             | Notice::ModelDelta { .. }
-            | Notice::Progress { .. } => {}
+            | Notice::Progress { .. }
+            | Notice::BudgetWarning { .. }
+            | Notice::HistoryTrimmed { .. } => {}
         }
     }
 
