@@ -25,6 +25,7 @@ const PAGES: &[&str] = &[
     "docs/running.md",
     "docs/security.md",
     "docs/serve.md",
+    "docs/as-a-step.md",
     "benches/README.md",
     "examples/support-triage/README.md",
     "examples/http-status/README.md",

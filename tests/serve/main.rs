@@ -23,4 +23,5 @@ mod queue;
 mod restart;
 #[cfg(unix)]
 mod slow;
+mod steps;
 mod who;
