@@ -26,6 +26,7 @@ const PAGES: &[&str] = &[
     "docs/events.md",
     "docs/security.md",
     "docs/serve.md",
+    "docs/as-a-step.md",
     "benches/README.md",
     "examples/support-triage/README.md",
     "examples/http-status/README.md",

@@ -3,13 +3,15 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
 
 /// Where the two programs are looked for.
 const PLACES: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/snap/bin", "/usr/lib/chromium"];
+/// How often is looked for what is to come; each look is a call of the browser, of some milliseconds.
+const LOOKS: u32 = 5_000;
 /// The element's id in WebDriver's answers.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -118,17 +120,14 @@ impl Browser {
 
     /// Waits until a script gives something true.
     pub fn until(&self, script: &str) -> Value {
-        let begun = Instant::now();
-        loop {
+        for _ in 0..LOOKS {
             let value = self.run(script, json!([]));
             if !matches!(value, Value::Null | Value::Bool(false)) {
                 return value;
             }
-            if begun.elapsed() > Duration::from_secs(30) {
-                let page = self.run("return document.body.innerText", json!([]));
-                panic!("it never came: {script}\nthe page:\n{}", page.as_str().unwrap_or_default());
-            }
         }
+        let page = self.run("return document.body.innerText", json!([]));
+        panic!("it never came: {script}\nthe page:\n{}", page.as_str().unwrap_or_default());
     }
 
     /// The visible text of the page, when it holds all of these.
@@ -171,9 +170,9 @@ impl Browser {
         lines.map(|line| line["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Keeps a picture in the folder that `LOOPCTL_SCREENSHOTS` names, when it does.
+    /// Keeps a picture in the folder that `LOOPCTL_SCREENSHOTS` named when the tests were built.
     pub fn picture(&self, name: &str) {
-        let Ok(folder) = std::env::var("LOOPCTL_SCREENSHOTS") else { return };
+        let Some(folder) = option_env!("LOOPCTL_SCREENSHOTS") else { return };
         let picture = self.ask("GET", &format!("{}/screenshot", self.session), &json!({}));
         let bytes = base64::engine::general_purpose::STANDARD.decode(picture.as_str().expect("text")).expect("base64");
         std::fs::write(format!("{folder}/{name}.png"), bytes).expect("it is written");

@@ -25,4 +25,5 @@ mod queue;
 mod restart;
 #[cfg(unix)]
 mod slow;
+mod steps;
 mod who;

@@ -235,7 +235,7 @@ const told = {
 function ended(result) {
   busy("");
   $("pause").hidden = true;
-  const word = result.termination === result.status ? "" : ` · ${result.termination}`;
+  const word = ["complete", "cancelled"].includes(result.termination) ? "" : ` · ${result.termination}`;
   const parts = [el("h2", {}, el("span", { class: `status ${result.status}` }, result.status), word)];
   if (result.result) parts.push(box(result.result.answer, "exact"));
   if (result.error) parts.push(el("p", {}, `${result.error.code}: ${result.error.message}`));
