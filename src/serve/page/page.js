@@ -326,7 +326,8 @@ function written(input, fault) {
   }
 }
 
-const place = (call) => `"call":"${plain(call.iteration)}.${plain(call.index)}"`;
+// The hash binds the decision to the call as it is shown here.
+const place = (call) => `"call":"${plain(call.iteration)}.${plain(call.index)}","hash":${JSON.stringify(call.hash)}`;
 const waiting = (call) => [
   head(call.action, `call ${plain(call.iteration)}.${plain(call.index)}, with exactly this input`),
   el("pre", { class: "exact" }, json(call.action_input))];
