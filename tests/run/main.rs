@@ -28,6 +28,7 @@ mod pauses;
 mod remembered;
 mod retries;
 mod secrets;
+mod seeds;
 mod signals;
 #[cfg(debug_assertions)]
 mod signals_everywhere;
