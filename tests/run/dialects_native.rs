@@ -127,6 +127,25 @@ fn one_that_fails_touches_no_other_and_too_many_are_not_made() {
 }
 
 #[test]
+fn a_provider_is_told_that_one_call_a_turn_is_wanted_and_only_then() {
+    let field = |properties: Value| {
+        let wired = wired(&properties, &["look"], plays(vec![]), |_| Answer::json("{}"));
+        assert_eq!(wired.run()["result"]["answer"], "done");
+        wired.asked()[0].get("parallel_tool_calls").cloned()
+    };
+    for dialect in ["tool_calls", "final_answer"] {
+        let says = |turn: usize, request: &Request| answers("", "done").reply("final_answer", request, turn);
+        let one = json!({ "max_tool_calls_per_turn": 1, "dialect": dialect });
+        let wired = wired(&one, &["look"], says, |_| Answer::json("{}"));
+        drop(wired.run());
+        assert_eq!(wired.asked()[0]["parallel_tool_calls"], false, "{dialect}");
+    }
+    assert_eq!(field(json!({ "max_tool_calls_per_turn": 1 })), Some(json!(false)));
+    assert_eq!(field(json!({ "max_tool_calls_per_turn": 2 })), None);
+    assert_eq!(field(json!({})), None);
+}
+
+#[test]
 fn a_name_that_the_provider_does_not_take_goes_there_and_comes_back() {
     let says = vec![calls("I find.", &[("crm_find_2", json!({ "n": 1 })), ("crm_find", json!({}))])];
     let wired = wired(&json!({}), &["crm/find", "crm_find"], plays(says), |request| {

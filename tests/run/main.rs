@@ -33,6 +33,7 @@ mod redaction;
 mod remembered;
 mod retries;
 mod secrets;
+mod seeds;
 mod signals;
 #[cfg(debug_assertions)]
 mod signals_everywhere;

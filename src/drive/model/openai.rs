@@ -56,6 +56,11 @@ pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
     }
     if open == b"," {
         buffer.extend_from_slice(b"]");
+        let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);
+        // Some models that reason refuse this field, too. More calls than one are not made either way.
+        if one && !form.fixed_temperature {
+            buffer.extend_from_slice(b",\"parallel_tool_calls\":false");
+        }
     }
     buffer.extend_from_slice(b",\"messages\":[");
     0
