@@ -34,6 +34,11 @@ mod remembered;
 mod retries;
 mod secrets;
 mod seeds;
+mod seeds_cms;
+mod seeds_deep_research;
+mod seeds_executionkit;
+mod seeds_hyphen;
+mod seeds_loomflow;
 mod signals;
 #[cfg(debug_assertions)]
 mod signals_everywhere;
