@@ -42,6 +42,13 @@ pub(super) fn tried(program: &Program, state: &mut State, attempts: Vec<Attempt>
     }
 }
 
+/// Whether there is something that a run may not spend more of.
+pub(super) fn is_bound(program: &Program, state: &State) -> bool {
+    let (own, left) = (program.properties.budget.as_ref(), state.begun.bound);
+    let own = own.is_some_and(|budget| budget.tokens.is_some() || budget.cost_usd.is_some());
+    own || left.tokens.is_some() || left.cost_usd.is_some()
+}
+
 /// Whether nothing is left for another call.
 pub(super) fn is_spent(program: &Program, state: &State) -> bool {
     is_spent_by(program, state, &[])

@@ -157,15 +157,18 @@ pub(super) fn decided(
             Decision::Answer(text) => done(ToolResult::Ok(Value::String(text.clone()))),
             Decision::Deny(reason) => done(denied(reason.as_deref())),
             Decision::Happened(value) => done(ToolResult::Ok(value.clone())),
-            Decision::Approve | Decision::Retry => Progress::Asked,
+            Decision::Retry => Progress::Asked,
+            Decision::Approve => allowed(program, state, call),
             Decision::Edit(input) => {
                 call.input = input.clone();
-                Progress::Asked
+                allowed(program, state, call)
             }
         };
         match (&call.progress, approval) {
             // A call that is repeated was counted when it was made first.
             (Progress::Asked, true) => state.tally.tool_calls_made += 1,
+            // It is counted when it is asked for.
+            (Progress::Held, true) => {}
             // A call that was not allowed was not made: `max_calls` is not touched.
             (_, true) => state.tally.unmade(&call.tool),
             _ => {}
@@ -184,6 +187,12 @@ pub(super) fn decided(
     );
     effects.extend(turn::settle(program, state, turn));
     effects
+}
+
+/// A call that a human allowed: one that asks a model waits its turn where there is a budget.
+fn allowed(program: &Program, state: &State, call: &Call) -> Progress {
+    let held = program.tool(&call.tool).is_some_and(|tool| turn::is_held(program, state, tool));
+    if held { Progress::Held } else { Progress::Asked }
 }
 
 fn done(result: ToolResult) -> Progress {

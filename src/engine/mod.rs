@@ -36,4 +36,6 @@ mod tests;
 #[cfg(test)]
 mod tests_calls;
 #[cfg(test)]
+mod tests_held;
+#[cfg(test)]
 mod tests_resume;

@@ -250,7 +250,7 @@ pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
     }
     let calls = pause.calls.iter().filter_map(|id| state.call(*id));
     calls
-        .filter(|call| !matches!(call.progress, Progress::Done { .. } | Progress::Asked))
+        .filter(|call| !matches!(call.progress, Progress::Done { .. } | Progress::Held | Progress::Asked))
         .map(|call| WaitingCall {
             id: call.id.to_string(),
             iteration: call.id.iteration,

@@ -210,12 +210,14 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                     builtin::Done::Asks => Progress::Asked,
                 },
                 ToolKind::Llm(_) | ToolKind::Loop(_) if budget::is_spent(program, state) => {
-                    Progress::Done { result: failure("not called: the run's budget is spent"), duration_ms: 0 }
+                    Progress::Done { result: failure(turn::SPENT), duration_ms: 0 }
                 }
                 _ => {
                     *state.tally.calls.entry(wanted.name.clone()).or_default() += 1;
                     if tool.requires_approval {
                         Progress::AwaitsApproval
+                    } else if turn::is_held(program, state, tool) && turn::asks_a_model(program, &new) {
+                        Progress::Held
                     } else {
                         state.tally.tool_calls_made += 1;
                         effects.push(Effect::CallTool(id));

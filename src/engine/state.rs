@@ -132,6 +132,8 @@ pub struct Call {
 pub enum Progress {
     /// A human must approve it first.
     AwaitsApproval,
+    /// It asks a model and the run has a budget: it is asked for when the one before it has been paid for.
+    Held,
     /// It was asked for; whether it is under way, only the driver knows.
     Asked,
     /// It may or may not have happened before a crash; a human must say.
@@ -166,7 +168,7 @@ impl Progress {
         match self {
             Self::Asked => true,
             Self::Waits(waits) => waits.decided.is_some() || waits.again,
-            Self::AwaitsApproval | Self::Uncertain | Self::Done { .. } => false,
+            Self::AwaitsApproval | Self::Held | Self::Uncertain | Self::Done { .. } => false,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::human;
 use super::limit;
 use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::reply;
-use super::state::{Phase, State, Turn};
+use super::state::{Call, Phase, Progress, State, Turn};
 use super::storable;
 use super::turn;
 use crate::compile::Program;
@@ -155,6 +155,7 @@ fn fits(program: &Program, state: &State, what: &What) -> Result<(), Refused> {
 fn open(state: &State, turn: &Turn, call: CallId) -> Result<(), Refused> {
     match state.call(call) {
         Some(call) if call.progress.is_under_way() => Ok(()),
+        Some(Call { progress: Progress::Held, .. }) => Err(Refused::new("the call was not made yet")),
         Some(_) => Err(Refused::new("the call has returned already")),
         None => Err(Refused::new(format!("iteration {} has no such call", turn.iteration))),
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::budget;
 use super::builtin::Question;
 use super::called;
 use super::dialect::{self, Told};
@@ -21,6 +22,8 @@ use crate::language::react::StuckAction;
 const HINTS: u32 = 2;
 /// How many answers that do not match `answer_schema` end a run.
 const ANSWERS: u32 = 3;
+/// Why a call that asks a model was not made.
+pub(super) const SPENT: &str = "not called: the run's budget is spent";
 
 /// A call returned.
 pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Effects {
@@ -38,6 +41,10 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) 
     for call in &mut turn.calls {
         if matches!(call.progress, Progress::Asked | Progress::Waits(_)) {
             let result = failed("cut off: the run's time is over");
+            call.progress = Progress::Done { result, duration_ms: 0 };
+        } else if call.progress == Progress::Held {
+            state.tally.unmade(&call.tool);
+            let result = failed("not called: the run's time is over");
             call.progress = Progress::Done { result, duration_ms: 0 };
         }
     }
@@ -71,14 +78,45 @@ pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> 
     effects
 }
 
+/// Whether a call of this tool waits until no other call of its turn asks a model: what each one costs is
+/// known when it has returned, so calls side by side could pass the budget together.
+pub(super) fn is_held(program: &Program, state: &State, tool: &Tool) -> bool {
+    matches!(tool.kind, ToolKind::Llm(_)) && budget::is_bound(program, state)
+}
+
+/// Whether a call of the turn was asked for that asks a model itself, and what it cost is not known yet.
+pub(super) fn asks_a_model(program: &Program, turn: &Turn) -> bool {
+    let asks = |call: &Call| matches!(program.tool(&call.tool).map(|tool| &tool.kind), Some(ToolKind::Llm(_)));
+    turn.calls.iter().any(|call| matches!(call.progress, Progress::Asked | Progress::Uncertain) && asks(call))
+}
+
+/// Asks for the next call that was held, unless one that asks a model is under way or may have happened.
+/// When the budget is spent, none of them is made.
+fn let_on(program: &Program, state: &mut State, turn: &mut Turn) -> Effects {
+    if asks_a_model(program, turn) {
+        return Vec::new();
+    }
+    for call in turn.calls.iter_mut().filter(|call| call.progress == Progress::Held) {
+        if !budget::is_spent(program, state) {
+            state.tally.tool_calls_made += 1;
+            call.progress = Progress::Asked;
+            return vec![Effect::CallTool(call.id)];
+        }
+        state.tally.unmade(&call.tool);
+        call.progress = Progress::Done { result: failed(SPENT), duration_ms: 0 };
+    }
+    Vec::new()
+}
+
 /// Looks at a turn: calls under way are waited for, then what needs a human, then all is observed.
-pub(super) fn settle(program: &Program, state: &mut State, turn: Turn) -> Effects {
+pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
+    let effects = let_on(program, state, &mut turn);
     let waiting = |progress: &Progress| -> Vec<CallId> {
         turn.calls.iter().filter(|call| call.progress == *progress).map(|call| call.id).collect()
     };
     if turn.calls.iter().any(|call| call.progress.is_under_way()) {
         state.phase = Phase::Acting { turn };
-        return Vec::new();
+        return effects;
     }
     let approvals = waiting(&Progress::AwaitsApproval);
     if !approvals.is_empty() {

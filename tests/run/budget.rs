@@ -207,3 +207,29 @@ fn the_last_word_of_a_spent_budget_is_tried_again_when_an_attempt_cost_nothing()
     let (ran, result) = place.run(&[]);
     assert_eq!((ran.code, &result["error"]["code"]), (1, &json!("model_unreachable")), "{result:#}");
 }
+
+#[test]
+fn tools_of_one_turn_that_ask_a_model_do_not_pass_the_budget_together() {
+    for (budget, made) in [(json!({ "tokens": 30 }), 1), (json!({ "tokens": 1_000_000 }), 3), (Value::Null, 3)] {
+        let main = Server::with(|number, _| {
+            let call = json!({ "name": "translate", "arguments": { "text": "bonjour" } });
+            let three = format!("<tool_call>{call}</tool_call>\n").repeat(3);
+            Answer::openai(if number == 0 { &three } else { "<answer>ok</answer>" })
+        });
+        let other = Server::with(|_, _| Answer::openai("hello"));
+        let place = asking(json!({ "translator": model(&other, 1.0, 1.0) }), &main);
+        let mut document: Value =
+            serde_json::from_slice(&std::fs::read(place.path().join("loop.json")).unwrap()).unwrap();
+        document["properties"]["dialect"] = json!("tags");
+        if !budget.is_null() {
+            document["properties"]["budget"] = budget;
+        }
+        place.json("loop.json", &document);
+        let ran = run(&place, &[]);
+        let result = ran.json();
+        let ended = if made == 3 { "complete" } else { "budget" };
+        assert_eq!((&result["termination"], other.requests().len()), (&json!(ended), made), "{ran:#?}");
+        let not_called = result["trace"].to_string().matches("not called: the run's budget is spent").count();
+        assert_eq!(not_called > 0, made < 3, "{result:#}");
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loopctl::Program;
 use loopctl::engine::event::{CallId, Decision, Event, What};
-use loopctl::engine::state::{Phase, Progress, State};
+use loopctl::engine::state::{Call, Phase, Progress, State};
 use loopctl::language::action::OnUncertain;
 use serde_json::Value;
 
@@ -41,6 +41,13 @@ impl Ledger {
 
     /// Notes a durable event; `before` and `after` are the states around it.
     pub fn note(&mut self, program: &Program, event: &Event, before: &State, after: &State) {
+        // A call that was held is asked for by whatever lets it on; what was approved is allowed already.
+        let held = |call: &&Call| before.call(call.id).is_some_and(|call| call.progress == Progress::Held);
+        for call in calls(after).filter(held).filter(|call| call.progress == Progress::Asked) {
+            if !self.approved.contains_key(&call.id) {
+                *self.allowed.entry(call.id).or_default() += 1;
+            }
+        }
         match &event.what {
             What::ModelReplied(said) => {
                 self.replies += 1;
@@ -145,7 +152,7 @@ impl Ledger {
     }
 }
 
-fn calls(state: &State) -> impl Iterator<Item = &loopctl::engine::state::Call> {
+fn calls(state: &State) -> impl Iterator<Item = &Call> {
     let turn = match &state.phase {
         Phase::Acting { turn } => Some(turn),
         Phase::Paused { turn, pause } if pause.kind != loopctl::Termination::Human => turn.as_ref(),
