@@ -1,7 +1,7 @@
 //! R2: the whole suite, played by processes that die after every single event and are resumed.
 
 /// Tests that can't give the same in pieces, and why.
-const NOT_IN_PIECES: [(&str, &str); 11] = [
+const NOT_IN_PIECES: [(&str, &str); 15] = [
     ("builtins::progress_is_shown_while_the_run_goes_on", TOLD),
     ("secrets::no_secret_is_in_any_output_or_file_of_a_run_that_uses_them", TOLD),
     ("models::a_run_speaks_over_one_connection_and_every_request_begins_with_the_one_before", CONNECTION),
@@ -12,6 +12,10 @@ const NOT_IN_PIECES: [(&str, &str); 11] = [
     ),
     ("signals_everywhere::", "signals go to one process"),
     ("signals::", "signals go to one process; what is asked of a human there is the test's own"),
+    ("budget::a_warning_is_given_once_and_a_resumed_run_does_not_give_it_again", TOLD),
+    ("events::", TOLD),
+    ("interactive::", "who answers in a terminal speaks with one process"),
+    ("history::a_history_over_context_tokens_is_summed_up_by_the_model_and_the_run_goes_on", TOLD),
     ("seeds_cms::cms_orchestrator_has_an_entry_that_waits", TOLD),
     ("seeds_cms::cms_orchestrator_takes_entities_into_memory", TOLD),
     ("seeds_deep_research::deep_research_tells_rounds_and_tokens", TOLD),
