@@ -17,3 +17,4 @@ mod network;
 mod pairs;
 mod reference;
 mod store;
+mod summaries;

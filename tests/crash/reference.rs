@@ -131,14 +131,7 @@ impl Reference {
 
     /// The texts of the run's events that are durable.
     pub fn events(&self) -> Vec<Value> {
-        let store = self.place.path().join(".loopctl/runs.db");
-        // For reading only: what lies in the log of a killed process is for the next one to find.
-        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let Ok(connection) = rusqlite::Connection::open_with_flags(store, flags) else { return Vec::new() };
-        let sql = "SELECT event FROM events JOIN runs ON runs.id = events.run WHERE run_id = 'r' ORDER BY seq";
-        let Ok(mut query) = connection.prepare(sql) else { return Vec::new() };
-        let rows = query.query_map((), |row| row.get::<_, String>(0)).expect("it reads");
-        rows.map(|text| serde_json::from_str(&text.expect("a text")).expect("JSON")).collect()
+        events_of(&self.place)
     }
 
     /// Whether the journal has the intent of the POST without a key, and not its outcome.
@@ -170,6 +163,18 @@ impl Reference {
         let extra: usize = ["read", "put", "post"].iter().map(|name| self.calls_of(name).len() - 1).sum();
         assert!(extra <= kills, "{at}: a kill repeats one call at most, and {extra} were");
     }
+}
+
+/// The events of the run `r` that are durable.
+pub fn events_of(place: &Place) -> Vec<Value> {
+    let store = place.path().join(".loopctl/runs.db");
+    // For reading only: what lies in the log of a killed process is for the next one to find.
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let Ok(connection) = rusqlite::Connection::open_with_flags(store, flags) else { return Vec::new() };
+    let sql = "SELECT event FROM events JOIN runs ON runs.id = events.run WHERE run_id = 'r' ORDER BY seq";
+    let Ok(mut query) = connection.prepare(sql) else { return Vec::new() };
+    let rows = query.query_map((), |row| row.get::<_, String>(0)).expect("it reads");
+    rows.map(|text| serde_json::from_str(&text.expect("a text")).expect("JSON")).collect()
 }
 
 /// A result without what differs from run to run: times.
