@@ -13,7 +13,7 @@ use super::run::{Driver, Seat};
 use super::start::{self, Start};
 use crate::compile::Program;
 use crate::engine::effect::Effects;
-use crate::engine::event::{Event, Moment, What};
+use crate::engine::event::{Event, Moment, Started, What};
 use crate::engine::state::State;
 use crate::engine::step::step;
 use crate::journal::{Created, NewRun};
@@ -103,12 +103,11 @@ impl Engine {
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
-        let (identity, org) = match origin {
+        let identity = identity(&mut started, (&start, origin))?;
+        let org = match origin {
             // Whose the run is that calls it, it is too.
-            Some(origin) => {
-                (origin.mark(&mut started)?, self.find(&origin.caller.run_id).await?.and_then(|run| run.org))
-            }
-            None => (start::identity(&started, &start), start.org),
+            Some(origin) => self.find(&origin.caller.run_id).await?.and_then(|run| run.org),
+            None => start.org,
         };
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
@@ -149,10 +148,15 @@ impl Engine {
         let Some(run_id) = start.run_id.clone() else { return Err(missing) };
         let Some(run) = self.find(&run_id).await? else { return Err(missing) };
         let mut started = start.event(program, run_id.clone(), None, &self.world.texts)?;
-        let identity = match origin {
-            Some(origin) => origin.mark(&mut started)?,
-            None => start::identity(&started, start),
-        };
+        let identity = identity(&mut started, (start, origin))?;
         if run.identity == identity { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
+    }
+}
+
+/// What makes two starts the same; a run that another one calls is marked as such.
+fn identity(started: &mut Started, (start, origin): (&Start, Option<&Origin>)) -> Result<String, Fault> {
+    match origin {
+        Some(origin) => origin.mark(started),
+        None => Ok(start::identity(started, start)),
     }
 }

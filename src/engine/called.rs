@@ -4,8 +4,8 @@
 use super::budget;
 use super::effect::{Effect, Effects};
 use super::event::{Asks, AsksFor, CallId, Decided, Decision, Tokens, ToolPaused};
-use super::human::{OTHER, SEVERAL};
-use super::outcome::{Pause, Termination};
+use super::human::{self, OTHER, SEVERAL};
+use super::outcome::Pause;
 use super::state::{Call, Phase, Progress, State, Turn, Waits};
 use super::step::Refused;
 use super::turn;
@@ -65,14 +65,7 @@ pub(super) fn fits(asks: &Asks, decided: &Decided) -> Result<(), Refused> {
     if yes && asks.calls.len() > 1 && only.is_none() {
         return Err(Refused::new(SEVERAL));
     }
-    match (asks.kind, &decided.decision) {
-        (Termination::Human | Termination::Stuck, Decision::Answer(_))
-        | (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_))
-        | (Termination::Uncertain, Decision::Retry | Decision::Happened(_)) => Ok(()),
-        (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
-        (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
-        _ => Err(Refused::new("the run waits to hear whether a call happened: say what it gave, or repeat it")),
-    }
+    human::of_kind(asks.kind, &decided.decision)
 }
 
 /// The one call of the run that asks which the decision names, by its place or by its hash.

@@ -46,20 +46,7 @@ pub(super) fn fits(
     if decided.hash.is_some() && meant(state, (pause, turn), decided).is_none() {
         return Err(Refused::new(OTHER));
     }
-    match (pause.kind, &decided.decision) {
-        (Termination::Human | Termination::Stuck, Decision::Answer(_)) => {}
-        (Termination::Human | Termination::Stuck, _) => return Err(Refused::new("the run waits for an answer")),
-        (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_)) => {}
-        (Termination::Uncertain, Decision::Retry | Decision::Happened(_)) => {}
-        (Termination::Approval, _) => {
-            return Err(Refused::new("the run waits for an approval: approve, deny or edit"));
-        }
-        (Termination::Uncertain, _) => {
-            let why = "the run waits to hear whether a call happened: say what it gave, or repeat it";
-            return Err(Refused::new(why));
-        }
-        _ => return Err(Refused::new("the run waits for no human")),
-    }
+    of_kind(pause.kind, &decided.decision)?;
     let only = meant(state, (pause, turn), decided);
     let several = turn.is_some_and(|turn| turn.calls.iter().filter(|call| asked_about(pause, call)).count() > 1);
     match &decided.decision {
@@ -71,6 +58,24 @@ pub(super) fn fits(
         }
         Decision::Edit(input) => edited(program, pause, (turn, only), input),
         _ => Ok(()),
+    }
+}
+
+/// Whether a decision is of the kind that a pause waits for, in this run or in one that it called.
+///
+/// # Errors
+/// Why it is not, and what would be.
+pub(super) fn of_kind(kind: Termination, decision: &Decision) -> Result<(), Refused> {
+    match (kind, decision) {
+        (Termination::Human | Termination::Stuck, Decision::Answer(_))
+        | (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_))
+        | (Termination::Uncertain, Decision::Retry | Decision::Happened(_)) => Ok(()),
+        (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
+        (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
+        (Termination::Uncertain, _) => {
+            Err(Refused::new("the run waits to hear whether a call happened: say what it gave, or repeat it"))
+        }
+        _ => Err(Refused::new("the run waits for no human")),
     }
 }
 
@@ -146,7 +151,6 @@ pub(super) fn decided(
         return called::decided(program, state, (pause, turn), &decided);
     }
     let decision = decided.decision;
-    let mut effects = Vec::new();
     for call in &mut turn.calls {
         let meant = only.is_none_or(|id| id == call.id) && pause.calls.contains(&call.id);
         if !meant || !(undecided(call) || pause.kind == Termination::Human) {
@@ -177,14 +181,13 @@ pub(super) fn decided(
     if turn.calls.iter().any(|call| asked_about(&pause, call)) {
         // The others are decided one by one; nothing is called before all are.
         state.phase = Phase::Paused { pause, turn: Some(turn) };
-        return effects;
+        return Vec::new();
     }
     if let Some(next) = turn::question_of(program, &turn) {
         return turn::ask_human(state, turn, next);
     }
-    effects.extend(
-        turn.calls.iter().filter(|call| call.progress == Progress::Asked).map(|call| Effect::CallTool(call.id)),
-    );
+    let asked = turn.calls.iter().filter(|call| call.progress == Progress::Asked);
+    let mut effects: Effects = asked.map(|call| Effect::CallTool(call.id)).collect();
     effects.extend(turn::settle(program, state, turn));
     effects
 }

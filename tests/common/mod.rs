@@ -263,3 +263,18 @@ pub fn look(at: &str) -> Value {
 pub fn complete(answer: Value) -> Value {
     think("__complete__", json!({ "answer": answer }))
 }
+
+/// A place whose loop has tools that are programs, which answer `said`: a script would take the model's
+/// place too.
+pub fn answering(properties: &Value, said: &str) -> Place {
+    let place = Place::new();
+    let mut document = document(properties);
+    for action in document["actions"].as_array_mut().expect("actions") {
+        let (name, parameters) = (action["action_name"].clone(), action["parameters"].clone());
+        *action = json!({ "action_name": name, "kind": "command", "program": "echo", "args": [said],
+            "description": "Looks.", "parameters": parameters });
+    }
+    place.json("loop.json", &document);
+    place.json("loopctl.json", &json!({ "allow": { "commands": ["echo"] } }));
+    place
+}

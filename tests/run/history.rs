@@ -3,20 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Request, Server};
-use crate::common::{Place, Ran, complete, document, look};
+use crate::common::{Place, Ran, answering, complete, look};
 
-/// A loop whose tools are programs that answer with so many letters, and whose model is at a server.
+/// A loop whose tools answer with so many letters, and whose model is at a server.
 fn place(properties: Value, letters: usize) -> Place {
-    let place = Place::new();
-    let mut document = document(&properties);
-    for action in document["actions"].as_array_mut().expect("actions") {
-        let (name, parameters) = (action["action_name"].clone(), action["parameters"].clone());
-        *action = json!({ "action_name": name, "kind": "command", "program": "echo", "args": ["x".repeat(letters)],
-            "description": "Looks.", "parameters": parameters });
-    }
-    place.json("loop.json", &document);
-    place.json("loopctl.json", &json!({ "allow": { "commands": ["echo"] } }));
-    place
+    answering(&properties, &"x".repeat(letters))
 }
 
 fn run(place: &Place, server: &Server, output: &str) -> Ran {

@@ -3,21 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Request, Server};
-use crate::common::{Place, Ran, complete, document, look, with};
+use crate::common::{Place, Ran, answering, complete, look, with};
 
-/// A place whose loop has its tools scripted and its model at the server.
+/// A place whose loop has its model at the server.
 fn place(properties: Value) -> Place {
-    let place = Place::new();
-    let mut document = document(&properties);
-    // The tools are programs that answer: a script would take the model's place too.
-    for action in document["actions"].as_array_mut().expect("actions") {
-        let (name, parameters) = (action["action_name"].clone(), action["parameters"].clone());
-        *action = json!({ "action_name": name, "kind": "command", "program": "echo", "args": ["{\"seen\":1}"],
-            "description": "Looks.", "parameters": parameters });
-    }
-    place.json("loop.json", &document);
-    place.json("loopctl.json", &json!({ "allow": { "commands": ["echo"] } }));
-    place
+    answering(&properties, "{\"seen\":1}")
 }
 
 fn run(place: &Place, server: &Server, more: &[&str]) -> Ran {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::Ask;
 use super::failure::Peer;
 use super::reply::{Deltas, Pieces, Said, Unread};
-use super::wire::{Form, json, offers};
+use super::wire::{Form, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::{Finish, SaidCall, Tokens};
 
@@ -57,21 +57,7 @@ pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
         buffer.extend_from_slice(b",\"system\":");
         json(buffer, &system.join("\n\n"));
     }
-    let mut open: &[u8] = b",\"tools\":[";
-    for offer in offers(ask) {
-        buffer.extend_from_slice(open);
-        buffer.extend_from_slice(b"{\"name\":");
-        json(buffer, offer.name);
-        buffer.extend_from_slice(b",\"description\":");
-        json(buffer, offer.description.as_ref());
-        buffer.extend_from_slice(b",\"input_schema\":");
-        json(buffer, offer.parameters.as_ref());
-        buffer.extend_from_slice(b"}");
-        open = b",";
-    }
-    if open == b"," {
-        buffer.extend_from_slice(b"]");
-    }
+    tools(buffer, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]);
     buffer.extend_from_slice(b",\"messages\":[");
     system.len()
 }

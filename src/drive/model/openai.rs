@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::Ask;
 use super::failure::Peer;
 use super::reply::{Deltas, Pieces, Said, Unread};
-use super::wire::{Form, json, offers};
+use super::wire::{Form, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::{Finish, SaidCall, Tokens};
 
@@ -42,20 +42,7 @@ pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
     if ask.deltas.is_some() {
         buffer.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
     }
-    let mut open: &[u8] = b",\"tools\":[";
-    for offer in offers(ask) {
-        buffer.extend_from_slice(open);
-        buffer.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
-        json(buffer, offer.name);
-        buffer.extend_from_slice(b",\"description\":");
-        json(buffer, offer.description.as_ref());
-        buffer.extend_from_slice(b",\"parameters\":");
-        json(buffer, offer.parameters.as_ref());
-        buffer.extend_from_slice(b"}}");
-        open = b",";
-    }
-    if open == b"," {
-        buffer.extend_from_slice(b"]");
+    if tools(buffer, ask, [b"{\"type\":\"function\",\"function\":{\"name\":", b",\"parameters\":", b"}}"]) {
         let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);
         // Some models that reason refuse this field, too. More calls than one are not made either way.
         if one && !form.fixed_temperature {

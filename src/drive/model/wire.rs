@@ -153,18 +153,18 @@ impl Wire {
 }
 
 /// A tool as a provider is told of it.
-pub(super) struct Offer<'a> {
+struct Offer<'a> {
     /// Its name there.
-    pub(super) name: &'a str,
+    name: &'a str,
     /// What it is for.
-    pub(super) description: Cow<'a, str>,
+    description: Cow<'a, str>,
     /// What it takes: the JSON Schema of an object.
-    pub(super) parameters: Cow<'a, Value>,
+    parameters: Cow<'a, Value>,
 }
 
 /// The tools that a provider is told of: in the dialects of native calls those that the model may call,
 /// in the others none.
-pub(super) fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
+fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
     let program = ask.program.filter(|program| dialect::is_native(program.properties.dialect));
     program.into_iter().flat_map(|program| {
         program.offered().map(|tool| {
@@ -177,6 +177,28 @@ pub(super) fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
             Offer { name, description, parameters: of_object(tool.parameters.source()) }
         })
     })
+}
+
+/// Writes the tools that a provider is told of, each as `begin` NAME, DESCRIPTION, `schema` PARAMETERS `end`.
+/// Gives whether there are any; without one nothing is written.
+pub(super) fn tools(buffer: &mut BytesMut, ask: &Ask<'_>, [begin, schema, end]: [&[u8]; 3]) -> bool {
+    let mut open: &[u8] = b",\"tools\":[";
+    for offer in offers(ask) {
+        buffer.extend_from_slice(open);
+        buffer.extend_from_slice(begin);
+        json(buffer, offer.name);
+        buffer.extend_from_slice(b",\"description\":");
+        json(buffer, offer.description.as_ref());
+        buffer.extend_from_slice(schema);
+        json(buffer, offer.parameters.as_ref());
+        buffer.extend_from_slice(end);
+        open = b",";
+    }
+    let any = open == b",";
+    if any {
+        buffer.extend_from_slice(b"]");
+    }
+    any
 }
 
 /// A schema whose type is said to be an object, as providers want it: a call's input is always one.

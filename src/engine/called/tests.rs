@@ -7,6 +7,7 @@ use super::*;
 use crate::compile::Texts;
 use crate::diagnostic::Source;
 use crate::engine::event::{Event, Moment, ToolResult, ToolReturned, What};
+use crate::engine::outcome::Termination;
 use crate::engine::step::step;
 use crate::engine::tests::{decides, started};
 
