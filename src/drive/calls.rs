@@ -73,8 +73,11 @@ impl<'a> Driver<'a> {
         let bound = called::share(&self.state, self.program.properties.budget.as_ref(), loops);
         let mut begun: Vec<BoxFuture<'a, Result<Made, Fault>>> = Vec::new();
         for call in calls {
-            let (action, action_input) = (call.tool.clone(), call.input.clone());
-            self.tell(|| Notice::ToolCalled { call: call.id, action, action_input });
+            self.tell(|| Notice::ToolCalled {
+                call: call.id,
+                action: call.tool.clone(),
+                action_input: call.input.clone(),
+            });
             begun.push(match called(&call.tool) {
                 Some((tool, called)) => {
                     let left = time_left(&self.state, self.active);

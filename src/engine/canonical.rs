@@ -19,8 +19,14 @@ enum Part<'a> {
 /// Numbers are compared digit by digit, never as floats. The bound: exponents of more than 36 digits
 /// are compared as they are written.
 pub fn spelling(value: &Value) -> String {
-    let mut out = String::new();
-    let mut parts = vec![Part::Value(value)];
+    if let Value::String(text) = value {
+        let mut out = String::with_capacity(text.len().saturating_add(2));
+        quote(text, &mut out);
+        return out;
+    }
+    let mut out = String::with_capacity(64);
+    let mut parts = Vec::with_capacity(8);
+    parts.push(Part::Value(value));
     while let Some(part) = parts.pop() {
         match part {
             Part::Text(text) => out.push(text),
@@ -99,6 +105,11 @@ fn power(exponent: &str, fraction: usize, cut: usize) -> Option<i128> {
 /// A text in double quotes; `"`, `\` and control characters escaped.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
+    if !text.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
@@ -111,7 +122,9 @@ fn quote(text: &str, out: &mut String) {
 
 /// A thought without case, punctuation and spacing: two that differ in nothing else are the same.
 pub fn words(thought: &str) -> String {
-    thought.chars().filter(|c| is_kept(*c)).flat_map(char::to_lowercase).collect()
+    let mut words = String::with_capacity(thought.len());
+    words.extend(thought.chars().filter(|c| is_kept(*c)).flat_map(char::to_lowercase));
+    words
 }
 
 /// Letters, digits, the marks that belong to letters, and symbols that say something (`<`, `+`, `€`,

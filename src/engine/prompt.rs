@@ -1,8 +1,10 @@
 //! The system prompt: who the model is, its objective, its tools, and how it answers.
 
+use std::fmt::Write;
+
 use super::dialect;
+use crate::compile::Program;
 use crate::compile::reference::{Scope, Unresolved};
-use crate::compile::{Program, Tool};
 
 /// What the system prompt is made of beside the program.
 pub struct Facts<'a> {
@@ -61,13 +63,11 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
 
 /// The tools as the model reads them: a name, what it is for, and its input's schema.
 fn tools(program: &Program) -> String {
-    let line = |tool: &Tool| {
-        format!(
-            "- {}: {}\n  input: {}\n",
-            dialect::told_name(program, &tool.name),
-            tool.description,
-            tool.parameters.source()
-        )
-    };
-    program.offered().map(line).collect()
+    let mut lines = String::with_capacity(1000);
+    for tool in program.offered() {
+        let (name, input) = (dialect::told_name(program, &tool.name), tool.parameters.source());
+        // A text takes whatever is written to it.
+        let _ = writeln!(lines, "- {name}: {}\n  input: {input}", tool.description);
+    }
+    lines
 }

@@ -187,6 +187,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
     let company = Company::of(program, &calls);
     let mut effects = Vec::new();
     let mut ending = None;
+    new.calls.reserve_exact(calls.len());
     for (index, wanted) in calls.into_iter().enumerate() {
         let id = CallId { iteration: new.iteration, index: u32::try_from(index).unwrap_or(u32::MAX) };
         let allowed = validate::call(program, state, &wanted).and_then(|tool| company.allows(tool).map(|()| tool));

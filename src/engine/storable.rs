@@ -15,24 +15,25 @@ const KEPT_KEYS: &str = "$serde_json::private::";
 
 /// Why a value can't be kept, in words that follow the value's name; nothing when it can.
 pub fn fault_of(value: &Value) -> Option<String> {
-    let mut open = vec![(value, 1_usize)];
-    while let Some((value, depth)) = open.pop() {
-        let (Value::Array(_) | Value::Object(_)) = value else { continue };
-        if depth > MAX_DEPTH {
-            return Some(format!("is nested deeper than {MAX_DEPTH} levels"));
-        }
-        match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(fields) => {
-                if let Some(key) = fields.keys().find(|key| key.starts_with(KEPT_KEYS)) {
-                    return Some(format!("has the key {key:?}, which no value may have"));
-                }
-                open.extend(fields.values().map(|field| (field, depth + 1)));
-            }
-            _ => {}
-        }
+    fault_at(value, 1)
+}
+
+/// The same for a value at this depth: it goes no deeper than the bound.
+fn fault_at(value: &Value, depth: usize) -> Option<String> {
+    let (Value::Array(_) | Value::Object(_)) = value else { return None };
+    if depth > MAX_DEPTH {
+        return Some(format!("is nested deeper than {MAX_DEPTH} levels"));
     }
-    None
+    match value {
+        Value::Array(items) => items.iter().find_map(|item| fault_at(item, depth + 1)),
+        Value::Object(fields) => {
+            if let Some(key) = fields.keys().find(|key| key.starts_with(KEPT_KEYS)) {
+                return Some(format!("has the key {key:?}, which no value may have"));
+            }
+            fields.values().find_map(|field| fault_at(field, depth + 1))
+        }
+        _ => None,
+    }
 }
 
 /// The value, or its text when it can't be kept as it is.

@@ -82,6 +82,8 @@ impl Schema {
             return immense;
         }
         match self.parts.validator.get_or_init(|| build(self.source())) {
+            // Looking for faults costs more than looking whether there are any.
+            Ok(validator) if validator.is_valid(instance) => Vec::new(),
             Ok(validator) => validator
                 .iter_errors(instance)
                 .take(MAX_FAULTS)
@@ -273,15 +275,13 @@ fn check_patterns(part: &Value, path: &str) -> Result<(), SchemaFault> {
 
 /// The numbers of a value whose exponent has more digits than anyone needs.
 fn immense_numbers(part: &Value, path: &str) -> Vec<SchemaFault> {
+    // Hardly ever is there one: no path is written for the others.
+    if !has_immense(part) {
+        return Vec::new();
+    }
     match part {
         Value::Number(number) => {
-            let text = number.as_str();
-            let exponent = text.split(['e', 'E']).nth(1).unwrap_or_default();
-            let digits = exponent.trim_start_matches(['+', '-']).trim_start_matches('0').len();
-            if digits < MAX_EXPONENT_DIGITS {
-                return Vec::new();
-            }
-            let message = format!("{} has an exponent too big to be worked with", message::shorten(text));
+            let message = format!("{} has an exponent too big to be worked with", message::shorten(number.as_str()));
             vec![SchemaFault { path: path.to_owned(), message }]
         }
         Value::Array(items) => {
@@ -292,5 +292,17 @@ fn immense_numbers(part: &Value, path: &str) -> Vec<SchemaFault> {
             .flat_map(|(key, member)| immense_numbers(member, &format!("{path}/{}", escape_pointer(key))))
             .collect(),
         _ => Vec::new(),
+    }
+}
+
+fn has_immense(part: &Value) -> bool {
+    match part {
+        Value::Number(number) => {
+            let exponent = number.as_str().split(['e', 'E']).nth(1).unwrap_or_default();
+            exponent.trim_start_matches(['+', '-']).trim_start_matches('0').len() >= MAX_EXPONENT_DIGITS
+        }
+        Value::Array(items) => items.iter().any(has_immense),
+        Value::Object(members) => members.values().any(has_immense),
+        _ => false,
     }
 }

@@ -112,17 +112,24 @@ impl Endpoint {
     }
 
     /// Reads a whole answer, at most [`MAX_ANSWER`] bytes of it.
-    pub(super) async fn body(&self, mut response: Response) -> Result<BytesMut, Failure> {
+    pub(super) async fn body(&self, mut response: Response) -> Result<Bytes, Failure> {
         let declared = response.content_length().unwrap_or(0);
         if usize::try_from(declared).map_or(true, |length| length > MAX_ANSWER) {
             return Err(self.too_large());
         }
-        let mut body = BytesMut::new();
+        let mut body = Bytes::new();
         while let Some(piece) = self.piece(&mut response).await? {
             if body.len() + piece.len() > MAX_ANSWER {
                 return Err(self.too_large());
             }
-            body.extend_from_slice(&piece);
+            // Most answers are one piece, which is not copied.
+            body = if body.is_empty() {
+                piece
+            } else {
+                let mut grown = BytesMut::from(body);
+                grown.extend_from_slice(&piece);
+                grown.freeze()
+            };
         }
         Ok(body)
     }

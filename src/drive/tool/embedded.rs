@@ -52,18 +52,17 @@ fn message(panic: &(dyn Any + Send)) -> String {
 }
 
 fn is_too_deep(value: &Value) -> bool {
-    let mut open = vec![(value, 1)];
-    while let Some((value, depth)) = open.pop() {
-        if depth > MAX_DEPTH {
-            return true;
-        }
-        match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
-            _ => {}
-        }
+    is_deeper(value, MAX_DEPTH)
+}
+
+/// Whether a value has more levels than so many: it goes no deeper than that.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, below)),
+        Value::Object(fields) => fields.values().any(|field| is_deeper(field, below)),
+        _ => false,
     }
-    false
 }
 
 /// Drops a value level by level: dropping it at once would recurse as deep as it is nested.

@@ -58,7 +58,7 @@ pub fn read_cut_off(reply: &str) -> Reading {
 /// The user message that tells the model what came of its action: a line `Observation:`, the text
 /// as it stands, the turn's question. There is one action a turn, so its name is not repeated.
 pub fn write_observation(_action: Option<&str>, text: &str) -> String {
-    format!("Observation:\n{text}\n\n{QUESTION}")
+    ["Observation:\n", text, "\n\n", QUESTION].concat()
 }
 
 /// The question of the last call, when a limit was reached and the model must answer.

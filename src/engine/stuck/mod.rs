@@ -93,6 +93,7 @@ impl Step {
             if any {
                 label.push_str(", ");
             }
+            label.reserve(tool.len());
             label.extend(tool.chars().take(MAX_LABEL).flat_map(char::escape_debug));
             any = true;
         }

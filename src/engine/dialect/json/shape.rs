@@ -15,7 +15,7 @@
 
 use serde_json::{Map, Value};
 
-use super::refusal::{Refusal, is_answer};
+use super::refusal::Refusal;
 use crate::engine::dialect::Wanted;
 use crate::engine::dialect::relaxed::{self, Found};
 
@@ -40,17 +40,20 @@ pub enum Role {
 
 /// What this key is for.
 pub fn role(key: &str) -> Role {
-    // No known key is longer; a long one need not be copied.
-    if key.len() > 24 {
+    // No known key is longer. Every key of every reply comes here, so none is copied to the heap.
+    let mut room = [0_u8; 24];
+    if key.len() > room.len() {
         return Role::Other;
     }
-    match plain(key).as_str() {
-        "thought" | "thoughts" | "thinking" | "reasoning" => Role::Thought,
-        "action" => Role::Action,
-        "tool" | "toolname" => Role::Tool,
-        "actioninput" | "input" | "toolinput" | "arguments" | "args" | "parameters" | "params" => Role::Input,
-        "observation" => Role::Observation,
-        _ if is_answer(key) => Role::Answer,
+    let bytes = key.bytes().filter(|byte| !matches!(byte, b'_' | b'-' | b' '));
+    let count = room.iter_mut().zip(bytes).map(|(to, byte)| *to = byte.to_ascii_lowercase()).count();
+    match room.get(..count).unwrap_or_default() {
+        b"thought" | b"thoughts" | b"thinking" | b"reasoning" => Role::Thought,
+        b"action" => Role::Action,
+        b"tool" | b"toolname" => Role::Tool,
+        b"actioninput" | b"input" | b"toolinput" | b"arguments" | b"args" | b"parameters" | b"params" => Role::Input,
+        b"observation" => Role::Observation,
+        b"answer" | b"finalanswer" => Role::Answer,
         _ => Role::Other,
     }
 }
