@@ -40,6 +40,7 @@ class Bench:
         self.server = subprocess.Popen([programs["mock"], "--port", "0"], stdout=subprocess.PIPE, text=True)
         self.base = f"http://127.0.0.1:{int(self.server.stdout.readline())}"
         self.shape = []
+        self.dialect = "json"
 
     def stats(self):
         with urllib.request.urlopen(f"{self.base}/stats") as answer:
@@ -51,7 +52,8 @@ class Bench:
         command = [self.programs[peer], "--base-url", self.base, "--steps", steps, "--runs", runs,
                    "--concurrency", concurrency, "--latency", latency]
         command += ["--durable"] if durable else []
-        command += self.shape if peer == "floor" else []
+        # The floor speaks one dialect; in the others it sends as many bytes as loopctl does there.
+        command += self.shape if peer == "floor" else ["--dialect", self.dialect]
         # Peak memory as Linux counts it begins with that of the process that forked: a small shell, not Python.
         shell = ["sh", "-c", '"$@"; exit $?', "sh"]
         out = subprocess.run(shell + [str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -94,9 +96,9 @@ def median(results, peer, key):
     return statistics.median(line[key] for line in results[peer])
 
 
-def cpu_ratio(bench, turns, steps, runs, durable=False):
+def cpu_ratio(bench, turns, steps, runs, durable=False, concurrency=1, latency=0):
     """CPU of a step: that of the whole process less that of a process with one run of no step."""
-    results = bench.turns(turns, steps=steps, runs=runs, durable=durable)
+    results = bench.turns(turns, steps=steps, runs=runs, durable=durable, concurrency=concurrency, latency=latency)
     start = bench.turns(turns, steps=0, runs=1, durable=durable)
     cost = {}
     for peer in ("floor", "load"):
@@ -119,6 +121,13 @@ def memory(bench, turns, concurrency, steps, latency):
     busy = bench.turns(turns, steps=steps, runs=concurrency, concurrency=concurrency, latency=latency)
     per_run = {peer: (median(busy, peer, "peak_rss_mb") - median(idle, peer, "peak_rss_mb")) * 1024 / concurrency for peer in busy}
     return per_run["load"], f"the floor {per_run['floor']:.1f} KB; idle {median(idle, 'load', 'peak_rss_mb'):.1f} MB"
+
+
+def dialect_ratio(bench, turns, dialect, **work):
+    """CPU of a step in another dialect, over a floor that sends as many bytes."""
+    bench.dialect = dialect
+    bench.calibrate()
+    return cpu_ratio(bench, turns, **work)
 
 
 def cold_start(program, starts):
@@ -144,6 +153,7 @@ def cold_start(program, starts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=5, help="how often each peer plays (5)")
+    parser.add_argument("--dialects", action="store_true", help="the CPU of a step in each dialect, and nothing else")
     parser.add_argument("--no-build", action="store_true", help="the programs are given by --programs")
     parser.add_argument("--programs", help="JSON object: loopctl, load, floor, mock")
     arguments = parser.parse_args()
@@ -164,6 +174,14 @@ def main():
             ("1,000 runs at once: KB a run over idle", "60 KB", "{:.1f}", lambda: memory(bench, min(turns, 3), 1000, 10, 200)),
             ("cold start to exit, one step, scripted: ms", "20 ms", "{:.1f}", lambda: cold_start(programs["loopctl"], 50)),
         ]
+        if arguments.dialects:
+            rows = [
+                (f"{dialect}: CPU a step over the floor, 10 steps, {many} at a time", "-", "{:.2f}",
+                 lambda dialect=dialect, many=many, runs=runs, latency=latency: dialect_ratio(
+                     bench, turns, dialect, steps=10, runs=runs, concurrency=many, latency=latency))
+                for dialect in ("json", "tool_calls", "tags", "final_answer")
+                for many, runs, latency in ((1, 200, 0), (64, 640, 20))
+            ]
         for what, bar, shape, figure in rows:
             reached, how = figure()
             print(f"{what:58} {bar:>8} {shape.format(reached):>9}   {how}", flush=True)
