@@ -41,16 +41,17 @@ class Bench:
         self.base = f"http://127.0.0.1:{int(self.server.stdout.readline())}"
         self.shape = []
         self.dialect = "json"
+        self.served = ["--action", "progress", "--serve", programs["loopctl"]]
 
     def stats(self):
         with urllib.request.urlopen(f"{self.base}/stats") as answer:
             return json.load(answer)
 
-    def play(self, peer, steps, runs, concurrency=1, latency=0, durable=False):
+    def play(self, peer, steps, runs, concurrency=1, latency=0, durable=False, more=()):
         """One turn of one peer: its JSON line, with the requests and bytes that the server saw."""
         self.stats()
         command = [self.programs[peer], "--base-url", self.base, "--steps", steps, "--runs", runs,
-                   "--concurrency", concurrency, "--latency", latency]
+                   "--concurrency", concurrency, "--latency", latency, *more]
         command += ["--durable"] if durable else []
         # The floor speaks one dialect; in the others it sends as many bytes as loopctl does there.
         command += self.shape if peer == "floor" else ["--dialect", self.dialect]
@@ -130,6 +131,32 @@ def dialect_ratio(bench, turns, dialect, **work):
     return cpu_ratio(bench, turns, **work)
 
 
+def through_http(bench, turns, **work):
+    """The same loop by the engine in the driver's process and by a server process, turn about."""
+    ways = {"direct": ["--action", "progress"], "served": bench.served}
+    results = {way: [] for way in ways}
+    for turn in range(turns):
+        for way in (ways if turn % 2 == 0 else reversed(ways)):
+            results[way].append(bench.play("load", durable=True, more=ways[way], **work))
+    rate = {way: work["runs"] / median(results, way, "wall_s") for way in ways}
+    cpu = [median(results, "served", key) for key in ("server_cpu_s", "cpu_s")] + [median(results, "direct", "cpu_s")]
+    how = "{:.0f} runs/s over {:.0f}; CPU s: server {:.1f} and client {:.1f}, over {:.1f}"
+    return rate["served"] / rate["direct"], how.format(rate["served"], rate["direct"], *cpu)
+
+
+def statuses(bench, turns, **work):
+    lines = [bench.play("load", durable=True, more=[*bench.served, "--readers", 4], **work) for _ in range(turns)]
+    middle = {key: statistics.median(line[key] for line in lines) for key in ("status_p50_ms", "status_p99_ms", "statuses", "wall_s")}
+    return middle["status_p99_ms"], f"median {middle['status_p50_ms']:.1f} ms; {middle['statuses'] / middle['wall_s']:.0f} questions a second"
+
+
+def waiting(bench, paused, runs):
+    """What runs that wait for a human cost: memory, and the time of other runs."""
+    line = bench.play("load", 10, runs, concurrency=64, durable=True, more=[*bench.served, "--paused", paused])
+    yield line["grown_mb"], f"{line['found_mb']:.1f} MB when they are found in the store; idle {line['idle_mb']:.1f} MB"
+    yield line["ratio"], f"{line['run_with_paused_ms']:.1f} ms over {line['run_ms']:.1f} ms; medians of {runs} runs each, turn about"
+
+
 def cold_start(program, starts):
     """From fork to exit of a run of one step, scripted, with the journal in SQLite and in memory."""
     with tempfile.TemporaryDirectory() as folder:
@@ -154,6 +181,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=5, help="how often each peer plays (5)")
     parser.add_argument("--dialects", action="store_true", help="the CPU of a step in each dialect, and nothing else")
+    parser.add_argument("--serve", action="store_true", help="only what goes through HTTP")
     parser.add_argument("--no-build", action="store_true", help="the programs are given by --programs")
     parser.add_argument("--programs", help="JSON object: loopctl, load, floor, mock")
     arguments = parser.parse_args()
@@ -161,8 +189,10 @@ def main():
     bench = Bench(programs)
     turns = arguments.turns
     try:
-        system, observation = bench.calibrate()
-        print(f"{os.cpu_count()} cores, {turns} turns; the floor's first messages {system} bytes, an observation {observation} bytes more\n")
+        shape = "through HTTP only"
+        if not arguments.serve:
+            shape = "the floor's first messages {} bytes, an observation {} bytes more".format(*bench.calibrate())
+        print(f"{os.cpu_count()} cores, {turns} turns; {shape}\n")
         print(f"{'what':58} {'bar':>8} {'reached':>9}   how")
         rows = [
             ("CPU a step over the floor, 10 steps, one at a time", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 10, 200)),
@@ -182,6 +212,16 @@ def main():
                 for dialect in ("json", "tool_calls", "tags", "final_answer")
                 for many, runs, latency in ((1, 200, 0), (64, 640, 20))
             ]
+        load = {"steps": 10, "runs": 1280, "concurrency": 64, "latency": 20}
+        wait = waiting(bench, 10_000, 200)
+        served = [
+            ("64 at a time, durable, through HTTP: share of the direct", "85 %", "{:.1%}", lambda: through_http(bench, turns, **load)),
+            ("a status meanwhile, 99 of 100: ms", "-", "{:.1f}", lambda: statuses(bench, min(turns, 3), **load)),
+            ("10,000 runs wait for a human: MB that the server grows", "100 MB", "{:.1f}", lambda: next(wait)),
+            ("the same: a new run's time over that without them", "1.1", "{:.2f}", lambda: next(wait)),
+        ]
+        if not arguments.dialects:
+            rows = served if arguments.serve else rows + served
         for what, bar, shape, figure in rows:
             reached, how = figure()
             print(f"{what:58} {bar:>8} {shape.format(reached):>9}   {how}", flush=True)

@@ -126,7 +126,7 @@ async fn play(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     while let Some(ended) = set.join_next().await {
         ended?;
     }
-    println!("{}", shared.count.line(peer)?);
+    println!("{}", shared.count.figures(peer)?);
     Ok(())
 }
 

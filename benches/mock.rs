@@ -1,7 +1,8 @@
 //! A server of OpenAI's chat-completions protocol for benchmarks: it knows one plot, told by the
 //! model's name `mock-k<K>-l<MS>`: call `echo` K times with changing text, then complete; each
 //! reply comes after MS milliseconds. With `-d<DIALECT>` behind it, it says so in another dialect
-//! than `json`.
+//! than `json`; with `-aprogress` it calls the built-in `__log_progress__` in place of `echo`, with
+//! `-ahuman` it asks a human.
 //!
 //! Its replies depend on the request alone, it holds no run's state, and it does as little as it
 //! can: it reads no JSON, it looks for two byte strings. Its own cost is nobody's figure. `GET
@@ -119,9 +120,10 @@ fn whole(buffer: &[u8]) -> Option<Request> {
 
 /// The milliseconds to wait, and the answer.
 fn completion(body: &[u8]) -> (u64, String) {
-    let Plot { steps, wait, dialect } = plot(body).unwrap_or(Plot { steps: 1, wait: 0, dialect: "json" });
+    let Plot { steps, wait, dialect, action } =
+        plot(body).unwrap_or(Plot { steps: 1, wait: 0, dialect: "json", action: "echo" });
     let done = count(body, b"\"role\":\"assistant\"");
-    let message = if done < steps { calls(dialect, done + 1, steps) } else { ends(dialect, steps) };
+    let message = if done < steps { calls((dialect, action), done + 1, steps) } else { ends(dialect, steps) };
     let answer = format!(
         concat!(
             r#"{{"id":"mock","object":"chat.completion","created":0,"model":"mock","choices":[{{"index":0,"#,
@@ -136,19 +138,24 @@ fn completion(body: &[u8]) -> (u64, String) {
     (wait, answer)
 }
 
-/// The members of the message that calls `echo`. What a text dialect says is JSON in a JSON string.
-fn calls(dialect: &str, step: usize, steps: usize) -> String {
+/// The members of the message that makes a call. What a text dialect says is JSON in a JSON string.
+fn calls((dialect, action): (&str, &str), step: usize, steps: usize) -> String {
+    let (name, member) = match action {
+        "progress" => ("__log_progress__", "message"),
+        "human" => ("__pause_for_human__", "question"),
+        _ => ("echo", "text"),
+    };
     let thought = format!("Step {step} of {steps}: I call echo with the next text and read what comes back.");
-    let input = format!(r#"{{\"text\":\"step {step} says {}\"}}"#, step * 7919 % 100_003);
+    let input = format!(r#"{{\"{member}\":\"step {step} says {}\"}}"#, step * 7919 % 100_003);
     match dialect {
         "tags" => format!(
-            r#""content":"<think>\n{thought}\n</think>\n<tool_call>\n{{\"name\":\"echo\",\"arguments\":{input}}}\n</tool_call>""#
+            r#""content":"<think>\n{thought}\n</think>\n<tool_call>\n{{\"name\":\"{name}\",\"arguments\":{input}}}\n</tool_call>""#
         ),
         "tool_calls" | "final_answer" => format!(
-            r#""content":"{thought}","tool_calls":[{{"id":"call_{step}","type":"function","function":{{"name":"echo","arguments":"{input}"}}}}]"#
+            r#""content":"{thought}","tool_calls":[{{"id":"call_{step}","type":"function","function":{{"name":"{name}","arguments":"{input}"}}}}]"#
         ),
         _ => {
-            format!(r#""content":"{{\"thought\":\"{thought}\",\"action\":\"echo\",\"action_input\":{input}}}""#)
+            format!(r#""content":"{{\"thought\":\"{thought}\",\"action\":\"{name}\",\"action_input\":{input}}}""#)
         }
     }
 }
@@ -175,6 +182,7 @@ struct Plot<'a> {
     steps: usize,
     wait: u64,
     dialect: &'a str,
+    action: &'a str,
 }
 
 /// The plot of the model's name.
@@ -184,8 +192,17 @@ fn plot(body: &[u8]) -> Option<Plot<'_>> {
     let rest = body.get(begin..body.len().min(begin + 60))?;
     let name = std::str::from_utf8(rest.split(|byte| *byte == b'"').next()?).ok()?;
     let (steps, wait) = name.split_once("-l")?;
-    let (wait, dialect) = wait.split_once("-d").unwrap_or((wait, "json"));
-    Some(Plot { steps: steps.parse().ok()?, wait: wait.parse().ok()?, dialect })
+    let mut more = wait.split('-');
+    let mut plot =
+        Plot { steps: steps.parse().ok()?, wait: more.next()?.parse().ok()?, dialect: "json", action: "echo" };
+    for part in more {
+        match (part.strip_prefix('d'), part.strip_prefix('a')) {
+            (Some(dialect), _) => plot.dialect = dialect,
+            (None, Some(action)) => plot.action = action,
+            (None, None) => {}
+        }
+    }
+    Some(plot)
 }
 
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {

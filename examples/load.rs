@@ -1,5 +1,6 @@
 //! The load driver: N fresh runs, C at a time, of a loop whose only tool is an in-process `echo`,
-//! against an OpenAI-protocol server that plays `mock-k<K>-l<MS>`. It prints one JSON line.
+//! against an OpenAI-protocol server that plays `mock-k<K>-l<MS>`; with `--serve`, through HTTP. It
+//! prints one JSON line.
 #![expect(clippy::print_stdout, reason = "the figures are what the caller reads")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -20,14 +21,21 @@ use tokio::task::JoinSet;
 
 #[path = "../benches/driver/mod.rs"]
 mod driver;
+#[path = "../benches/driver/served.rs"]
+mod served;
+#[path = "../benches/driver/through.rs"]
+mod through;
 
 use driver::{Count, Work};
+use through::Through;
 
 /// Runs one loop of K steps N times, C at a time.
 #[derive(Parser)]
 struct Arguments {
     #[command(flatten)]
     work: Work,
+    #[command(flatten)]
+    through: Through,
 }
 
 /// The only tool: gives back its text.
@@ -67,12 +75,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     driver::raise_file_limit()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(play(arguments.work))
+    runtime.block_on(async {
+        let folder = tempfile::tempdir()?;
+        let figures = match arguments.through.program()? {
+            None => play(arguments.work, folder.path()).await?,
+            Some(program) => serve(arguments.work, &arguments.through, (&program, folder.path())).await?,
+        };
+        println!("{figures}");
+        Ok(())
+    })
 }
 
-async fn play(work: Work) -> Result<(), Box<dyn Error>> {
-    let folder = tempfile::tempdir()?;
-    let (engine, program) = prepare(&work, folder.path())?;
+/// Through HTTP.
+async fn serve(work: Work, through: &Through, (program, folder): (&Path, &Path)) -> Result<Value, Box<dyn Error>> {
+    if work.action != "progress" {
+        return Err("a document that is served can't have a tool of this process: use --action progress".into());
+    }
+    std::fs::write(folder.join("loopctl.json"), project(&work).to_string())?;
+    std::fs::write(folder.join("load.json"), document(&work, "load", "m").to_string())?;
+    std::fs::write(folder.join("human.json"), document(&work, "human", "human").to_string())?;
+    let place = through::Place { program, folder };
+    match through.paused {
+        Some(paused) => place.paused(work, paused).await,
+        None => place.load(work, through.readers).await,
+    }
+}
+
+async fn play(work: Work, folder: &Path) -> Result<Value, Box<dyn Error>> {
+    let (engine, program) = prepare(&work, folder)?;
     let workers = work.workers();
     let shared = Arc::new(Shared { count: Count::new(work), engine, program });
     let mut set = JoinSet::new();
@@ -82,34 +112,39 @@ async fn play(work: Work) -> Result<(), Box<dyn Error>> {
     while let Some(ended) = set.join_next().await {
         ended?;
     }
-    println!("{}", shared.count.line("loopctl")?);
-    Ok(())
+    shared.count.figures("loopctl")
 }
 
-/// The engine and the compiled loop: the only uses of the library but [`run_once`].
-fn prepare(work: &Work, folder: &Path) -> Result<(Engine, Arc<Program>), Box<dyn Error>> {
-    let project = json!({
-        "model": "m",
-        "models": { "m": { "provider": "openai", "base_url": work.base_url, "model": work.model() } }
-    })
-    .to_string();
-    let document = json!({
+/// The project: `human` is a model that asks a human before anything else.
+fn project(work: &Work) -> Value {
+    let model = |name: String| json!({ "provider": "openai", "base_url": work.base_url, "model": name });
+    json!({ "model": "m", "models": { "m": model(work.model()), "human": model("mock-k1-l0-ahuman".to_owned()) } })
+}
+
+/// The document of a loop.
+fn document(work: &Work, name: &str, model: &str) -> Value {
+    let echo = json!([{ "type": "action", "name": "echo" }]);
+    json!({
         "type": "loop",
-        "name": "load",
+        "name": name,
         "properties": {
             "mode": "react",
             "objective": "Call echo as often as you are told to, then complete.",
-            "tools": [{ "type": "action", "name": "echo" }],
+            "tools": if work.action == "echo" { echo } else { json!([]) },
+            "model": model,
             "dialect": work.dialect,
             "max_iterations": work.steps.saturating_add(2).min(1000),
             "timeout_ms": 3_600_000
         }
     })
-    .to_string();
+}
+
+/// The engine and the compiled loop: the only uses of the library but [`run_once`].
+fn prepare(work: &Work, folder: &Path) -> Result<(Engine, Arc<Program>), Box<dyn Error>> {
     let texts = Texts {
-        project: Some(Source::new("loopctl.json", project)),
+        project: Some(Source::new("loopctl.json", project(work).to_string())),
         embedded: vec![("echo".to_owned(), Echo.description().to_owned(), Echo.parameters(), Echo.idempotent())],
-        ..Texts::new(Source::new("loop.json", document))
+        ..Texts::new(Source::new("loop.json", document(work, "load", "m").to_string()))
     };
     let program = load_texts(&texts, folder.to_owned())
         .map_err(|unsound| {

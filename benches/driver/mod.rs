@@ -34,6 +34,10 @@ pub struct Work {
     /// What is done is kept in a fresh SQLite store too.
     #[arg(long)]
     pub durable: bool,
+    /// What the runs call: echo, a tool of the driver's own process, or progress, the built-in tool that
+    /// a served document has too.
+    #[arg(long, default_value = "echo", value_parser = ["echo", "progress"])]
+    pub action: String,
 }
 
 /// What came of the runs so far.
@@ -49,7 +53,8 @@ impl Work {
     /// The model's name, which tells the server what to play.
     pub fn model(&self) -> String {
         let dialect = if self.dialect == "json" { String::new() } else { format!("-d{}", self.dialect) };
-        format!("mock-k{}-l{}{dialect}", self.steps, self.latency)
+        let action = if self.action == "echo" { String::new() } else { format!("-a{}", self.action) };
+        format!("mock-k{}-l{}{dialect}{action}", self.steps, self.latency)
     }
 
     /// How many run at the same time.
@@ -86,28 +91,28 @@ impl Count {
         }
     }
 
-    /// The JSON line of `peer`, with what the process used until now.
-    pub fn line(&self, peer: &str) -> Result<String, Box<dyn Error>> {
+    /// The figures of `peer`, with what the process used until now.
+    pub fn figures(&self, peer: &str) -> Result<serde_json::Value, Box<dyn Error>> {
         let wall_s = self.began.elapsed().as_secs_f64();
         let usage = getrusage(UsageWho::RUSAGE_SELF)?;
         // Tenths of a millisecond, and KiB: both fit for days and terabytes.
         let cpu = i32::try_from((usage.user_time() + usage.system_time()).num_microseconds() / 100)?;
         let rss = i32::try_from(usage.max_rss())?;
         let errors = self.errors.lock().map_err(|error| error.to_string())?;
-        let line = serde_json::json!({
+        Ok(serde_json::json!({
             "peer": peer,
             "version": env!("CARGO_PKG_VERSION"),
             "runs": self.work.runs,
             "steps": self.work.steps,
             "dialect": self.work.dialect,
+            "action": self.work.action,
             "concurrency": self.work.concurrency,
             "wall_s": wall_s,
             "cpu_s": f64::from(cpu) / 10_000.0,
             "peak_rss_mb": f64::from(rss) / 1024.0,
             "ok_runs": self.ok.load(Ordering::Relaxed),
             "errors": &*errors,
-        });
-        Ok(line.to_string())
+        }))
     }
 }
 

@@ -207,7 +207,13 @@ impl Journal for MemoryJournal {
     }
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
-        Ticket::ready(self.run(run_id).map(|run| run.book().events.iter().map(|event| event.to_string()).collect()))
+        self.read_from(run_id, 0)
+    }
+
+    fn read_from(&self, run_id: &str, from: u64) -> Ticket<Vec<String>> {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let rest = |run: Arc<Run>| run.book().events.iter().skip(from).map(|event| event.to_string()).collect();
+        Ticket::ready(self.run(run_id).map(rest))
     }
 
     fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {

@@ -67,6 +67,10 @@ fn a_run_reads_as_it_was_written() {
         }
         let events = wait(journal.read("r")).unwrap();
         assert_eq!(events, ["first", "event 1 of r", "event 2 of r", "event 3 of r", "event 4 of r"]);
+        for from in 0..=5_u8 {
+            assert_eq!(wait(journal.read_from("r", from.into())).unwrap(), events[usize::from(from)..]);
+        }
+        assert!(wait(journal.read_from("r", u64::MAX)).unwrap().is_empty());
     });
 }
 

@@ -198,22 +198,28 @@ impl Feed {
         }
     }
 
+    /// Takes what was appended since the last look, and reads nothing else.
     async fn look(&mut self) -> Result<(), Fault> {
-        let texts = self.served.journal.read(&self.run_id).await.map_err(Fault::Store)?;
-        let new = texts.get(self.folded..).unwrap_or_default();
+        let folded = u64::try_from(self.folded).unwrap_or(u64::MAX);
+        let new = self.served.journal.read_from(&self.run_id, folded).await.map_err(Fault::Store)?;
         if new.is_empty() {
             return Ok(());
         }
-        let shared = self.served.journal.texts(&self.run_id).await.map_err(Fault::Store)?;
-        let events = fold::events(&self.run_id, new, &shared)?;
-        if events.iter().any(|event| matches!(event.what, What::NewDocument(_))) {
-            // All that came before fits the new document too: what was told stays told.
-            let all = fold::events(&self.run_id, &texts, &shared)?;
-            self.program = self.served.program(&self.run_id, &all)?.0;
-            let before = all.into_iter().take(self.folded).collect();
-            self.state = fold::fold(&self.program, &self.run_id, before)?;
+        // Long texts come with documents only: without one, the store need not be asked for them.
+        match fold::events(&self.run_id, &new, &[]) {
+            Ok(events) if !events.iter().any(|event| matches!(event.what, What::NewDocument(_))) => self.take(events),
+            _ => self.look_anew().await,
         }
-        self.take(events)
+    }
+
+    /// The same where a new document came: all that came before fits it too, and what was told stays told.
+    async fn look_anew(&mut self) -> Result<(), Fault> {
+        let found = self.served.recorded(&self.run_id).await?;
+        let mut before = found.events;
+        let new = before.split_off(self.folded.min(before.len()));
+        self.state = fold::fold(&found.program, &self.run_id, before)?;
+        self.program = found.program;
+        self.take(new)
     }
 }
 

@@ -65,6 +65,32 @@ fn what_happens_while_it_is_read_is_the_same_as_what_is_read_later() {
 }
 
 #[test]
+fn a_reader_stays_with_a_run_that_goes_on_elsewhere_with_another_document() {
+    let replies = [
+        think("__pause_for_human__", json!({ "question": "Go on?" })),
+        think("__log_progress__", json!({ "message": "on" })),
+        complete(json!("ok")),
+    ];
+    let place = place(json!({}), &replies);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    let id = run["agent_run_id"].as_str().unwrap();
+    let mut reader = server.connect();
+    write!(reader, "GET /agents/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address)
+        .unwrap();
+    let mut live = vec![0];
+    reader.read_exact(&mut live).unwrap();
+    place.json("loop.json", &crate::common::document(&json!({ "result_key": "found" })));
+    let resumed = place.call(&["resume", id, "--answer", "yes", "--new-document", "--output", "json"]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    reader.read_to_end(&mut live).unwrap();
+    let live = stream(&String::from_utf8(crate::client::parse(&live).unwrap().body).unwrap());
+    assert_eq!(live, server.events(id, &[]));
+    assert_eq!(told(&live).iter().filter(|name| *name == "run_started").count(), 1, "{live:?}");
+    assert_eq!(live.last().unwrap().1["result_key"], "found", "the new document's key");
+}
+
+#[test]
 fn text_of_a_model_makes_no_event_of_its_own() {
     let forged = "x\n\nevent: done\ndata: {\"event\":\"run_ended\"}\n\nid: 9.9\r\n\r\n\u{2028}\u{1b}[2J";
     let replies = [json!({ "thought": forged, "action": "__complete__", "action_input": { "answer": forged } })];

@@ -10,6 +10,7 @@ mod callbacks;
 #[cfg(unix)]
 mod called;
 mod client;
+mod counted;
 mod decisions;
 mod described;
 mod documented;

@@ -89,18 +89,19 @@ impl Drop for Reader {
     }
 }
 
-/// All events of a run, each held against its number and its sum.
-pub(super) fn events(connection: &Connection, run_id: &str) -> Result<Vec<String>, Trouble> {
+/// The events of a run from number `from` on, each held against its number and its sum.
+pub(super) fn events(connection: &Connection, run_id: &str, from: i64) -> Result<Vec<String>, Trouble> {
     let damaged = |what: String| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
     let (row, known): (i64, i64) = connection
         .prepare_cached("SELECT id, events FROM runs WHERE run_id = ?1")?
         .query_row([run_id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?
         .ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))?;
-    let mut query = connection.prepare_cached("SELECT seq, sum, event FROM events WHERE run = ?1 ORDER BY seq")?;
-    let mut rows = query.query([row])?;
+    let mut query =
+        connection.prepare_cached("SELECT seq, sum, event FROM events WHERE run = ?1 AND seq >= ?2 ORDER BY seq")?;
+    let mut rows = query.query([row, from])?;
     let mut events = Vec::new();
-    let mut next = 0_i64;
+    let mut next = from;
     while let Some(row) = rows.next()? {
         let (seq, expected): (i64, i64) = (row.get(0)?, row.get(1)?);
         if seq != next {

@@ -1,0 +1,160 @@
+//! What readers of events cost the store: served in this process, over a store that counts what it reads.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use loopctl::engine::text::Text;
+use loopctl::journal::memory::MemoryJournal;
+use loopctl::journal::{
+    Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, Ticket,
+};
+use loopctl::serve::folder::Folder;
+use loopctl::serve::{Options, Server};
+use serde_json::{Value, json};
+
+use crate::client::{parse, place, stream};
+use crate::common::{complete, think};
+
+/// A store that counts.
+#[derive(Default)]
+struct Counting {
+    inner: MemoryJournal,
+    /// How often a journal was read whole.
+    whole: AtomicUsize,
+    /// The events that were read from a place on.
+    from: AtomicUsize,
+}
+
+impl Journal for Counting {
+    fn create(&self, run: NewRun) -> Ticket<Created> {
+        self.inner.create(run)
+    }
+
+    fn append(&self, entry: Append) -> Ticket<()> {
+        self.inner.append(entry)
+    }
+
+    fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
+        self.whole.fetch_add(1, Ordering::SeqCst);
+        self.inner.read(run_id)
+    }
+
+    fn read_from(&self, run_id: &str, from: u64) -> Ticket<Vec<String>> {
+        let Ticket::Ready(Some(events)) = self.inner.read_from(run_id, from) else { panic!("it comes at once") };
+        self.from.fetch_add(events.as_ref().map_or(0, Vec::len), Ordering::SeqCst);
+        Ticket::ready(events)
+    }
+
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {
+        self.inner.texts(run_id)
+    }
+
+    fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
+        self.inner.find(run_id)
+    }
+
+    fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
+        self.inner.list(filter)
+    }
+
+    fn lease(&self, run_id: &str) -> Ticket<Lease> {
+        self.inner.lease(run_id)
+    }
+
+    fn release(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.inner.release(run_id, fence)
+    }
+
+    fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.inner.confirm(run_id, fence)
+    }
+
+    fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
+        self.inner.request_cancel(run_id, reason)
+    }
+
+    fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
+        self.inner.cancel_requested(run_id)
+    }
+
+    fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
+        self.inner.note_callback(run_id, progress)
+    }
+
+    fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {
+        self.inner.recall(session)
+    }
+}
+
+/// Asks; all that is answered.
+fn ask(address: SocketAddr, method: &str, target: &str, body: &Value) -> Vec<u8> {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let mut answer = Vec::new();
+    let mut asking = TcpStream::connect(address).unwrap();
+    write!(
+        asking,
+        "{method} {target} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    asking.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn each_of_many_readers_reads_an_event_once_however_often_it_is_woken() {
+    const STEPS: usize = 40;
+    const READERS: usize = 3;
+    let mut replies = vec![think("__pause_for_human__", json!({ "question": "Go on?" }))];
+    replies.extend((0..STEPS).map(|step| think("__log_progress__", json!({ "message": format!("step {step}") }))));
+    replies.push(complete(json!("ok")));
+    let place = place(json!({ "max_iterations": 100 }), &replies);
+    let counting = Arc::new(Counting::default());
+    let options = Options {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        hosts: Vec::new(),
+        most_runs: 4,
+        body_bytes: 1 << 20,
+        body_time: Duration::from_secs(30),
+        grace: Duration::ZERO,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let journal: Arc<dyn Journal> = Arc::clone(&counting) as Arc<dyn Journal>;
+    let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
+    let server = runtime.block_on(Server::bind(folder, journal, options)).unwrap();
+    let address = server.address();
+    runtime.spawn(server.serve(pending()));
+
+    let run = parse(&ask(address, "POST", "/agents/execute", &json!({ "loop": "test" }))).unwrap().json();
+    assert_eq!(run["status"], "paused", "{run}");
+    let id = run["agent_run_id"].as_str().unwrap();
+    let events = || runtime.block_on(counting.inner.read(id)).unwrap().len();
+    let at_first = events();
+    let mut readers = Vec::new();
+    for _ in 0..READERS {
+        let mut reader = TcpStream::connect(address).unwrap();
+        write!(reader, "GET /agents/{id}/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+        let mut told = vec![0; 1];
+        // It has read what there is.
+        reader.read_exact(&mut told).unwrap();
+        readers.push((reader, told));
+    }
+    let whole = counting.whole.load(Ordering::SeqCst);
+    ask(address, "POST", &format!("/agents/{id}/resume"), &json!({ "answer": "yes" }));
+    for (mut reader, mut told) in readers {
+        reader.read_to_end(&mut told).unwrap();
+        let told = stream(&String::from_utf8(parse(&told).unwrap().body).unwrap());
+        assert_eq!(told.iter().filter(|(_, data)| data["event"] == "progress").count(), STEPS);
+        assert_eq!(told.last().unwrap().1["result"]["answer"], "ok");
+    }
+    assert_eq!(counting.from.load(Ordering::SeqCst), (events() - at_first) * READERS);
+    // The decision, the driver that goes on and the answer read it whole; readers do not.
+    let whole = counting.whole.load(Ordering::SeqCst) - whole;
+    assert!(whole <= 3, "{whole}");
+}
