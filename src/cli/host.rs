@@ -58,6 +58,12 @@ pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, scr
     }
 }
 
+/// Leaves a store open to the end of the process: closing it waits for what it is writing, and that may
+/// hang. What was acknowledged is there, and the next driver sees that this one has gone.
+pub fn leave_open(journal: Arc<dyn Journal>) {
+    std::mem::forget(journal);
+}
+
 /// The JSON Schema of a kind of document, or of the events.
 pub fn schema(kind: &str) -> Option<Value> {
     if kind == "events" {

@@ -96,7 +96,7 @@ impl Resume {
         let events = reader.events(&self.run).await?;
         let Document { program, root, sources } = self.document(&events, &place)?;
         let script = self.script.as_deref().map(read_script).transpose()?;
-        let engine = host::engine(program.project.clone(), &root, journal, script);
+        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
         let watched = Watched::new(surface, self.output, &program);
         let go_on = GoOn { decided: self.decided(), new_document: self.new_document };
         let mut finished = watched.heed(engine.resume(&program, &self.run, go_on, watched.watch())).await;
@@ -111,7 +111,10 @@ impl Resume {
         };
         match watched.finished(finished, next, &sources)? {
             Some(finished) => conclude(surface, self.output, &program, &finished.state, &next(&self.run)),
-            None => Ok(Exit::Cancelled),
+            None => {
+                host::leave_open(journal);
+                Ok(Exit::Cancelled)
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! `loopctl run`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 
@@ -65,7 +65,7 @@ impl Run {
         let (input, script) = self.what.read(&program)?;
         let place = Place::of_run(self.store.as_deref(), &program.project, &root);
         let journal = place.open()?;
-        let engine = host::engine(program.project.clone(), &root, journal, script);
+        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
         let start = Start {
             input,
             run_id: self.run_id,
@@ -90,7 +90,10 @@ impl Run {
                 let next = make_next(&finished.state.begun.run_id);
                 conclude(surface, self.output, &program, &finished.state, &next)
             }
-            None => Ok(Exit::Cancelled),
+            None => {
+                host::leave_open(journal);
+                Ok(Exit::Cancelled)
+            }
         }
     }
 }

@@ -6,7 +6,10 @@
 //! - `journal:N:POINT`: the process kills itself (SIGKILL) around the N-th event, from 0, that it
 //!   appends to a journal on disk. POINT is `before-write`, `after-write` (and before the sync),
 //!   `after-sync` (and before anyone is told), or `before-effect` (before what follows event N is done).
-//!   With `-stop` behind it the process stops itself there (SIGSTOP) and goes on when it is told to.
+//!   With `-stop` behind it the process stops itself there (SIGSTOP) and goes on when it is told to; with
+//!   `-hold` this thread alone waits there, for the end of what the FIFO `LOOPCTL_HOLD` gives it.
+//! - `way:N:after-sync`: the same kill after the N-th event, from 0, that says more than that a run was
+//!   taken up. A process that dies so has made some way, however many runs it had to take up.
 //! - `store:N:FAULT`: the N-th call to a store, from 0, fails without being done. FAULT is `busy`,
 //!   `full`, `ioerr` or `readonly`.
 //! - `time:MS:WHAT`: how long something lasts in this process, in milliseconds. WHAT is `lease` (others
@@ -15,7 +18,7 @@
 //! `LOOPCTL_CLOCK` is a file that holds the milliseconds by which the machine's clock is ahead (or, with
 //! a minus, behind). It is read at each look at that clock, so that a test can move it under way.
 
-pub use imp::{appended, before_effect, clock_ahead_ms, count_appended, hit, store_call, time};
+pub use imp::{appended, before_effect, clock_ahead_ms, count_appended, hit, store_call, time, way, written};
 
 /// Before the transaction.
 pub const BEFORE_WRITE: &str = "before-write";
@@ -37,6 +40,7 @@ mod imp {
 
     static APPENDED: AtomicU64 = AtomicU64::new(0);
     static CALLS: AtomicU64 = AtomicU64::new(0);
+    static WAY: AtomicU64 = AtomicU64::new(0);
 
     /// One entry of the list.
     pub(super) struct Plan {
@@ -73,6 +77,24 @@ mod imp {
         if planned.strip_suffix("-stop") == Some(point) {
             stop();
         }
+        if planned.strip_suffix("-hold") == Some(point) {
+            hold();
+        }
+    }
+
+    /// To be told of each event that is written: what says more than that a run was taken up is way.
+    pub fn written(event: &str) {
+        if !event.ends_with(r#""what":"resumed"}"#) {
+            WAY.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// To be called when what was written is durable.
+    pub fn way() {
+        let made = WAY.load(Ordering::SeqCst);
+        if plans().iter().any(|plan| plan.room == "way" && plan.number < made) {
+            die();
+        }
     }
 
     /// How long this lasts by the plan; `None` when the plan says nothing of it.
@@ -94,6 +116,14 @@ mod imp {
         // To this very thread: it stops here, and not a little later with a lock in its hands.
         #[cfg(unix)]
         let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP);
+    }
+
+    fn hold() {
+        #[expect(clippy::disallowed_methods, reason = "crash tests steer a test build from outside")]
+        if let Some(file) = std::env::var_os("LOOPCTL_HOLD") {
+            // The test that opens it to write knows that this point is reached, and closes it to go on.
+            drop(std::fs::read(file));
+        }
     }
 
     fn die() -> ! {
@@ -162,6 +192,14 @@ mod imp {
     /// Nothing in a release build.
     #[inline(always)]
     pub const fn hit(_room: &str, _number: u64, _point: &str) {}
+
+    /// Nothing in a release build.
+    #[inline(always)]
+    pub const fn written(_event: &str) {}
+
+    /// Nothing in a release build.
+    #[inline(always)]
+    pub const fn way() {}
 
     /// Nothing in a release build.
     #[inline(always)]

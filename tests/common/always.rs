@@ -1,18 +1,26 @@
 //! Always resumed: with `LOOPCTL_ALWAYS_RESUME` set, every `run` and `resume` of the suite is played by
 //! processes that die after each single event and are resumed, until the run ends or waits.
 //!
-//! A process is killed right after its event is durable. The first one dies at its first event; a later
-//! one begins with the event that says that it took the run up, and dies at the one behind it. A call
+//! A process is killed right after its event is durable. A later one begins with the events that say that
+//! it took up the run, and each run that this one called; it dies at the first one that says more. A call
 //! whose intent was the last event was never made: where the tool is not idempotent the run asks, and is
-//! told to make it.
+//! told to make it. A process that hangs is killed, and its test has failed.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Output;
+use std::process::{Child, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use serde_json::Value;
 
 use super::Place;
+
+/// Longer than any process takes that makes one event, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Whether the suite is played so.
 pub fn wanted() -> bool {
@@ -24,7 +32,19 @@ pub fn wanted() -> bool {
 const DECISIONS: [(&str, usize); 6] =
     [("--answer", 2), ("--approve", 1), ("--deny", 1), ("--edit", 2), ("--happened", 2), ("--retry", 1)];
 /// What goes with a decision, with its value.
-const WITH_DECISIONS: [&str; 4] = ["--reason", "--call", "--pause", "--new-document"];
+const WITH_DECISIONS: [&str; 5] = ["--reason", "--call", "--pause", "--if", "--new-document"];
+
+/// What came of a process, which ends within its time.
+pub fn ended(child: Child, args: &[&str]) -> Output {
+    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
+    let (tell, told) = channel();
+    std::thread::spawn(move || tell.send(child.wait_with_output()));
+    let output = told.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let _ = kill(pid, Signal::SIGKILL);
+        panic!("this process hangs: {args:?}")
+    });
+    output.expect("it ends")
+}
 
 /// A call of the program in pieces.
 pub struct Played<'a> {
@@ -52,24 +72,24 @@ impl<'a> Played<'a> {
     pub fn play(self, call: impl Fn(&[&str], &str) -> Output) -> Output {
         // A new document and a decision are two events of one process: it dies at the second.
         let at = if self.first.iter().any(|arg| arg == "--new-document") { 1 } else { 0 };
-        let mut output = call(&list(&self.first), &format!("journal:{at}:after-sync"));
+        let mut output = call(&list(&self.first), &format!("way:{at}:after-sync"));
         let mut stderr = Vec::new();
         for _ in 0..2000 {
             let killed = output.status.signal() == Some(9);
-            let next = if killed {
-                // Each takes the run up, and dies at the event that follows.
-                self.again.clone()
-            } else if let Some(run_id) = uncertain(self.place, &self.again, &output) {
-                // Killed right after its decision, it would have to ask again: it dies at the outcome.
-                let mut args = vec!["resume".to_owned(), run_id, "--retry".to_owned()];
+            let (next, at) = if killed {
+                (self.again.clone(), 0)
+            } else if let Some(Uncertain { run_id, call, depth }) = uncertain(self.place, &self.again, &output) {
+                // Killed right after its decision, it would have to ask again: it dies at the outcome. Each
+                // run on the way to the call writes the decision down.
+                let mut args = vec!["resume".to_owned(), run_id, "--retry".to_owned(), "--call".to_owned(), call];
                 args.extend(shared(&self.again));
-                args
+                (args, 1 + depth)
             } else {
                 stderr.append(&mut output.stderr);
                 return Output { stderr, ..output };
             };
             stderr.append(&mut output.stderr);
-            output = call(&list(&next), "journal:1:after-sync");
+            output = call(&list(&next), &format!("way:{at}:after-sync"));
         }
         panic!("the run makes no way: {output:#?}");
     }
@@ -123,8 +143,15 @@ fn shared(args: &[String]) -> Vec<String> {
     shared
 }
 
-/// The run that waits to hear about a call of unknown outcome.
-fn uncertain(place: &Place, args: &[String], output: &Output) -> Option<String> {
+/// A run that waits to hear about a call of unknown outcome; of several calls, the first.
+struct Uncertain {
+    run_id: String,
+    call: String,
+    /// How many loops below the run the call was made.
+    depth: usize,
+}
+
+fn uncertain(place: &Place, args: &[String], output: &Output) -> Option<Uncertain> {
     if output.status.code() != Some(3) {
         return None;
     }
@@ -139,5 +166,8 @@ fn uncertain(place: &Place, args: &[String], output: &Output) -> Option<String> 
     }
     let shown = place.command(&list(&trace)).output().expect("it starts");
     let result: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
-    (result["termination"] == "uncertain").then_some(run_id)
+    let call = result["pause"]["call"]["id"].as_str().filter(|_| result["termination"] == "uncertain")?;
+    // A called run is named after its caller and the call: two numbers more.
+    let below = result["pause"]["run_id"].as_str().and_then(|whose| whose.strip_prefix(&run_id)).unwrap_or("");
+    Some(Uncertain { call: call.to_owned(), depth: below.matches('.').count() / 2, run_id })
 }

@@ -60,20 +60,23 @@ impl Place {
     }
 
     pub fn call_with(&self, args: &[&str], env: &[(&str, &str)]) -> Ran {
-        self.played(args, |mut command| command.envs(env.iter().copied()).output().expect("the program starts"))
+        self.played(args, |mut command| {
+            command.envs(env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("the program starts")
+        })
     }
 
     /// In one piece; or, when the suite is played so, by processes that die after each event.
-    fn played(&self, args: &[&str], output: impl Fn(Command) -> Output) -> Ran {
+    fn played(&self, args: &[&str], start: impl Fn(Command) -> Child) -> Ran {
         #[cfg(unix)]
         if let Some(played) = always::wanted().then(|| always::Played::of(self, args)).flatten() {
             return ran(&played.play(|args, fail| {
                 let mut command = self.command(args);
                 command.env("LOOPCTL_FAIL", fail);
-                output(command)
+                always::ended(start(command), args)
             }));
         }
-        ran(&output(self.command(args)))
+        ran(&start(self.command(args)).wait_with_output().expect("it ends"))
     }
 
     pub fn start(&self, args: &[&str], env: &[(&str, &str)]) -> Child {
@@ -94,7 +97,7 @@ impl Place {
                 .spawn()
                 .expect("the program starts");
             child.stdin.take().expect("a pipe").write_all(stdin).expect("it reads");
-            child.wait_with_output().expect("it ends")
+            child
         })
     }
 

@@ -1,5 +1,10 @@
 //! R2: the whole suite, played by processes that die after every single event and are resumed.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
 /// Tests that can't give the same in pieces, and why.
 const NOT_IN_PIECES: [(&str, &str); 15] = [
     ("builtins::progress_is_shown_while_the_run_goes_on", TOLD),
@@ -25,19 +30,48 @@ const NOT_IN_PIECES: [(&str, &str); 15] = [
 const TOLD: &str = "who watches is told after an event is durable: the process dies in between";
 const CONNECTION: &str = "each process has a connection of its own";
 
+/// When nothing was said for so long, what still runs hangs. A single process is given up sooner.
+const QUIET: Duration = Duration::from_secs(300);
+
+/// What a suite says, line by line, until it ends. One that hangs is killed: whether it did.
+fn listen(suite: &mut Child) -> (Vec<String>, bool) {
+    let lines = BufReader::new(suite.stdout.take().expect("a pipe")).lines();
+    let (tell, told) = channel();
+    std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+    let mut said = Vec::new();
+    loop {
+        match told.recv_timeout(QUIET) {
+            Ok(line) => said.push(line),
+            Err(RecvTimeoutError::Disconnected) => return (said, false),
+            Err(RecvTimeoutError::Timeout) => {
+                suite.kill().expect("it is there");
+                return (said, true);
+            }
+        }
+    }
+}
+
 #[test]
 #[ignore = "nightly: the suite of this file once more, in pieces"]
 fn the_suite_gives_the_same_when_every_process_dies_after_every_event() {
-    let mut suite = std::process::Command::new(std::env::current_exe().expect("this program"));
-    suite.env("LOOPCTL_ALWAYS_RESUME", "1");
+    let mut suite = Command::new(std::env::current_exe().expect("this program"));
+    suite.env("LOOPCTL_ALWAYS_RESUME", "1").stdout(Stdio::piped());
     for (test, reason) in NOT_IN_PIECES {
         println!("not in pieces: {test}: {reason}");
         suite.args(["--skip", test]);
     }
-    let output = suite.output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
-    let passed = said.lines().filter(|line| line.starts_with("test ") && line.ends_with("... ok")).count();
-    println!("{passed} tests in pieces");
-    assert!(passed >= 100, "{passed} tests tested too little: {said}");
+    let mut suite = suite.spawn().expect("it starts");
+    let (said, hung) = listen(&mut suite);
+    let status = suite.wait().expect("it ends");
+    let of = |ending: &str| -> Vec<&str> {
+        said.iter().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(ending)).collect()
+    };
+    let passed = of(" ... ok");
+    let late = of(" has been running for over 60 seconds");
+    let stuck: Vec<_> =
+        late.iter().filter(|name| !said.iter().any(|l| l.starts_with(&format!("test {name} ...")))).collect();
+    println!("{} tests in pieces", passed.len());
+    assert!(!hung, "these hang: {stuck:?}");
+    assert!(status.success(), "{}", said.join("\n"));
+    assert!(passed.len() >= 200, "{} tests tested too little", passed.len());
 }

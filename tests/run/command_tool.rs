@@ -128,8 +128,8 @@ fn the_environment_is_what_is_declared_and_nothing_else() {
         names
     };
     // `_`, `PWD` and `SHLVL` are a shell's own, and no shell stands between.
-    assert_eq!(names(&trace[0]), ["LANG", "PATH"], "{:#}", trace[0]);
-    assert_eq!(names(&trace[1]), ["HOME", "LANG", "PATH", "TICKET", "X"], "{:#}", trace[1]);
+    assert_eq!(names(&trace[0]), ["LANG", "LOOPCTL_CALL", "PATH"], "{:#}", trace[0]);
+    assert_eq!(names(&trace[1]), ["HOME", "LANG", "LOOPCTL_CALL", "PATH", "TICKET", "X"], "{:#}", trace[1]);
     assert!(observed(&trace[1]).contains("TICKET=T=1\nX=2"), "a line end in a value is the value's");
     for entry in &trace[2..4] {
         assert!(observed(entry).contains("environment not allowed"), "{entry:#}");
@@ -232,4 +232,29 @@ fn a_program_that_hangs_is_killed_at_its_deadline_with_its_children() {
     for pid in pids.lines() {
         assert!(gone(pid), "process {pid} is left");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_leaves_its_session_is_gone_after_the_deadline_and_after_the_runs_end() {
+    // The parent is gone at once, and so is the group.
+    let leave = |file: &str| {
+        let inner = format!("echo $$ > {file}.new; mv {file}.new {file}; exec sleep 1000");
+        format!("#!/bin/sh\n(setsid sh -c '{inner}' >/dev/null 2>&1 &)\nwhile [ ! -e {file} ]; do sleep 0.01; done\n")
+    };
+    let (hang, quick) = (leave("first") + "exec sleep 600\n", leave("second") + "echo left a session\n");
+    let actions = [program("hang", "./hang", json!({ "timeout_ms": 2000 })), program("quick", "./quick", json!({}))];
+    let place = place(&[("hang", &hang), ("quick", &quick)], &actions);
+    // Not of the run, and in a session of its own as well.
+    let mut stranger = std::process::Command::new("setsid").args(["sleep", "1000"]).spawn().expect("setsid");
+    let trace = place.calls(&[think("hang", json!({})), think("quick", json!({}))]);
+    assert!(observed(&trace[0]).contains("timed out"), "{:#}", trace[0]);
+    assert!(observed(&trace[1]).contains("left a session"), "{:#}", trace[1]);
+    for file in ["first", "second"] {
+        let pid = std::fs::read_to_string(place.path().join(file)).expect("it was started");
+        assert!(gone(pid.trim()), "process {pid} is left");
+    }
+    assert!(stranger.try_wait().expect("it is there").is_none(), "a process that is not the run's was killed");
+    stranger.kill().expect("it is there");
+    stranger.wait().expect("it ends");
 }

@@ -10,7 +10,7 @@ use super::trouble::Trouble;
 use super::writer::{Desk, Request};
 use crate::engine::outcome::Status;
 use crate::journal::memory::out_of_order;
-use crate::journal::{Append, CallbackProgress, CallbackState, Created, Lease, NewRun, StoreFault};
+use crate::journal::{Append, CallbackProgress, CallbackState, Created, Lease, NewRun, StoreFault, failpoint};
 
 /// The word that a status or termination is written as.
 pub(super) fn word<T: Serialize>(value: &T) -> Option<String> {
@@ -43,6 +43,7 @@ fn insert_event(
              WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1 AND fence = ?5 AND driver = ?6)",
         )?
         .execute(params![row, seq, sum(run_id, seq, event), event, fence, driver])?;
+    failpoint::written(event);
     Ok(written == 1)
 }
 

@@ -271,6 +271,7 @@ impl Thread {
             Ok(appended) => {
                 reach(appended, failpoint::AFTER_SYNC);
                 failpoint::count_appended(appended);
+                failpoint::way();
                 self.leases.committed();
                 Ok(())
             }

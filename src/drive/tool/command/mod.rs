@@ -1,5 +1,6 @@
 //! `command` actions: a program with its arguments, never a shell.
 
+mod left;
 mod process;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::Prepared;
+use super::left::{self, Mark};
 use crate::drive::tool::output::{excerpt, fault, value};
 use crate::engine::event::ToolFault;
 
@@ -20,7 +21,7 @@ const MAX_STDOUT: usize = 1024 * 1024;
 const MAX_STDERR: usize = 64 * 1024;
 
 /// How long the rest of the output is waited for after the end of the program and its group. Only
-/// a process that left the group can still hold the pipes then.
+/// a process that left the group and cleared its environment can still hold the pipes then.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// What a program printed.
@@ -30,17 +31,18 @@ struct Printed {
     stderr: Vec<u8>,
 }
 
-/// Runs a program to its end. It, and the processes that it started in its process group, are
-/// killed when this future is dropped and when the program has ended.
+/// Runs a program to its end. It, and the processes that it started, are killed when this future is
+/// dropped and when the program has ended.
 ///
 /// # Errors
 /// When it can't be started, prints more than 1 MiB, or ends with another status than 0.
 pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, ToolFault> {
-    let mut child = start(prepared).map_err(|error| not_started(&error, prepared))?;
+    let mark = Mark::new();
+    let mut child = start(prepared, &mark).map_err(|error| not_started(&error, prepared))?;
     // Made before anything can fail, and dropped however this future ends.
-    let group = Group::of(&child);
+    let mut group = Group::of(&child, mark);
     let mut printed = Printed::default();
-    let status = attend(&mut child, &group, prepared.stdin.as_deref(), &mut printed).await?;
+    let status = attend(&mut child, &mut group, prepared.stdin.as_deref(), &mut printed).await?;
     drop(group);
     if !status.success() {
         let said = if printed.stderr.is_empty() { &printed.stdout } else { &printed.stderr };
@@ -55,12 +57,13 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
     })
 }
 
-fn start(prepared: &Prepared) -> io::Result<Child> {
+fn start(prepared: &Prepared, mark: &Mark) -> io::Result<Child> {
     let mut command = Command::new(&prepared.program);
     command
         .args(&prepared.args)
         .env_clear()
         .envs(prepared.env.iter().map(|(name, value)| (name, value)))
+        .env(left::VARIABLE, mark.value())
         .current_dir(&prepared.cwd)
         .stdin(if prepared.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
@@ -74,7 +77,7 @@ fn start(prepared: &Prepared) -> io::Result<Child> {
 /// Feeds the program, reads what it prints, and waits for its end.
 async fn attend(
     child: &mut Child,
-    group: &Group,
+    group: &mut Group,
     input: Option<&[u8]>,
     printed: &mut Printed,
 ) -> Result<ExitStatus, ToolFault> {
@@ -159,32 +162,39 @@ fn ended(status: ExitStatus) -> String {
     status.code().map_or_else(|| "program was killed".to_owned(), |code| format!("program ended with status {code}"))
 }
 
-/// The process group of a program, killed when this is dropped. A process that makes itself a
-/// session of its own leaves the group, and lives on.
+/// The process group of a program and what left it, killed when this is dropped.
 struct Group {
     #[cfg(unix)]
     leader: Option<nix::unistd::Pid>,
+    mark: Mark,
+    killed: bool,
 }
 
 impl Group {
-    #[cfg(unix)]
-    fn of(child: &Child) -> Self {
+    fn of(child: &Child, mark: Mark) -> Self {
+        #[cfg(unix)]
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).map(nix::unistd::Pid::from_raw);
-        Self { leader }
+        #[cfg(not(unix))]
+        let _ = child;
+        Self {
+            #[cfg(unix)]
+            leader,
+            mark,
+            killed: false,
+        }
     }
 
-    #[cfg(not(unix))]
-    fn of(_child: &Child) -> Self {
-        Self {}
-    }
-
-    fn kill(&self) {
+    fn kill(&mut self) {
+        if std::mem::replace(&mut self.killed, true) {
+            return;
+        }
         #[cfg(unix)]
         if let Some(leader) = self.leader {
             // A group without members is what we want: that there is none is no fault. Its number
             // is not given to others as long as a member lives.
             let _ = nix::sys::signal::killpg(leader, nix::sys::signal::Signal::SIGKILL);
         }
+        self.mark.kill();
     }
 }
 

@@ -73,7 +73,10 @@ async fn the_environment_is_what_is_declared_and_nothing_else() {
     prepared.program = "/usr/bin/env".into();
     prepared.args.clear();
     prepared.env.push(("TOKEN".to_owned(), "x y".to_owned()));
-    assert_eq!(process::run(&prepared).await.unwrap(), json!(format!("PATH={PATH}\nTOKEN=x y")));
+    let Value::String(printed) = process::run(&prepared).await.unwrap() else { panic!("not text") };
+    let names: Vec<&str> = printed.lines().map(|line| line.split_once('=').unwrap().0).collect();
+    assert_eq!(names, ["LOOPCTL_CALL", "PATH", "TOKEN"]);
+    assert!(printed.ends_with(&format!("PATH={PATH}\nTOKEN=x y")), "{printed}");
 }
 
 #[tokio::test]
@@ -152,17 +155,64 @@ async fn a_dropped_call_kills_the_program_and_its_children() {
     }
 }
 
+/// A script that leaves a process in a session of its own, whose parent is gone, with this before it;
+/// ends when its number is in the file.
+fn deserter(before: &str, file: &Path) -> String {
+    let inner = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display());
+    format!("({before} setsid sh -c '{inner}' >/dev/null 2>&1 &); while [ ! -e {} ]; do :; done", file.display())
+}
+
+fn pid_in(file: &Path) -> Pid {
+    Pid::from_raw(fs::read_to_string(file).unwrap().trim().parse().unwrap())
+}
+
+#[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_leaves_the_group_is_seen_to_live() {
+async fn what_leaves_the_group_is_killed_too_and_a_process_of_another_call_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    // Not of this call: one of nobody's, and one that looks like another call's.
+    let mut strangers = [None, Some(left::Mark::new())].map(|mark| {
+        let mut stranger = std::process::Command::new("sleep");
+        stranger.arg("1000").env_remove(left::VARIABLE);
+        stranger.envs(mark.iter().map(|mark| (left::VARIABLE, mark.value()))).spawn().unwrap()
+    });
+    sh(&deserter("", &file)).await.unwrap();
+    assert!(is_gone(pid_in(&file).as_raw()).await);
+    for stranger in &mut strangers {
+        assert!(stranger.try_wait().unwrap().is_none(), "a process that is not ours was killed");
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_dropped_call_kills_what_left_the_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let prepared = shell(&format!("{}; sleep 1000", deserter("", &file)));
+    {
+        let run = process::run(&prepared);
+        tokio::pin!(run);
+        while !file.exists() {
+            tokio::select! {
+                result = &mut run => panic!("it ended: {result:?}"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    }
+    assert!(is_gone(pid_in(&file).as_raw()).await);
+}
+
+#[tokio::test]
+async fn what_leaves_the_group_and_clears_its_environment_is_seen_to_live() {
     // The twin of the tests above: they would see a process that lives on.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
-    let inner = format!("echo $$ > {}; exec sleep 1000", file.display());
-    let script = format!("setsid sh -c '{inner}' >/dev/null 2>&1 & while [ ! -s {} ]; do :; done", file.display());
-    sh(&script).await.unwrap();
-    let pid = Pid::from_raw(fs::read_to_string(file).unwrap().trim().parse().unwrap());
-    assert!(kill(pid, None).is_ok());
-    kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    sh(&deserter("env -i", &file)).await.unwrap();
+    assert!(kill(pid_in(&file), None).is_ok());
+    kill(pid_in(&file), nix::sys::signal::Signal::SIGKILL).unwrap();
 }
 
 #[tokio::test]
