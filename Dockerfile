@@ -2,11 +2,11 @@
 FROM rust:1.92-bookworm AS build
 WORKDIR /source
 COPY Cargo.toml Cargo.lock ./
+# Cargo.toml names them; they are not built.
 COPY benches benches
-COPY examples examples
 COPY src src
-# From here on the network is not needed.
 RUN cargo fetch --locked
+# From here on the network is not needed.
 RUN cargo build --release --locked --offline --bin loopctl
 # A folder for the store that the user below may write to.
 RUN mkdir /state

@@ -1,7 +1,8 @@
 //! Which files are looked at when folders are named: every `*.json` in them, in the order of their
-//! paths, each once. Links are not followed, and neither are hidden folders and those of build tools.
+//! paths, each once. Hidden folders and those of build tools are passed by, and links are not followed; but
+//! for those to files inside the folder that is named: a volume of Kubernetes has its files so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -82,12 +83,15 @@ impl Walk {
     }
 
     fn folder(&mut self, top: &Path) -> Result<(), Box<Diagnostic>> {
-        let mut found = Vec::new();
-        let mut folders: Vec<(PathBuf, PathBuf)> = Vec::new();
-        match top.canonicalize() {
-            Ok(real) => folders.push((top.to_owned(), real)),
-            Err(error) => self.unreadable(top, &error),
-        }
+        let (mut found, mut links) = (Vec::new(), Vec::new());
+        let inside = match top.canonicalize() {
+            Ok(real) => real,
+            Err(error) => {
+                self.unreadable(top, &error);
+                return Ok(());
+            }
+        };
+        let mut folders = vec![(top.to_owned(), inside.clone())];
         while let Some((folder, real)) = folders.pop() {
             let entries = match std::fs::read_dir(&folder) {
                 Ok(entries) => entries,
@@ -102,19 +106,33 @@ impl Walk {
                 let name = entry.file_name();
                 let path = within(&folder, &name);
                 let Ok(kind) = entry.file_type() else { continue };
+                let json = path.extension().is_some_and(|ending| ending == "json");
                 if kind.is_dir() && !is_passed_by(&name) {
                     folders.push((path, real.join(name)));
-                } else if kind.is_file() && path.extension().is_some_and(|ending| ending == "json") {
-                    self.found += 1;
-                    self.bytes = self.bytes.saturating_add(entry.metadata().map_or(0, |found| found.len()));
-                    self.bounded(top)?;
+                } else if json && kind.is_file() {
+                    self.count(&path, top)?;
                     found.push(Target { path, real: Some(real.join(name)), named: false });
+                } else if json
+                    && kind.is_symlink()
+                    && let Some(real) = led_to(&path, &inside)
+                {
+                    self.count(&path, top)?;
+                    links.push(Target { path, real: Some(real), named: false });
                 }
             }
         }
+        // A file that was found under its own name is known by that one.
+        let own: BTreeSet<_> = found.iter().filter_map(|target| target.real.clone()).collect();
+        found.extend(links.into_iter().filter(|link| link.real.as_ref().is_none_or(|real| !own.contains(real))));
         found.sort_by(|one, other| one.path.cmp(&other.path));
         found.into_iter().for_each(|target| self.take(target));
         Ok(())
+    }
+
+    fn count(&mut self, file: &Path, top: &Path) -> Result<(), Box<Diagnostic>> {
+        self.found += 1;
+        self.bytes = self.bytes.saturating_add(std::fs::metadata(file).map_or(0, |found| found.len()));
+        self.bounded(top)
     }
 
     fn unreadable(&mut self, folder: &Path, error: &std::io::Error) {
@@ -134,6 +152,11 @@ impl Walk {
         };
         Err(Box::new(at(top, message).help("name the folders that hold loops")))
     }
+}
+
+/// The file that a link leads to, when it lies inside a folder; none for a pipe and the like.
+fn led_to(link: &Path, inside: &Path) -> Option<PathBuf> {
+    link.canonicalize().ok().filter(|real| real.starts_with(inside) && real.is_file())
 }
 
 fn is_passed_by(folder: &OsStr) -> bool {

@@ -49,7 +49,28 @@ fn hidden_folders_and_those_of_build_tools_are_passed_by_unless_they_are_named()
 
 #[cfg(unix)]
 #[test]
-fn links_pipes_and_loops_of_folders_are_passed_by() {
+fn a_link_to_a_file_inside_is_followed_and_each_file_is_found_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, folder.path().join(name)).unwrap();
+    // So a volume of Kubernetes has its files.
+    write(folder.path(), "..2026/a.json");
+    write(folder.path(), "..2026/b.json");
+    link("..2026", "..data");
+    link("..data/a.json", "a.json");
+    link("..data/b.json", "b.json");
+    // A file is known by its own name, when that is found too.
+    write(folder.path(), "own/z.json");
+    link("own/z.json", "again.json");
+    link("nothing.json", "broken.json");
+    assert_eq!(found(folder.path(), &[""]), ["a.json", "b.json", "own/z.json"]);
+    assert_eq!(found(folder.path(), &["own", ""]), ["own/z.json", "a.json", "b.json"]);
+    link("again.json", "own/back.json");
+    assert_eq!(found(folder.path(), &["own"]), ["own/z.json"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_out_pipes_and_loops_of_folders_are_passed_by() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "in/a.json");
     write(folder.path(), "out/b.json");

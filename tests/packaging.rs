@@ -1,0 +1,120 @@
+//! What is packaged fits the program: the image is built from all that the build reads, and the unit knows
+//! how the program ends.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().unwrap()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The words after an instruction, of each line that has it.
+fn after<'a>(text: &'a str, instruction: &'a str) -> impl Iterator<Item = Vec<&'a str>> {
+    text.lines().filter_map(move |line| line.strip_prefix(instruction)).map(|rest| rest.split_whitespace().collect())
+}
+
+/// What the image is built from.
+fn copied() -> Vec<PathBuf> {
+    let file = read("Dockerfile");
+    let own = after(&file, "COPY ").filter(|words| !words.iter().any(|word| word.starts_with("--from=")));
+    let paths = own.flat_map(|words| words.iter().rev().skip(1).map(|path| root().join(path)).collect::<Vec<_>>());
+    paths.map(|path| path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display()))).collect()
+}
+
+#[test]
+fn the_image_copies_all_that_cargo_toml_names() {
+    let copied = copied();
+    assert!(["Cargo.toml", "Cargo.lock"].iter().all(|name| copied.contains(&root().join(name))), "{copied:?}");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"]);
+    let output = cargo.current_dir(root()).output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let manifest = read("Cargo.toml");
+    let mut count = 0;
+    for target in told["packages"][0]["targets"].as_array().unwrap() {
+        let (kind, file) = (target["kind"][0].as_str().unwrap(), target["src_path"].as_str().unwrap());
+        // Cargo builds nothing when one of these is not there; others it finds or does not find.
+        if ["lib", "bin", "custom-build"].contains(&kind) || manifest.contains(&format!("[[{kind}]]")) {
+            assert!(copied.iter().any(|path| Path::new(file).starts_with(path)), "the image misses {file}");
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "only {count} were found");
+}
+
+#[test]
+fn no_source_reads_a_file_that_the_image_does_not_copy() {
+    let (mut folders, mut count, copied) = (vec![root().join("src")], 0, copied());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+                continue;
+            }
+            // What tests read is not needed for the program.
+            if entry.extension().is_none_or(|ending| ending != "rs") || entry.ends_with("tests.rs") {
+                continue;
+            }
+            let text = fs::read_to_string(&entry).unwrap();
+            for part in text.split("include_").skip(1) {
+                let path = part.strip_prefix("str!(\"").or_else(|| part.strip_prefix("bytes!(\""));
+                let Some((named, _)) = path.and_then(|path| path.split_once("\")")) else { continue };
+                let file = folder.join(named).canonicalize().unwrap_or_else(|error| panic!("{named}: {error}"));
+                assert!(copied.iter().any(|path| file.starts_with(path)), "{} reads {named}", entry.display());
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 50, "only {count} were found");
+}
+
+#[test]
+fn the_image_has_the_rust_that_is_asked_for_and_starts_what_it_built() {
+    let (file, manifest) = (read("Dockerfile"), read("Cargo.toml"));
+    let wanted = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap().trim_matches('"');
+    let base = after(&file, "FROM ").next().unwrap()[0];
+    assert!(base.starts_with(&format!("rust:{wanted}-")), "{base}: Cargo.toml wants {wanted}");
+    let built = after(&file, "COPY --from=build ").next().unwrap();
+    assert_eq!(built[0], "/source/target/release/loopctl");
+    assert_eq!(after(&file, "ENTRYPOINT ").next().unwrap(), [format!("[{:?}]", built[1])]);
+}
+
+#[test]
+fn the_command_lines_of_the_container_are_taken() {
+    let page = read("docs/as-a-step.md");
+    let section = page.split("## A container").nth(1).unwrap().split("\n## ").next().unwrap().replace("\\\n", " ");
+    let lines = section.lines().filter(|line| line.contains("docker run")).map(|line| {
+        let words = line.trim_end_matches(')').split_whitespace();
+        words.skip_while(|&word| word != "loopctl").skip(1).collect::<Vec<_>>()
+    });
+    let lines: Vec<Vec<&str>> = lines.collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    for line in lines {
+        // With `--help` at the end all before it is read, and nothing is done.
+        let output = Command::new(env!("CARGO_BIN_EXE_loopctl")).args(&line).arg("--help").output().unwrap();
+        assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn the_unit_gives_time_to_end_and_does_not_start_again_what_is_unsound() {
+    let unit = read("packaging/loopctl.service");
+    let value = |name: &str| after(&unit, name).next().unwrap_or_else(|| panic!("{name}")).concat();
+    let start = after(&unit, "ExecStart=").next().unwrap();
+    let grace = start.iter().skip_while(|&&word| word != "--grace-ms").nth(1).unwrap();
+    let (grace, stop): (u64, u64) = (grace.parse().unwrap(), value("TimeoutStopSec=").parse().unwrap());
+    assert!(stop * 1000 >= grace + 5000, "systemd kills after {stop} s");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("loop.json"), r#"{"type": "loop"}"#).unwrap();
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_loopctl"));
+    let ended = serve.args(["serve", ".", "--listen", "127.0.0.1:0"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(ended.status.code().unwrap().to_string(), value("RestartPreventExitStatus="));
+}
