@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::begin::Begin;
 use super::clock;
 use super::engine::{Engine, Finished, Resume, Watch, World};
+use super::family::{self, Family};
 use super::fault::Fault;
 use super::fold;
 use super::start::Start;
@@ -23,7 +24,6 @@ use crate::engine::outcome::{Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, Phase, Progress, State};
 use crate::engine::step::step;
 use crate::journal::{CALLED_BY, StoreFault};
-use crate::language::react::Budget;
 
 /// How long it is waited until a run is looked at again that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -110,26 +110,15 @@ impl Calling {
     }
 }
 
-/// An equal share of what a run may still spend.
-pub(super) fn share(state: &State, budget: Option<&Budget>, shares: usize) -> Bound {
-    let bound = state.begun.bound;
-    let used = state.tally.tokens.input.saturating_add(state.tally.tokens.output);
-    let shares = u32::try_from(shares.max(1)).unwrap_or(u32::MAX);
-    let tokens = [bound.tokens, budget.and_then(|budget| budget.tokens)].into_iter().flatten().min();
-    let cost_usd = [bound.cost_usd, budget.and_then(|budget| budget.cost_usd)].into_iter().flatten();
-    let cost_usd = cost_usd.reduce(f64::min);
-    let spent = state.cost_usd().unwrap_or_default();
-    Bound {
-        tokens: tokens.map(|most| (most.saturating_sub(used) / u64::from(shares)).max(1)),
-        cost_usd: cost_usd.map(|most| (most - spent).max(0.0) / f64::from(shares)),
-    }
-}
-
 /// Makes a call of a loop: begins its run, or goes on with it where it stands.
-pub(super) fn call<'a>(world: Arc<World>, calling: Calling, stop: Option<Stop>) -> BoxFuture<'a, Result<Made, Fault>> {
+pub(super) fn call<'a>(
+    world: Arc<World>,
+    calling: Calling,
+    (stop, family): (Option<Stop>, Arc<Family>),
+) -> BoxFuture<'a, Result<Made, Fault>> {
     Box::pin(async move {
         let began = clock::instant();
-        let engine = Engine { world };
+        let engine = Engine { world: Arc::clone(&world) };
         let Calling { program, call, start, origin, decided } = calling;
         let run_id = start.run_id.clone().unwrap_or_default();
         let watch = Watch { listener: None, stop };
@@ -138,6 +127,11 @@ pub(super) fn call<'a>(world: Arc<World>, calling: Calling, stop: Option<Stop>) 
             let (tokens, cost_usd, estimated) = (None, None, false);
             ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id: Some(run_id.clone()) }
         };
+        let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
+        if !known && !family.enter() {
+            let returned = ToolReturned { run_id: None, ..failed(family::full(), String::new()) };
+            return Ok(Made::Event(What::ToolReturned(returned)));
+        }
         let finished = match engine.run_called(&program, start, (origin, decided), watch).await {
             Ok(finished) => finished,
             // Another driver has it still, or the store fails: the call stays under way.

@@ -10,12 +10,14 @@ use serde_json::Value;
 use super::called::{self, Calling, Made};
 use super::clock;
 use super::engine::World;
+use super::family::Member;
 use super::fault::Fault;
 use super::run::{Around, Came, Driver, Waited, time_left};
 use super::tool::{BoxFuture, Spent, ToolCall};
 use crate::compile::{Program, ToolKind};
-use crate::engine::effect::Effects;
-use crate::engine::event::{CallId, ToolFault, ToolResult, ToolReturned, What};
+use crate::engine::budget;
+use crate::engine::effect::{Effect, Effects, calls_of};
+use crate::engine::event::{Bound, CallId, ToolFault, ToolResult, ToolReturned, What};
 use crate::engine::notice::Notice;
 
 /// What the calls of a turn share.
@@ -25,6 +27,7 @@ struct Turn {
     run_input: Value,
     now: String,
     model: String,
+    left: Bound,
 }
 
 impl<'a> Driver<'a> {
@@ -38,7 +41,16 @@ impl<'a> Driver<'a> {
             let around = Around { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
             match around.wait(under_way.next()).await? {
                 Waited::Done(Some(made)) => match made? {
-                    Made::Event(what) => effects.extend(self.take(what).await?),
+                    Made::Event(what) => {
+                        let next = self.take(what).await?;
+                        // A call that was held begins as soon as what it waited for has returned.
+                        let let_on = calls_of(&next);
+                        if !let_on.is_empty() {
+                            self.confirm().await?;
+                            under_way.extend(self.begin_calls(&let_on));
+                        }
+                        effects.extend(next.into_iter().filter(|effect| !matches!(effect, Effect::CallTool(_))));
+                    }
                     Made::Stopped => stopped = true,
                 },
                 Waited::Done(None) => return Ok((!stopped).then_some(effects)),
@@ -54,12 +66,15 @@ impl<'a> Driver<'a> {
     }
 
     fn begin_calls(&self, calls: &[CallId]) -> Vec<BoxFuture<'a, Result<Made, Fault>>> {
+        // Where there is a bound, calls that spend are made one after the other: all that is left is for this one.
+        let bound = budget::left(self.program, &self.state);
         let turn = Arc::new(Turn {
             program: Arc::clone(self.program),
             run_id: self.seat.run_id.clone(),
             run_input: self.state.begun.input.clone(),
             now: clock::rfc3339(clock::wall_ms()),
             model: self.state.begun.model.name.clone(),
+            left: bound,
         });
         let calls: Vec<_> = calls.iter().filter_map(|id| self.state.call(*id)).collect();
         let called = |name: &str| match self.program.tool(name) {
@@ -69,8 +84,6 @@ impl<'a> Driver<'a> {
             },
             _ => None,
         };
-        let loops = calls.iter().filter(|call| called(&call.tool).is_some()).count();
-        let bound = called::share(&self.state, self.program.properties.budget.as_ref(), loops);
         let mut begun: Vec<BoxFuture<'a, Result<Made, Fault>>> = Vec::new();
         for call in calls {
             self.tell(|| Notice::ToolCalled {
@@ -82,7 +95,8 @@ impl<'a> Driver<'a> {
                 Some((tool, called)) => {
                     let left = time_left(&self.state, self.active);
                     let calling = Calling::new(&self.state, call, (tool, called), (left, bound));
-                    called::call(Arc::clone(self.world), calling, self.watch.stop.clone())
+                    let family = self.family.as_ref().map(Member::family).unwrap_or_default();
+                    called::call(Arc::clone(self.world), calling, (self.watch.stop.clone(), family))
                 }
                 None => {
                     let (world, turn, id) = (Arc::clone(self.world), Arc::clone(&turn), call.id);
@@ -122,6 +136,7 @@ async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Val
         run_id: &turn.run_id,
         now: &turn.now,
         model: &turn.model,
+        left: turn.left,
         deadline: Duration::from_millis(tool.timeout_ms),
     };
     let called = world.toolbox.call(tool, &call).await;

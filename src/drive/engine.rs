@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::begin::Begin;
 use super::called;
 use super::clock;
+use super::family::Families;
 use super::fault::Fault;
 use super::fold;
 use super::hold::Hold;
@@ -44,6 +45,7 @@ pub(super) struct World {
     pub toolbox: Toolbox,
     pub vault: Arc<Vault>,
     pub texts: Texts,
+    pub families: Families,
 }
 
 /// Makes an [`Engine`].
@@ -147,7 +149,16 @@ impl EngineBuilder {
             toolbox = toolbox.with_script(script);
         }
         let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
-        Engine { world: Arc::new(World { journal, models, toolbox, vault, texts: Texts::default() }) }
+        Engine {
+            world: Arc::new(World {
+                journal,
+                models,
+                toolbox,
+                vault,
+                texts: Texts::default(),
+                families: Families::default(),
+            }),
+        }
     }
 }
 

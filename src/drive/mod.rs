@@ -7,6 +7,7 @@ mod calls;
 pub mod clock;
 pub mod egress;
 pub mod engine;
+mod family;
 pub mod fault;
 pub mod files;
 pub mod fold;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::called;
 use super::clock;
 use super::engine::{Finished, Watch, World, standing, written};
+use super::family::Member;
 use super::fault::Fault;
 use super::hold::Hold;
 use super::model::{self, Ask, Attempt, Model, Wire};
@@ -17,8 +18,8 @@ use super::stop::Stop;
 use crate::compile::Program;
 use crate::engine::budget;
 use crate::engine::dialect;
-use crate::engine::effect::{Effect, Effects};
-use crate::engine::event::{self, CallId, Event, Moment, What};
+use crate::engine::effect::{Effect, Effects, calls_of};
+use crate::engine::event::{self, Event, Moment, What};
 use crate::engine::history;
 use crate::engine::notice::{Listener, Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
@@ -58,6 +59,8 @@ pub(super) struct Driver<'a> {
     pub(super) active: (u64, Instant),
     /// When it was last looked whether the run's end was asked for; never yet in a run that is taken up.
     looked: Option<Instant>,
+    /// The runs that it calls, and those that they call; none for a loop that calls no loop.
+    pub(super) family: Option<Member<'a>>,
 }
 
 /// What came while an effect was performed.
@@ -81,8 +84,9 @@ impl<'a> Driver<'a> {
         let active = (state.now.active_ms, now);
         // A request may be older than the driver who takes the run up.
         let looked = (seat.events <= 1).then_some(now);
+        let family = Member::of(world, program, &state.begun);
         // On the heap: a future that is moved moves a pointer, and holds the driver once.
-        Box::new(Self { world, program, models, state, seat, watch, wire, active, looked })
+        Box::new(Self { world, program, models, state, seat, watch, wire, active, looked, family })
     }
 
     /// Tells the listener that the run begins, or goes on.
@@ -114,6 +118,16 @@ impl<'a> Driver<'a> {
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
+        if let Some(member) = self.family.as_ref().filter(|_| self.state.begun.caller.is_none()) {
+            // Those that earlier drivers had it call.
+            match self.world.journal.called_under(&self.seat.run_id).await {
+                Ok(called) => member.had(called),
+                Err(fault) => {
+                    drop(self.seat.hold.give_back().await);
+                    return Err(Fault::Store(fault));
+                }
+            }
+        }
         let mut effects = Effects::new();
         for what in what {
             match self.take(what).await {
@@ -148,13 +162,7 @@ impl<'a> Driver<'a> {
                 effects = self.take(request).await?;
                 continue;
             }
-            let calls: Vec<CallId> = effects
-                .iter()
-                .filter_map(|effect| match effect {
-                    Effect::CallTool(id) => Some(*id),
-                    Effect::CallModel | Effect::Summarize | Effect::Remember(_) => None,
-                })
-                .collect();
+            let calls = calls_of(&effects);
             if !calls.is_empty() {
                 effects = match self.call_tools(&calls).await? {
                     Some(effects) => effects,

@@ -1,6 +1,6 @@
 //! The budget: what a run has used of it, when it is warned about, and when it is spent.
 
-use super::event::{Attempt, Tokens};
+use super::event::{Attempt, Bound, Tokens};
 use super::state::State;
 use crate::compile::Program;
 use crate::language::project::Price;
@@ -54,6 +54,31 @@ pub(super) fn is_spent(program: &Program, state: &State) -> bool {
     is_spent_by(program, state, &[])
 }
 
+/// Whether nothing is left of what the run that called this one gave it.
+pub(super) fn is_spent_for_the_caller(state: &State) -> bool {
+    let bound = state.begun.bound;
+    share((bound.tokens, bound.cost_usd), &used(state, &[])) >= 1.0
+}
+
+/// What a run may still spend: of its own budget, and of what it was given.
+pub fn left(program: &Program, state: &State) -> Bound {
+    let (own, given) = (program.properties.budget.as_ref(), state.begun.bound);
+    let tokens = [given.tokens, own.and_then(|budget| budget.tokens)].into_iter().flatten().min();
+    let cost_usd = [given.cost_usd, own.and_then(|budget| budget.cost_usd)].into_iter().flatten().reduce(f64::min);
+    let used = used(state, &[]);
+    Bound {
+        tokens: tokens.map(|most| most.saturating_sub(used.0)),
+        cost_usd: cost_usd.map(|most| (most - used.1).max(0.0)),
+    }
+}
+
+/// Whether these failed attempts of a tool that asks a model used all that was left, the last one some of it.
+pub fn uses_up(left: Bound, attempts: &[Attempt]) -> bool {
+    let mut used = Used(0, 0.0);
+    used.add(attempts, |attempt| attempt.price);
+    attempts.last().is_some_and(|last| last.usage.is_some()) && share((left.tokens, left.cost_usd), &used) >= 1.0
+}
+
 /// Whether the last of these failed attempts was paid for, and nothing is left then: no other one is made.
 /// One that cost nothing may be made again, the last word of a spent budget too.
 pub fn is_enough(program: &Program, state: &State, attempts: &[Attempt]) -> bool {
@@ -74,14 +99,20 @@ fn price(state: &State, attempt: &Attempt) -> Option<Price> {
 /// Tokens and US dollars.
 struct Used(u64, f64);
 
+impl Used {
+    fn add(&mut self, attempts: &[Attempt], price: impl Fn(&Attempt) -> Option<Price>) {
+        for attempt in attempts {
+            let Some(usage) = attempt.usage else { continue };
+            self.0 = self.0.saturating_add(usage.input).saturating_add(usage.output);
+            self.1 += price(attempt).map_or(0.0, |price| cost_usd(usage, price));
+        }
+    }
+}
+
 fn used(state: &State, attempts: &[Attempt]) -> Used {
     let tally = &state.tally;
     let mut used = Used(tally.tokens.input.saturating_add(tally.tokens.output), tally.cost_usd);
-    for attempt in attempts {
-        let Some(usage) = attempt.usage else { continue };
-        used.0 = used.0.saturating_add(usage.input).saturating_add(usage.output);
-        used.1 += price(state, attempt).map_or(0.0, |price| cost_usd(usage, price));
-    }
+    used.add(attempts, |attempt| price(state, attempt));
     used
 }
 

@@ -18,3 +18,12 @@ pub enum Effect {
 
 /// What a step asks for. Nothing: the run waits for a human, or has ended; its phase says which.
 pub type Effects = Vec<Effect>;
+
+/// The calls among them.
+pub fn calls_of(effects: &[Effect]) -> Vec<CallId> {
+    let call = |effect: &Effect| match effect {
+        Effect::CallTool(id) => Some(*id),
+        Effect::CallModel | Effect::Summarize | Effect::Remember(_) => None,
+    };
+    effects.iter().filter_map(call).collect()
+}

@@ -192,7 +192,7 @@ pub(super) fn decided(
     effects
 }
 
-/// A call that a human allowed: one that asks a model waits its turn where there is a budget.
+/// A call that a human allowed: one that asks models waits its turn where there is a budget.
 fn allowed(program: &Program, state: &State, call: &Call) -> Progress {
     let held = program.tool(&call.tool).is_some_and(|tool| turn::is_held(program, state, tool));
     if held { Progress::Held } else { Progress::Asked }

@@ -37,9 +37,11 @@ pub(super) fn spent(program: &Program, state: &State) -> Option<Limit> {
     budget::is_spent(program, state).then_some(Limit::Budget)
 }
 
-/// A limit is reached: the run fails, or one last call must answer.
+/// A limit is reached: the run fails, or one last call must answer. A run whose caller has nothing left has
+/// no last call: with one in each of the loops that call each other, the budget would be passed by all of
+/// them.
 pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Effects {
-    if program.properties.on_limit == OnLimit::Fail {
+    if program.properties.on_limit == OnLimit::Fail || budget::is_spent_for_the_caller(state) {
         return ended(program, state, limit);
     }
     history::make_room(program, state, limit == Limit::Context);

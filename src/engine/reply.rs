@@ -217,7 +217,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                     *state.tally.calls.entry(wanted.name.clone()).or_default() += 1;
                     if tool.requires_approval {
                         Progress::AwaitsApproval
-                    } else if turn::is_held(program, state, tool) && turn::asks_a_model(program, &new) {
+                    } else if turn::is_held(program, state, tool) && turn::is_spending(program, &new) {
                         Progress::Held
                     } else {
                         state.tally.tool_calls_made += 1;

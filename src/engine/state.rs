@@ -132,7 +132,7 @@ pub struct Call {
 pub enum Progress {
     /// A human must approve it first.
     AwaitsApproval,
-    /// It asks a model and the run has a budget: it is asked for when the one before it has been paid for.
+    /// It asks models and the run has a budget: it is asked for when the one before it has been paid for.
     Held,
     /// It was asked for; whether it is under way, only the driver knows.
     Asked,

@@ -155,6 +155,21 @@ fn calls_that_ask_a_model_and_were_approved_wait_for_each_other_too() {
 }
 
 #[test]
+fn no_human_is_asked_about_a_call_when_the_time_is_over() {
+    let program = asking(&json!({}), &json!({ "requires_approval": true }));
+    let (mut state, effects) = play(&program, vec![started(), turn(&["ask", "look"])]);
+    assert_eq!((effects, state.tally.calls["ask"]), (asked(&[1]), 1));
+    // The twin: before that, one is asked.
+    let mut twin = state.clone();
+    step(&program, &mut twin, at(3, paid(1, 0))).unwrap();
+    assert!(matches!(&twin.phase, Phase::Paused { pause, .. } if pause.kind == Termination::Approval));
+    step(&program, &mut state, at(1_000, What::DeadlinePassed)).unwrap();
+    assert_eq!(told(&state), ["not called: the run's time is over", "cut off: the run's time is over"]);
+    assert_eq!(state.tally.calls["ask"], 0);
+    assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Timeout));
+}
+
+#[test]
 fn calls_that_are_held_when_the_time_is_over_are_not_made() {
     let program = asking(&budget(), &json!({}));
     let (mut state, _) = play(&program, vec![started(), turn(&["ask", "ask"])]);

@@ -42,7 +42,8 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) 
         if matches!(call.progress, Progress::Asked | Progress::Waits(_)) {
             let result = failed("cut off: the run's time is over");
             call.progress = Progress::Done { result, duration_ms: 0 };
-        } else if call.progress == Progress::Held {
+        } else if matches!(call.progress, Progress::Held | Progress::AwaitsApproval) {
+            // No human is asked about a call that can't be made any more.
             state.tally.unmade(&call.tool);
             let result = failed("not called: the run's time is over");
             call.progress = Progress::Done { result, duration_ms: 0 };
@@ -78,22 +79,28 @@ pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> 
     effects
 }
 
-/// Whether a call of this tool waits until no other call of its turn asks a model: what each one costs is
-/// known when it has returned, so calls side by side could pass the budget together.
+/// Whether a call of this tool waits until no other call of its turn spends: what each one costs is known
+/// when it has returned, so calls side by side could pass the budget together.
 pub(super) fn is_held(program: &Program, state: &State, tool: &Tool) -> bool {
-    matches!(tool.kind, ToolKind::Llm(_)) && budget::is_bound(program, state)
+    spends(tool) && budget::is_bound(program, state)
 }
 
-/// Whether a call of the turn was asked for that asks a model itself, and what it cost is not known yet.
-pub(super) fn asks_a_model(program: &Program, turn: &Turn) -> bool {
-    let asks = |call: &Call| matches!(program.tool(&call.tool).map(|tool| &tool.kind), Some(ToolKind::Llm(_)));
-    turn.calls.iter().any(|call| matches!(call.progress, Progress::Asked | Progress::Uncertain) && asks(call))
+/// Whether a call of this tool asks models.
+fn spends(tool: &Tool) -> bool {
+    matches!(tool.kind, ToolKind::Llm(_) | ToolKind::Loop(_))
 }
 
-/// Asks for the next call that was held, unless one that asks a model is under way or may have happened.
-/// When the budget is spent, none of them is made.
+/// Whether a call of the turn has begun that asks models, and what it costs in all is not known yet: a run
+/// that waits for a human has still to spend what it was given.
+pub(super) fn is_spending(program: &Program, turn: &Turn) -> bool {
+    let open = |call: &&Call| matches!(call.progress, Progress::Asked | Progress::Uncertain | Progress::Waits(_));
+    turn.calls.iter().filter(open).any(|call| program.tool(&call.tool).is_some_and(spends))
+}
+
+/// Asks for the next call that was held, unless one that spends is under way, waits for a human, or may have
+/// happened. When the budget is spent, none of them is made.
 fn let_on(program: &Program, state: &mut State, turn: &mut Turn) -> Effects {
-    if asks_a_model(program, turn) {
+    if !turn.calls.iter().any(|call| call.progress == Progress::Held) || is_spending(program, turn) {
         return Vec::new();
     }
     for call in turn.calls.iter_mut().filter(|call| call.progress == Progress::Held) {

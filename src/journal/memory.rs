@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::{
-    Append, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun, RunFilter,
-    RunSummary, Standing, StoreFault, Ticket, failpoint,
+    Append, CALLED_BY, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun,
+    RunFilter, RunSummary, Standing, StoreFault, Ticket, failpoint,
 };
 use crate::engine::outcome::Status;
 use crate::engine::text::Text;
@@ -230,6 +230,16 @@ impl Journal for MemoryJournal {
 
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         Ticket::ready(self.runs(&filter))
+    }
+
+    fn called_under(&self, run_id: &str) -> Ticket<u64> {
+        let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        let is_under = |run: &&Arc<Run>| {
+            run.identity.starts_with(CALLED_BY)
+                && run.run_id.strip_prefix(run_id).is_some_and(|rest| rest.starts_with('.'))
+        };
+        let called = shelf.in_order.iter().filter(is_under).count();
+        Ticket::ready(failpoint::store_call().map(|()| u64::try_from(called).unwrap_or(u64::MAX)))
     }
 
     fn lease(&self, run_id: &str) -> Ticket<Lease> {

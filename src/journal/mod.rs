@@ -49,6 +49,9 @@ pub trait Journal: Send + Sync {
     /// Runs, newest first.
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>>;
 
+    /// How many runs were called by this one, and by those that it called.
+    fn called_under(&self, run_id: &str) -> Ticket<u64>;
+
     /// Takes the lease of a run: refused while another living driver has it.
     fn lease(&self, run_id: &str) -> Ticket<Lease>;
 

@@ -13,6 +13,7 @@ mod bad_replies;
 mod budget;
 mod builtins;
 mod cage;
+mod cascades;
 mod command_tool;
 mod controls;
 mod db_tool;

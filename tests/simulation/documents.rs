@@ -17,10 +17,19 @@ pub fn program(number: u64) -> Arc<Program> {
         return Arc::clone(known);
     }
     let document = document(&mut Chance::new(number ^ 0x00d0_c000));
-    let compiled = compile(&Texts::new(Source::new("loop.json", document.to_string())));
+    let mut texts = Texts::new(Source::new("loop.json", document.to_string()));
+    texts.loops.push(Source::new("loops/help.json", help().to_string()));
+    let compiled = compile(&texts);
     let program = compiled.program.unwrap_or_else(|| panic!("{document:#}\n{:#?}", compiled.diagnostics));
     MADE.lock().unwrap().insert(number, Arc::clone(&program));
     program
+}
+
+/// The loop that is called: what it does is simulated, not played.
+fn help() -> Value {
+    json!({ "type": "loop", "name": "help", "description": "Helps.",
+        "input": { "type": "object", "properties": { "n": { "type": "integer" } } },
+        "properties": { "mode": "react", "objective": "Help.", "tools": [] } })
 }
 
 fn document(chance: &mut Chance) -> Value {
@@ -35,7 +44,11 @@ fn document(chance: &mut Chance) -> Value {
         action
     };
     let uncertain = chance.pick(&["pause", "pause", "retry", "fail"]);
+    let ask = json!({ "action_name": "ask", "kind": "llm", "description": "Asks.", "template": "Say {{text}}",
+        "parameters": { "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] },
+        "on_uncertain": chance.pick(&["pause", "retry", "fail"]) });
     let actions = json!([
+        ask,
         action("look", "GET", json!({})),
         action("put", "POST", json!({ "idempotent": true })),
         action("send", "POST", json!({ "on_uncertain": uncertain })),
@@ -49,12 +62,15 @@ fn document(chance: &mut Chance) -> Value {
     }
     let tools = json!([
         { "type": "action", "name": "look", "polling": chance.one_in(3) },
-        { "type": "action", "name": "put", "requires_approval": chance.one_in(4) }, send, act
+        { "type": "action", "name": "put", "requires_approval": chance.one_in(4) }, send, act,
+        { "type": "action", "name": "ask", "requires_approval": chance.one_in(5) },
+        { "type": "loop", "name": "help", "requires_approval": chance.one_in(5) }
     ]);
     let mut properties = json!({
         "mode": "react", "objective": "Do it.", "tools": tools,
         "max_iterations": 1 + chance.below(12),
         "timeout_ms": chance.pick(&[3_000, 30_000, 600_000, 600_000]),
+        "dialect": chance.pick(&["json", "tags"]),
         "on_limit": chance.pick(&["fail", "answer"]),
         "max_observation_chars": chance.pick(&[12, 4000]),
         "on_stuck": { "iterations": 2 + chance.below(3), "action": chance.pick(&["fail", "escalate", "retry_with_hint"]) },

@@ -1,10 +1,14 @@
 //! A driver by the rules of the real one: it takes an event, makes it durable, and only then performs
 //! what follows; a stop, an end, a deadline come in between; a crash comes whenever it likes.
 
+use loopctl::compile::ToolKind;
+use loopctl::engine::budget;
 use loopctl::engine::effect::{Effect, Effects};
 use loopctl::engine::event::{CallId, What};
-use loopctl::engine::state::{Phase, State};
+use loopctl::engine::state::{Phase, Progress, State};
+use loopctl::language::react::Dialect;
 
+use crate::called::{self, Run};
 use crate::words;
 use crate::world::{NotTaken, World, cancelled};
 
@@ -89,24 +93,47 @@ impl Driver {
         for id in &calls {
             world.ledger.calls(world.program, &self.state, *id);
             let lost = world.trouble(10);
-            let result = if lost { words::failed("timed out after 30 s") } else { words::result(&mut world.chance) };
             let takes = if lost { 30_000 } else { 1 + world.chance.below(2000) };
-            let what = words::returned(*id, result, &mut world.chance);
+            let what = self.makes(world, *id, lost);
             self.coming.push(Coming { at: world.time + takes, what });
         }
         let sums_up = owed.contains(&Effect::Summarize);
         if calls.is_empty() && (sums_up || owed.contains(&Effect::CallModel)) {
             world.ledger.asks(world.program, &self.state);
             let lost = world.trouble(15);
+            let tags = world.program.properties.dialect == Dialect::Tags;
             let what = if lost {
                 words::model_fault(&mut world.chance)
             } else if sums_up {
                 What::Summarized(words::summary(&mut world.chance))
             } else {
-                What::ModelReplied(words::reply(&mut world.chance, world.calm))
+                What::ModelReplied(words::reply(&mut world.chance, world.calm, tags))
             };
             let takes = if lost { 40_000 } else { 1 + world.chance.below(1500) };
             self.coming.push(Coming { at: world.time + takes, what });
+        }
+    }
+
+    /// Makes a call.
+    fn makes(&self, world: &mut World<'_>, id: CallId, lost: bool) -> What {
+        let call = self.state.call(id).expect("an effect names a call of the turn");
+        let tool = world.program.tool(&call.tool).expect("only declared tools are called");
+        match &tool.kind {
+            ToolKind::Loop(_) => {
+                let decided = match &call.progress {
+                    Progress::Waits(waits) => waits.decided.as_ref(),
+                    _ => None,
+                };
+                let bound = budget::left(world.program, &self.state);
+                let run = world.called.entry(id).or_insert_with(|| Run::new(bound));
+                run.goes_on(id, decided, &mut world.chance)
+            }
+            _ if lost => words::returned(id, words::failed("timed out after 30 s"), &mut world.chance),
+            ToolKind::Llm(_) => called::asked(id, &mut world.chance),
+            _ => {
+                let result = words::result(&mut world.chance);
+                words::returned(id, result, &mut world.chance)
+            }
         }
     }
 
@@ -147,7 +174,7 @@ impl Driver {
             What::ModelReplied(_) => thinks,
             What::Summarized(_) => sums_up,
             What::ModelFailed(_) | What::DeadlinePassed => thinks || sums_up,
-            What::ToolReturned(_) => false,
+            What::ToolReturned(_) | What::ToolPaused(_) => false,
             What::Cancelled(_) => !matches!(self.state.phase, Phase::Ended(_)),
             _ => true,
         };

@@ -32,6 +32,10 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> What {
 /// A decision that this pause must refuse.
 pub fn refused(chance: &mut Chance, pause: &Pause) -> What {
     let other = match pause.kind {
+        // What an edit may be, only the run below can tell.
+        Termination::Approval if pause.asks.is_some() => {
+            chance.pick(&[Decision::Answer("yes".to_owned()), Decision::Retry])
+        }
         Termination::Human | Termination::Stuck => chance.pick(&[Decision::Approve, Decision::Retry]),
         Termination::Approval => {
             chance.pick(&[Decision::Answer("yes".to_owned()), Decision::Retry, Decision::Edit(json!({ "n": "x" }))])

@@ -4,10 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loopctl::Program;
-use loopctl::engine::event::{CallId, Decision, Event, What};
+use loopctl::compile::ToolKind;
+use loopctl::engine::event::{CallId, Decision, Event, Tokens, What};
 use loopctl::engine::state::{Call, Phase, Progress, State};
 use loopctl::language::action::OnUncertain;
 use serde_json::Value;
+
+use crate::words;
 
 /// The books.
 #[derive(Debug, Default)]
@@ -22,8 +25,11 @@ pub struct Ledger {
     denied: BTreeSet<CallId>,
     /// Calls that were made, by tool.
     tools: BTreeMap<String, BTreeSet<CallId>>,
-    /// Tokens that were told of.
+    /// Tokens that were told of, and those of each call.
     tokens: u64,
+    told: BTreeMap<CallId, u64>,
+    /// Calls that spend, were made, and whose end is not known yet.
+    open: BTreeSet<CallId>,
     replies: u32,
     last_words: u32,
 }
@@ -60,19 +66,61 @@ impl Ledger {
             What::Summarized(said) => self.tokens += said.usage.map_or(0, |usage| usage.input + usage.output),
             What::ToolReturned(returned) => {
                 self.finished.insert(returned.call);
-                self.tokens += returned.tokens.map_or(0, |tokens| tokens.input + tokens.output);
+                self.open.remove(&returned.call);
+                self.tells(returned.call, returned.tokens);
             }
-            What::Resumed => {
-                for call in calls(before).filter(|call| call.progress == Progress::Asked) {
-                    let tool = program.tool(&call.tool);
-                    let again = tool.is_some_and(|tool| tool.idempotent || tool.on_uncertain == OnUncertain::Retry);
-                    *self.allowed.entry(call.id).or_default() += u32::from(again);
+            What::ToolPaused(paused) => self.tells(paused.call, paused.tokens),
+            What::Resumed => self.note_resumed(program, before),
+            What::Human(decided) => {
+                self.note_decision(before, decided.call, &decided.decision);
+                if let Phase::Paused { pause, .. } = &before.phase
+                    && pause.asks.is_some()
+                {
+                    // What was decided is handed on to the run that asks.
+                    pause.calls.iter().for_each(|id| self.may_be_made(*id));
                 }
             }
-            What::Human(decided) => self.note_decision(before, decided.call, &decided.decision),
-            // A deadline, a stop, an end and a new document allow no call.
+            What::DeadlinePassed => self.open.clear(),
+            // A stop, an end and a new document allow no call.
             _ => {}
         }
+    }
+
+    /// A call told what it used until now.
+    fn tells(&mut self, call: CallId, tokens: Option<Tokens>) {
+        let now = tokens.map_or(0, |tokens| tokens.input + tokens.output);
+        let before = self.told.insert(call, now).unwrap_or_default();
+        assert!(now >= before, "{call}: what was used is used");
+        self.tokens += now - before;
+    }
+
+    fn note_resumed(&mut self, program: &Program, before: &State) {
+        let asks = matches!(&before.phase, Phase::Paused { pause, .. } if pause.asks.is_some());
+        let turn = match &before.phase {
+            Phase::Acting { turn } => turn,
+            Phase::Paused { turn: Some(turn), .. } if asks => turn,
+            _ => return,
+        };
+        for call in &turn.calls {
+            let tool = program.tool(&call.tool).expect("only declared tools are called");
+            let again = tool.idempotent || tool.on_uncertain == OnUncertain::Retry;
+            match &call.progress {
+                Progress::Waits(_) if asks => self.may_be_made(call.id),
+                progress if !progress.is_under_way() => {}
+                _ if again => self.may_be_made(call.id),
+                _ if tool.on_uncertain == OnUncertain::Fail => drop(self.open.remove(&call.id)),
+                _ => {}
+            }
+        }
+    }
+
+    /// What spends is made one after the other where there is a budget, and only while something is left.
+    fn spends(&mut self, program: &Program, id: CallId) {
+        let Some(budget) = &program.properties.budget else { return };
+        let beside = self.open.iter().filter(|other| other.iteration == id.iteration && **other != id).count();
+        assert_eq!(beside, 0, "{id} spends beside another call");
+        let left = budget.tokens.is_none_or(|bound| self.tokens < bound);
+        assert!(!self.open.insert(id) || left, "{id} begins and nothing is left");
     }
 
     fn note_decision(&mut self, before: &State, only: Option<CallId>, decision: &Decision) {
@@ -93,7 +141,10 @@ impl Ledger {
                     *self.allowed.entry(call.id).or_default() += 1;
                 }
                 Decision::Deny(_) => drop(self.denied.insert(call.id)),
-                Decision::Happened(_) => drop(self.finished.insert(call.id)),
+                Decision::Happened(_) => {
+                    self.finished.insert(call.id);
+                    self.open.remove(&call.id);
+                }
                 Decision::Retry => *self.allowed.entry(call.id).or_default() += 1,
                 Decision::Answer(_) => {}
             }
@@ -117,6 +168,9 @@ impl Ledger {
         let calls = self.tools[&call.tool].len();
         assert!(tool.max_calls.is_none_or(|max| calls <= max as usize), "{}: {calls} calls", call.tool);
         assert!(tool.parameters.faults(&call.input).is_empty(), "{id:?}: an input against the schema");
+        if matches!(tool.kind, ToolKind::Llm(_) | ToolKind::Loop(_)) {
+            self.spends(program, id);
+        }
     }
 
     /// The model is about to be asked.
@@ -144,6 +198,10 @@ impl Ledger {
         assert!(self.last_words <= 1, "there is one last word");
         let counted = state.tally.tokens.input + state.tally.tokens.output;
         assert!(counted >= self.tokens, "tokens were told of and not counted: {counted} of {}", self.tokens);
+        if let Some(bound) = program.properties.budget.as_ref().and_then(|budget| budget.tokens) {
+            let most = bound + words::MOST * u64::from(1 + self.last_words);
+            assert!(self.tokens <= most, "{} tokens: over the budget of {bound} by more than one call", self.tokens);
+        }
         let mut last = 0;
         for entry in &state.entries {
             assert!(entry.iteration >= last, "the trace is in the order of the journal");

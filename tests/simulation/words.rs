@@ -7,12 +7,18 @@ use serde_json::{Value, json};
 
 use crate::chance::Chance;
 
-/// A reply. `calm`: the model answers.
-pub fn reply(chance: &mut Chance, calm: bool) -> Reply {
-    let say =
-        |action: &str, input: Value| json!({ "thought": "t", "action": action, "action_input": input }).to_string();
+/// The most tokens of one reply.
+pub const MOST: u64 = 239 + 64;
+
+/// A reply in the words of the dialect, `tags` or `json`. `calm`: the model answers.
+pub fn reply(chance: &mut Chance, calm: bool, tags: bool) -> Reply {
+    let say = |action: &str, input: Value| match (tags, action) {
+        (true, "__complete__") => format!("<answer>{}</answer>", input["answer"]),
+        (true, _) => format!("<tool_call>{}</tool_call>", json!({ "name": action, "arguments": input })),
+        (false, _) => json!({ "thought": "t", "action": action, "action_input": input }).to_string(),
+    };
     let n = json!({ "n": chance.below(3) });
-    let number = if calm { 99 } else { chance.below(46) };
+    let number = if calm { 99 } else { chance.below(58) };
     let text = match number {
         0..=9 => say("look", n),
         10..=14 => say("put", n),
@@ -32,6 +38,9 @@ pub fn reply(chance: &mut Chance, calm: bool) -> Reply {
         38 => say("look", json!({ "n": 12_345_678_901_234_567_890_123_u128 })),
         39 => format!("{}\nObservation: done", say("look", n)),
         40 | 41 => "{\"thought\": \"cut off".to_owned(),
+        42..=44 => say("ask", json!({ "text": "t" })),
+        45..=47 => say("help", n),
+        48..=53 => several(chance, tags, &say),
         _ => say("__complete__", json!({ "answer": { "ok": chance.below(9) } })),
     };
     let usage = Tokens { input: 40 + chance.below(200), output: 5 + chance.below(60) };
@@ -43,6 +52,16 @@ pub fn reply(chance: &mut Chance, calm: bool) -> Reply {
         retries: u32::from(chance.one_in(9)),
         ..Reply::default()
     }
+}
+
+/// Two to five calls at once, most of them of what spends; one call in the dialect that has no more.
+fn several(chance: &mut Chance, tags: bool, say: &dyn Fn(&str, Value) -> String) -> String {
+    let calls = if tags { 2 + chance.below(4) } else { 1 };
+    let call = |_| match chance.pick(&["ask", "help", "help", "look", "put", "send"]) {
+        "ask" => say("ask", json!({ "text": "t" })),
+        other => say(other, json!({ "n": chance.below(3) })),
+    };
+    (0..calls).map(call).collect()
 }
 
 /// What the model makes of the steps that go from the history.
@@ -87,12 +106,11 @@ pub fn failed(class: &str) -> ToolResult {
 
 /// A call returned.
 pub fn returned(call: CallId, result: ToolResult, chance: &mut Chance) -> What {
-    let tokens = chance.one_in(12).then_some(Tokens { input: 20, output: 3 });
     What::ToolReturned(ToolReturned {
         call,
         result,
         duration_ms: chance.below(500),
-        tokens,
+        tokens: None,
         cost_usd: None,
         estimated: false,
         run_id: None,

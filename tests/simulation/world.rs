@@ -1,14 +1,17 @@
 //! A world: the journal that lasts, the clocks, what is under way, and the driver that lives or not.
 
+use std::collections::BTreeMap;
+
 use loopctl::Program;
 use loopctl::engine::effect::{Effect, Effects};
-use loopctl::engine::event::{Cancelled, Event, Moment, What};
+use loopctl::engine::event::{CallId, Cancelled, Event, Moment, What};
 use loopctl::engine::state::{Phase, State};
 use loopctl::engine::step::step;
 use loopctl::engine::text::Text;
 use loopctl::{Status, Termination};
 use serde_json::{Value, json};
 
+use crate::called::{PRICE, Run};
 use crate::chance::Chance;
 use crate::driver::Driver;
 use crate::human;
@@ -51,6 +54,8 @@ pub struct World<'a> {
     base: State,
     journal: Vec<String>,
     shadow: State,
+    /// The runs that were called: their journals last too.
+    pub called: BTreeMap<CallId, Run>,
 }
 
 impl<'a> World<'a> {
@@ -66,6 +71,7 @@ impl<'a> World<'a> {
             base: State::default(),
             journal: Vec::new(),
             shadow: State::default(),
+            called: BTreeMap::new(),
         }
     }
 
@@ -106,7 +112,14 @@ impl<'a> World<'a> {
                     let wrong = human::refused(&mut self.chance, pause);
                     self.refuses(&state, wrong);
                 }
-                if self.trouble(40) { cancelled() } else { human::decides(&mut self.chance, pause) }
+                if self.trouble(40) {
+                    cancelled()
+                } else if pause.asks.is_some() && self.trouble(6) {
+                    // What the run below asked is asked again.
+                    What::Resumed
+                } else {
+                    human::decides(&mut self.chance, pause)
+                }
             }
             _ if self.trouble(60) => cancelled(),
             _ => What::Resumed,
@@ -208,7 +221,7 @@ const SYSTEM: &str = "You are an agent.";
 /// How the run begins.
 pub fn started(program: &Program) -> What {
     let priced = program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
-    let price = priced.then(|| json!({ "input": 1.0, "output": 2.0 }));
+    let price = priced.then(|| json!({ "input": PRICE.input, "output": PRICE.output }));
     let started = json!({
         "run_id": "r", "session": "s", "loop_name": "simulated", "input": {}, "objective": "Do it.",
         "system": Text::from(SYSTEM), "model": { "name": "m", "price": price }

@@ -31,7 +31,7 @@ use super::secret::Vault;
 use crate::compile::program::{CommandTool, DbTool, HttpTool, LlmTool};
 use crate::compile::reference::Scope;
 use crate::compile::{Tool, ToolKind};
-use crate::engine::event::{CallId, Tokens, ToolFault, ToolResult};
+use crate::engine::event::{Bound, CallId, Tokens, ToolFault, ToolResult};
 use crate::engine::storable;
 use crate::language::Project;
 
@@ -51,6 +51,8 @@ pub struct ToolCall<'a> {
     pub model: &'a str,
     /// How long it may take.
     pub deadline: Duration,
+    /// What the run may still spend: an `llm` action makes no other attempt when its failed ones used that.
+    pub left: Bound,
 }
 
 impl ToolCall<'_> {
@@ -216,7 +218,7 @@ impl Toolbox {
         }
         let prepared = llm::prepare(tool, &self.scope(call));
         match prepared {
-            Ok(conversation) => llm::ask(tool, call.model, &conversation, &self.models).await,
+            Ok(conversation) => llm::ask(tool, (call.model, call.left), &conversation, &self.models).await,
             Err(fault) => (Err(fault), Spent::default()),
         }
     }

@@ -106,6 +106,27 @@ fn two_loops_of_a_turn_that_ask_are_answered_one_after_the_other() {
 }
 
 #[test]
+fn a_loop_that_waits_for_a_human_lets_no_other_one_begin_where_there_is_a_budget() {
+    let program = program();
+    for (used, next) in [(15, vec![Effect::CallTool(id(1))]), (100, vec![])] {
+        let mut state = calling(&program, 2);
+        state.begun.bound.tokens = Some(100);
+        let Phase::Acting { turn } = &mut state.phase else { panic!() };
+        turn.calls[1].progress = Progress::Held;
+        assert!(step(&program, &mut state, at(1, asks(0, 2, Termination::Human, 10))).unwrap().is_empty());
+        assert_eq!(paused(&state).question, "question 0");
+        let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), None))).unwrap();
+        assert_eq!(effects, [Effect::CallTool(id(0))]);
+        assert_eq!(step(&program, &mut state, at(1, gives(0, used))).unwrap(), next);
+        // Nothing was left for it: it was not begun, and the run has ended.
+        assert_eq!(
+            matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Budget),
+            used == 100
+        );
+    }
+}
+
+#[test]
 fn a_decision_is_handed_on_again_by_a_driver_that_takes_the_run_up() {
     let program = program();
     let mut state = calling(&program, 1);

@@ -162,6 +162,14 @@ impl Journal for SqliteJournal {
         self.slow.ask(None, move |connection| census.list(connection, &filter))
     }
 
+    fn called_under(&self, run_id: &str) -> Ticket<u64> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let run = run_id.to_owned();
+        self.quick.ask(Some(run_id), move |connection| read::called_under(connection, &run))
+    }
+
     fn lease(&self, run_id: &str) -> Ticket<Lease> {
         self.write(Take(run_id.to_owned()))
     }

@@ -128,6 +128,14 @@ pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Op
 }
 
 /// What a session remembers.
+pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64, Trouble> {
+    // The ids of called runs begin with that of their caller and a dot: `/` comes next behind it.
+    let sql = "SELECT count(*) FROM runs WHERE run_id > ?1 AND run_id < ?2 AND identity GLOB ?3";
+    let values = [format!("{run_id}."), format!("{run_id}/"), format!("{CALLED_BY}*")];
+    let called: i64 = connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
+    Ok(u64::try_from(called).unwrap_or_default())
+}
+
 pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<String, Value>, Trouble> {
     let mut query = connection.prepare_cached("SELECT key, value FROM session_memory WHERE session = ?1")?;
     let mut rows = query.query([session])?;

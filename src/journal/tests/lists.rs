@@ -46,6 +46,28 @@ fn a_list_holds_what_it_is_asked_for() {
 }
 
 #[test]
+fn the_runs_that_a_run_called_are_counted_with_those_that_they_called() {
+    with_both(|journal| {
+        for (id, caller) in [
+            ("r", None),
+            ("r.1.0", Some("r")),
+            ("r.1.0.2.0", Some("r.1.0")),
+            ("r.1.1", Some("r")),
+            ("r.own", None),
+            ("r0", None),
+            ("r0.1.0", Some("r0")),
+            ("r-1", None),
+        ] {
+            let identity = caller.map_or_else(|| "its own".to_owned(), |caller| format!("{CALLED_BY}{caller}"));
+            wait(journal.create(NewRun { identity, ..new_run(id) })).unwrap();
+        }
+        for (id, called) in [("r", 3), ("r.1.0", 1), ("r.1.1", 0), ("r0", 1), ("nobody", 0)] {
+            assert_eq!(wait(journal.called_under(id)).unwrap(), called, "{id}");
+        }
+    });
+}
+
+#[test]
 fn a_callback_is_pending_until_it_is_noted_otherwise() {
     with_both(|journal| {
         let url = "https://e.example/".to_owned();

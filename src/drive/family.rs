@@ -1,0 +1,85 @@
+//! The runs under one outermost run: those that it called, and those that they called, counted by all of
+//! their drivers together, for 32 calls a turn, five loops deep, would be 33 million.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::engine::World;
+use crate::compile::{Program, ToolKind};
+use crate::engine::state::Begun;
+
+#[cfg(test)]
+mod tests;
+
+/// How many runs one outermost run calls in all, with those that they call.
+pub(super) const MOST: u64 = 1_000;
+
+/// What the model reads when no other run is called.
+pub(super) fn full() -> String {
+    format!("not called: this run and the loops under it have called {MOST} loops, and no more are allowed")
+}
+
+/// The runs under one outermost run.
+#[derive(Debug, Default)]
+pub(super) struct Family {
+    called: AtomicU64,
+}
+
+impl Family {
+    /// Counts a run that is about to be called. `false`: it is one too many.
+    pub fn enter(&self) -> bool {
+        let one_more = |called: u64| (called < MOST).then(|| called.saturating_add(1));
+        self.called.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).is_ok()
+    }
+}
+
+/// The families of the runs that are driven now and may call loops, by the id of each run.
+#[derive(Debug, Default)]
+pub(super) struct Families(Mutex<HashMap<String, Arc<Family>>>);
+
+impl Families {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Family>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The place of a run in its family: in that of its caller, which is driven while it is. Another one
+    /// begins a family.
+    fn join(&self, run_id: &str, caller: Option<&str>) -> Member<'_> {
+        let mut all = self.all();
+        let family = caller.and_then(|caller| all.get(caller).cloned()).unwrap_or_default();
+        all.insert(run_id.to_owned(), Arc::clone(&family));
+        Member { families: self, run_id: run_id.to_owned(), family }
+    }
+}
+
+/// The place of a run that is driven: given up when its driver leaves.
+pub(super) struct Member<'a> {
+    families: &'a Families,
+    run_id: String,
+    family: Arc<Family>,
+}
+
+impl<'a> Member<'a> {
+    /// The place of a run; none when its loop can't call loops.
+    pub fn of(world: &'a World, program: &Program, begun: &Begun) -> Option<Self> {
+        let calls = program.tools.iter().any(|tool| matches!(tool.kind, ToolKind::Loop(_)));
+        calls.then(|| world.families.join(&begun.run_id, begun.caller.as_ref().map(|caller| caller.run_id.as_str())))
+    }
+
+    /// The family.
+    pub fn family(&self) -> Arc<Family> {
+        Arc::clone(&self.family)
+    }
+
+    /// So many runs were called before this driver came.
+    pub fn had(&self, called: u64) {
+        self.family.called.store(called, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        self.families.all().remove(&self.run_id);
+    }
+}

@@ -1,0 +1,44 @@
+//! A family counts all of its runs, however they lie in each other, and lets go of a run that is left.
+
+use super::*;
+
+#[test]
+fn the_runs_under_one_run_are_counted_together_whoever_calls_them() {
+    let families = Families::default();
+    let boss = families.join("r", None);
+    let child = families.join("r.1.0", Some("r"));
+    let grandchild = families.join("r.1.0.1.0", Some("r.1.0"));
+    let other = families.join("s", None);
+    boss.had(MOST - 3);
+    assert!(grandchild.family().enter() && child.family().enter() && boss.family().enter());
+    for full in [&boss, &child, &grandchild] {
+        assert!(!full.family().enter(), "{}", full.run_id);
+    }
+    assert!(other.family().enter(), "another run has its own");
+}
+
+#[test]
+fn as_many_as_are_allowed_enter_from_several_threads_and_none_more() {
+    let family = Family::default();
+    let entered = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..MOST {
+                    entered.fetch_add(u64::from(family.enter()), Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(entered.into_inner(), MOST);
+}
+
+#[test]
+fn a_run_that_is_left_is_forgotten() {
+    let families = Families::default();
+    let boss = families.join("r", None);
+    drop(families.join("r.1.0", Some("r")));
+    assert_eq!(families.all().keys().collect::<Vec<_>>(), ["r"]);
+    drop(boss);
+    assert!(families.all().is_empty());
+}
