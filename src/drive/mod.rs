@@ -14,6 +14,7 @@ mod hold;
 pub mod list;
 pub mod model;
 pub mod notices;
+mod previous;
 pub mod retry;
 mod run;
 mod said;
