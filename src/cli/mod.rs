@@ -112,7 +112,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
             Command::Trace(trace) => trace.perform(surface).await,
             Command::Serve(serve) => serve.perform(surface).await,
             Command::Token(token) => token.perform(surface),
-            Command::Prompt(prompt) => prompt.perform(surface),
+            Command::Prompt(prompt) => prompt.perform(surface).await,
             Command::Schema(schema) => schema.perform(surface),
             Command::Completions(completions) => completions.perform(surface),
         }

@@ -9,6 +9,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::host::{self, Loaded, Start};
 use super::output::ListOutput;
+use super::store::Place;
 use super::surface::Surface;
 use super::what::WhatArgs;
 use crate::trace::text::text_of_pretty;
@@ -22,6 +23,9 @@ use crate::trace::{Look, Tone, escape};
 pub struct Prompt {
     #[command(flatten)]
     pub what: WhatArgs,
+    /// Where the earlier run is kept that the run is told of: sqlite:PATH. Default: as for `run`
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
     /// For people the messages; for machines the request's bytes as they are sent. Without it: human on
     /// a terminal, else json
     #[arg(long, value_enum)]
@@ -33,13 +37,18 @@ impl Prompt {
     ///
     /// # Errors
     /// When the run could not be started.
-    pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
+    pub async fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
         let Loaded { program, root, sources, .. } = self.what.load()?;
         let (input, script) = self.what.read(&program)?;
-        let journal = host::open("memory", &root)?;
+        let previous = self.what.previous_run.clone();
+        let place = Place::of_run(self.store.as_deref(), &program.project, &root);
+        // No other run is looked at, and no store is made here.
+        let tells = previous.is_some() || program.previous_run_id.is_some();
+        let journal = if tells && place.exists() { place.open()? } else { host::open("memory", &root)? };
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
-        let start = Start { input, model: self.what.model.clone(), ..Start::default() };
-        let bytes = engine.prompt(&program, &start).map_err(|fault| Failure::Fault { fault, sources, resume: None })?;
+        let start = Start { input, model: self.what.model.clone(), previous_run_id: previous, ..Start::default() };
+        let bytes =
+            engine.prompt(&program, &start).await.map_err(|fault| Failure::Fault { fault, sources, resume: None })?;
         let on_terminal = if surface.out_terminal { ListOutput::Human } else { ListOutput::Json };
         match self.output.unwrap_or(on_terminal) {
             ListOutput::Json => surface.print_bytes(&[bytes.as_ref(), b"\n"].concat())?,

@@ -72,6 +72,7 @@ impl Run {
             session: self.session,
             model: self.what.model,
             timeout_ms: self.timeout_ms,
+            previous_run_id: self.what.previous_run.clone(),
             ..Start::default()
         };
         let watched = Watched::new(surface, self.output, &program);

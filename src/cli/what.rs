@@ -24,6 +24,9 @@ pub struct WhatArgs {
     /// A script that takes the place of every model, and of the tools that it names
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
+    /// An earlier run, which has ended, that this one is told of and whose memory it takes over
+    #[arg(long, value_name = "ID")]
+    pub previous_run: Option<String>,
     /// A file of registered actions beside those that are found
     #[arg(long, value_name = "FILE")]
     pub actions: Vec<PathBuf>,

@@ -165,7 +165,7 @@ impl<'r> Read<'r> {
     /// A loop that is a step.
     pub(super) fn of_step(main: &Document, layout: &'r Layout, context: &'r Context) -> Self {
         let name = stem(&main.tree.source.name);
-        Self { layout, head: Head { name, description: None, input: None, default_input: None }, context }
+        Self { layout, head: Head::named(name), context }
     }
 }
 
@@ -212,6 +212,7 @@ pub(super) fn react(
         system_prompt: prompts.system_prompt,
         input: head.input,
         default_input: head.default_input,
+        previous_run_id: head.previous_run_id,
         answer,
         called: Called::of(tools.iter().map(|tool| tool.name.as_str())),
         levels,
@@ -227,17 +228,26 @@ pub(super) struct Head {
     description: Option<String>,
     input: Option<Schema>,
     default_input: Option<Map<String, Value>>,
+    previous_run_id: Option<String>,
+}
+
+impl Head {
+    /// A name and nothing else.
+    fn named(name: String) -> Self {
+        Self { name, description: None, input: None, default_input: None, previous_run_id: None }
+    }
 }
 
 fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     let stem = stem(&main.tree.source.name);
     if main.kind == Some(DocumentKind::AgentRequest) {
         let default_input = main.value.get("input").and_then(Value::as_object).cloned();
-        return Head { name: stem, description: None, input: None, default_input };
+        let previous_run_id = main.value.get("previous_run_id").and_then(Value::as_str).map(str::to_owned);
+        return Head { default_input, previous_run_id, ..Head::named(stem) };
     }
     if main.kind == Some(DocumentKind::Workflow) {
         // Its name is told to be wrong where a tool names it.
-        return Head { name: stem, description: None, input: None, default_input: None };
+        return Head::named(stem);
     }
     let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
     let name = text("name");
@@ -245,7 +255,7 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
         faults.push(names::told(name, fault, "/name", main.tree.place("/name")));
     }
     let input = schema(main, "/input", faults);
-    Head { name: name.unwrap_or(stem), description: text("description"), input, default_input: None }
+    Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) }
 }
 
 /// A file's name without its folders and its ending.

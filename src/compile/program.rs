@@ -30,6 +30,8 @@ pub struct Program {
     pub input: Option<Schema>,
     /// The input that the document itself brings (an agent request's).
     pub default_input: Option<serde_json::Map<String, Value>>,
+    /// The earlier run that the document itself names (an agent request's): the new one is told of it.
+    pub previous_run_id: Option<String>,
     /// What the answer must match.
     pub answer: Option<Schema>,
     /// How many loops lie in each other here: 1 for a loop that calls none, at most

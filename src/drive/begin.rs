@@ -95,14 +95,23 @@ impl Engine {
         };
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
         start::priced(program, &models, &self.world.models)?;
-        if origin.is_none() {
-            self.can_call(program, &facts.name)?;
-        }
+        // A run that another one calls knows what that one gives it, and nothing else.
+        let earlier = match origin {
+            Some(_) => None,
+            None => {
+                self.can_call(program, &facts.name)?;
+                match self.earlier(program, &start).await {
+                    Ok(earlier) => earlier,
+                    Err(fault) => return self.there(program, (&start, origin), fault).await,
+                }
+            }
+        };
         let run_id = start.id();
         let mut started = start.event(program, run_id.clone(), Some(facts), &self.world.texts)?;
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
+        started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
         let identity = identity(&mut started, (&start, origin))?;
         let org = match origin {
             // Whose the run is that calls it, it is too.
@@ -138,7 +147,8 @@ impl Engine {
         }
     }
 
-    /// The run of this id, for a start that has no model: one that has ended is told again without it.
+    /// The run of this id, for a start that has no model, or whose earlier run is not there: one that has
+    /// ended is told again without it.
     async fn there(
         &self,
         program: &Program,

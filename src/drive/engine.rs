@@ -323,11 +323,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the run could not be started.
-    pub fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
+    pub async fn prompt(&self, program: &Arc<Program>, start: &Start) -> Result<Bytes, Fault> {
         let models = self.models(program, start.model.as_deref())?;
         start::priced(program, &models, &self.world.models)?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
-        let started = start.event(program, start.id(), Some(model.facts.clone()), &self.world.texts)?;
+        let earlier = self.earlier(program, start).await?;
+        let mut started = start.event(program, start.id(), Some(model.facts.clone()), &self.world.texts)?;
+        started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
         let mut state = State::default();
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
         step(program, &mut state, Event { at, what: What::Started(Box::new(started)) })?;

@@ -33,6 +33,11 @@ pub enum Fault {
     /// Another run has this id.
     #[error("there is a run {0} already, of another document or input; take another id")]
     Conflict(String),
+    /// The earlier run that a new one was to be told of is not there, or is another organisation's.
+    #[error(
+        "there is no run {0} that this one could be told of; `previous_run_id` names an earlier run of the same store"
+    )]
+    NoPrevious(String),
     /// The journal's events make no run.
     #[error("the journal of run {run} can't be read: {reason}")]
     Journal {
@@ -57,6 +62,7 @@ impl Fault {
             Self::Refused(_) => "refused",
             Self::Changed { .. } => "document_changed",
             Self::Conflict(_) => "run_id_conflict",
+            Self::NoPrevious(_) => "no_previous_run",
             Self::Journal { .. } => "journal_unreadable",
         }
     }

@@ -15,6 +15,7 @@ mod hold;
 pub mod list;
 pub mod model;
 pub mod notices;
+mod previous;
 pub mod retry;
 mod run;
 mod said;

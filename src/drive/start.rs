@@ -32,6 +32,9 @@ pub struct Start {
     pub org: Option<String>,
     /// Where a server posts its result.
     pub callback_url: Option<String>,
+    /// The earlier run that it is told of, in place of the document's: one of the same organisation, that has
+    /// ended.
+    pub previous_run_id: Option<String>,
 }
 
 impl Start {
@@ -40,7 +43,7 @@ impl Start {
         self.run_id.clone().unwrap_or_else(|| format!("agent-{}", uuid::Uuid::now_v7()))
     }
 
-    /// The first event, without what the session remembers; `model` is none where only what makes two starts
+    /// The first event, without what the session remembers and what an earlier run left; `model` is none where only what makes two starts
     /// the same is looked at.
     pub(super) fn event(
         &self,
@@ -61,6 +64,7 @@ impl Start {
             system: texts.share(system),
             model: model.unwrap_or_default(),
             memory: std::collections::BTreeMap::new(),
+            previous: None,
             timeout_ms: self.timeout_ms,
             caller: None,
             bound: Bound::default(),
@@ -133,6 +137,10 @@ pub(super) fn identity(started: &Started, start: &Start) -> String {
     if let Some(url) = &start.callback_url {
         take("callback_url");
         take(url);
+    }
+    if let Some(run_id) = &start.previous_run_id {
+        take("previous_run_id");
+        take(run_id);
     }
     format!("{hash:032x}")
 }

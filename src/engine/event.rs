@@ -85,9 +85,12 @@ pub struct Started {
     pub system: Text,
     /// The model and what is known of it.
     pub model: ModelFacts,
-    /// What the session remembered when the run began.
+    /// What the session remembered when the run began, and what it takes over of the earlier run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub memory: BTreeMap<String, Value>,
+    /// The earlier run that it is told of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Previous>,
     /// The active time that the run may take, in milliseconds, when it is not the document's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -100,6 +103,15 @@ pub struct Started {
     /// The texts that gave the program its meaning, by file name; the document first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<Document>,
+}
+
+/// An earlier run that a new one is told of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Previous {
+    /// The run's id.
+    pub run_id: String,
+    /// What is told of it: a fact a line, each as JSON. Under 12,000 characters.
+    pub account: String,
 }
 
 /// A run that called another one.

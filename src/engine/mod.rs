@@ -21,6 +21,7 @@ mod limit;
 mod memory;
 pub mod notice;
 pub mod outcome;
+pub mod previous;
 pub mod prompt;
 mod reply;
 pub mod state;

@@ -61,6 +61,8 @@ pub struct Begun {
     pub bound: Bound,
     /// The run that called it.
     pub caller: Option<Caller>,
+    /// The earlier run that it was told of.
+    pub previous_run_id: Option<Box<str>>,
 }
 
 /// Where a run is. Each phase holds its own data.

@@ -44,6 +44,7 @@ pub(super) fn started() -> What {
         system: "You are an agent.".into(),
         model: ModelFacts::default(),
         memory: std::collections::BTreeMap::new(),
+        previous: None,
         timeout_ms: None,
         caller: None,
         bound: super::event::Bound::default(),

@@ -96,6 +96,7 @@ impl From<Fault> for Problem {
             Fault::Store(fault) | Fault::Cut(fault) => fault.into(),
             Fault::Missing(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, fault.to_string()),
             Fault::Refused(_) | Fault::Changed { .. } | Fault::Conflict(_) => Self::conflict(code, fault.to_string()),
+            Fault::NoPrevious(_) => Self::new(StatusCode::NOT_FOUND, code, fault.to_string()),
             Fault::Journal { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, code, fault.to_string()),
         }
     }

@@ -195,9 +195,6 @@ pub fn may_come(document: &Document) -> Result<(), Problem> {
             "the body is to be an agent request, or {\"loop\": NAME, \"input\": {...}} for a loop of the folder";
         return refuse("no_agent_request", detail.to_owned());
     }
-    if document.value.get("previous_run_id").is_some() {
-        return refuse("not_yet", "`previous_run_id` can't be used yet".to_owned());
-    }
     let actions = document.value.get("actions").and_then(serde_json::Value::as_array);
     for action in actions.into_iter().flatten() {
         let kind = action.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();

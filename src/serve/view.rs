@@ -44,6 +44,9 @@ pub struct AgentStatus {
     /// The model's summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// The earlier run that it was told of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_run_id: Option<String>,
     /// The run that called this one, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called_by: Option<String>,
@@ -107,6 +110,7 @@ impl AgentStatus {
             final_answer,
             confidence,
             summary,
+            previous_run_id: result.previous_run_id.clone(),
             called_by: run.and_then(RunSummary::caller).map(str::to_owned),
             triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),

@@ -113,7 +113,8 @@ fn what_can_t_be_started_is_refused_with_its_code() {
         ("?wait=1", b"{\"loop\":\"test\"}".to_vec(), 400, "bad_request"),
         ("?async=true&wait_ms=1", b"{\"loop\":\"test\"}".to_vec(), 400, "bad_request"),
         ("", b"{\"type\":\"loop\",\"properties\":{}}".to_vec(), 422, "no_agent_request"),
-        ("", b"{\"objective\":\"x\",\"tools\":[],\"previous_run_id\":\"a\"}".to_vec(), 422, "not_yet"),
+        ("", b"{\"objective\":\"x\",\"tools\":[],\"previous_run_id\":\"a\"}".to_vec(), 404, "no_previous_run"),
+        ("", b"{\"loop\":\"test\",\"previous_run_id\":\"a\"}".to_vec(), 404, "no_previous_run"),
         ("", b"{\"objective\":7,\"tools\":[]}".to_vec(), 422, "document"),
     ];
     for (query, body, status, code) in cases {

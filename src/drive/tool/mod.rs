@@ -30,7 +30,7 @@ use super::model::{Models, Script};
 use super::secret::Vault;
 use crate::compile::program::{CommandTool, DbTool, HttpTool, LlmTool};
 use crate::compile::reference::Scope;
-use crate::compile::{Tool, ToolKind};
+use crate::compile::{Embedded, Tool, ToolKind};
 use crate::engine::event::{Bound, CallId, Tokens, ToolFault, ToolResult};
 use crate::engine::storable;
 use crate::language::Project;
@@ -243,6 +243,14 @@ impl Toolbox {
             extra: &[],
             secrets: Some(self.vault.as_ref()),
         }
+    }
+
+    /// The embedder's tools, as the compiler knows them.
+    pub fn signatures(&self) -> Vec<Embedded> {
+        let tools = self.embedded.iter();
+        tools
+            .map(|(name, tool)| (name.clone(), tool.description().to_owned(), tool.parameters(), tool.idempotent()))
+            .collect()
     }
 
     /// Whether a script answers for the tool.

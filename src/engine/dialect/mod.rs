@@ -11,6 +11,8 @@ mod tell;
 mod thinking;
 pub mod tool_calls;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::event::{Finish, Reply, SaidCall};
@@ -128,8 +130,12 @@ pub fn write_observation(dialect: Dialect, action: Option<&str>, text: &str) -> 
 
 /// The user message with a human's guidance for an agent that was stuck.
 pub fn write_guidance(dialect: Dialect, text: &str) -> String {
-    let text = if dialect == Dialect::Tags { tags::escaped(text) } else { text.into() };
-    format!("A human says:\n{text}\n\n{}", question(dialect))
+    format!("A human says:\n{}\n\n{}", quoted(dialect, text), question(dialect))
+}
+
+/// A text from elsewhere in a user message: no tag of the dialect is left in it.
+pub fn quoted(dialect: Dialect, text: &str) -> Cow<'_, str> {
+    if dialect == Dialect::Tags { tags::escaped(text) } else { text.into() }
 }
 
 /// The turn's question, for a message that is no observation.

@@ -44,6 +44,9 @@ pub struct LoopRequest {
     /// Where its result is posted when it has ended.
     #[serde(default)]
     pub callback_url: Option<String>,
+    /// An earlier run, which has ended, that the new one is told of; it takes its memory over.
+    #[serde(default)]
+    pub previous_run_id: Option<String>,
 }
 
 /// What is to be run, and where its project is.
@@ -121,6 +124,7 @@ fn of_loop(served: &Served, request: LoopRequest) -> Result<Order, Problem> {
         session: request.session,
         timeout_ms: request.timeout_ms,
         callback_url: request.callback_url,
+        previous_run_id: request.previous_run_id,
         ..Start::default()
     };
     Ok(Order { program: Arc::clone(&offered.program), root: offered.root.clone(), start })

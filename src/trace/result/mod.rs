@@ -24,6 +24,9 @@ use crate::engine::stuck::Stuck;
 pub struct RunResult {
     /// The run's id.
     pub run_id: String,
+    /// The earlier run that it was told of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_run_id: Option<String>,
     /// Where the run is.
     pub status: Status,
     /// Why it ended or stopped.
@@ -155,6 +158,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
     let open = status != Status::Completed;
     RunResult {
         run_id: state.begun.run_id.clone(),
+        previous_run_id: state.begun.previous_run_id.as_deref().map(str::to_owned),
         status,
         termination: termination(ending, pause, state.interrupted),
         limit: ending.and_then(|ending| ending.limit),

@@ -1,0 +1,55 @@
+//! The earlier run that a new one is told of: found in the same store, and read by the fold of its journal.
+
+use super::engine::Engine;
+use super::fault::Fault;
+use super::fold;
+use super::start::Start;
+use crate::compile::{Program, compile};
+use crate::engine::event::Event;
+use crate::engine::previous::Earlier;
+use crate::engine::state::State;
+
+impl Engine {
+    /// What a start that names an earlier run, or whose document does, is to be told of it.
+    ///
+    /// # Errors
+    /// When there is no such run of the same organisation, it has not ended, or its journal can't be read.
+    pub(super) async fn earlier(&self, program: &Program, start: &Start) -> Result<Option<Earlier>, Fault> {
+        let Some(run_id) = start.previous_run_id.as_deref().or(program.previous_run_id.as_deref()) else {
+            return Ok(None);
+        };
+        // Another organisation's run is told of like one that is not there.
+        let found = self.find(run_id).await?.filter(|run| run.org == start.org);
+        let Some(run) = found else { return Err(Fault::NoPrevious(run_id.to_owned())) };
+        let state = self.ended(program, run_id).await?;
+        // A secret may have become known since that run was written.
+        self.world.vault.find_all();
+        match Earlier::of(&state, |value| self.world.vault.scrub_value(value)) {
+            Some(earlier) => Ok(Some(earlier)),
+            None => Err(Fault::Refused(format!(
+                "run {run_id} has not ended ({}): `previous_run_id` takes a run that has ended",
+                run.status.word()
+            ))),
+        }
+    }
+
+    /// The state of a run by the texts in its journal: its document need not be the new run's.
+    async fn ended(&self, program: &Program, run_id: &str) -> Result<State, Fault> {
+        let events = self.events(run_id).await?;
+        if fold::same_document(program, &events).is_ok() {
+            return fold::fold(program, run_id, events);
+        }
+        let recorded = self.recorded(&events).ok_or_else(|| Fault::Journal {
+            run: run_id.to_owned(),
+            reason: "this version can't read the document that it holds".to_owned(),
+        })?;
+        fold::fold(&recorded, run_id, events)
+    }
+
+    /// The program that a run began with. Settings of its project change nothing of what happened.
+    fn recorded(&self, events: &[Event]) -> Option<std::sync::Arc<Program>> {
+        let mut texts = fold::texts(events, None)?;
+        texts.embedded = self.world.toolbox.signatures();
+        compile(&texts).program
+    }
+}
