@@ -44,7 +44,12 @@ impl Reply {
 impl Serving {
     /// Serves a place on a free port.
     pub fn start(place: &Place, more: &[&str]) -> Self {
-        let mut args = vec!["serve", ".", "--listen", "127.0.0.1:0"];
+        Self::start_at("127.0.0.1:0", place, more)
+    }
+
+    /// Serves a place at an address: that of a server before it.
+    pub fn start_at(address: &str, place: &Place, more: &[&str]) -> Self {
+        let mut args = vec!["serve", ".", "--listen", address];
         args.extend(more);
         let mut command = place.command(&args);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
@@ -63,6 +68,13 @@ impl Serving {
     /// Waits until it ends by itself; its exit code.
     pub fn ended(mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()
+    }
+
+    /// The memory that the server has, in KB.
+    pub fn memory(&self) -> usize {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");
+        let line = text.lines().find(|line| line.starts_with("VmRSS")).expect("a line");
+        line.split_whitespace().nth(1).and_then(|size| size.parse().ok()).expect("a number")
     }
 
     pub fn connect(&self) -> TcpStream {

@@ -12,6 +12,7 @@ mod called;
 mod client;
 mod counted;
 mod decisions;
+mod deputy;
 mod described;
 mod documented;
 mod events;
@@ -21,10 +22,15 @@ mod idempotency;
 mod lists;
 mod metrics;
 mod page;
+mod page_again;
+mod page_decided;
+mod page_markup;
 mod queue;
+mod readers;
 #[cfg(unix)]
 mod restart;
 #[cfg(unix)]
 mod slow;
 mod steps;
+mod too_much;
 mod who;

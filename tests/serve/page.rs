@@ -8,18 +8,18 @@ use crate::client::{Serving, place, scripted};
 use crate::common::server::{Answer, Server};
 use crate::common::{Place, complete, look, think};
 
-const DESKTOP: (u32, u32) = (1280, 900);
-const PHONE: (u32, u32) = (390, 844);
+pub const DESKTOP: (u32, u32) = (1280, 900);
+pub const PHONE: (u32, u32) = (390, 844);
 /// Markup, a terminal's orders, text turned round, and what is not seen.
 const BOMB: &str = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>\
                     \u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}live\u{202c} zero\u{200b}width \u{e0041}";
 
-fn id(run: &Value) -> &str {
+pub fn id(run: &Value) -> &str {
     run["agent_run_id"].as_str().unwrap()
 }
 
 /// A loop whose tools a server answers; `act` wants approval.
-fn with_tools(tools: &Server, replies: &[Value]) -> Place {
+pub fn with_tools(tools: &Server, replies: &[Value]) -> Place {
     let place = place(json!({}), replies);
     let mut document = crate::common::document(&json!({ "tools": [
         { "type": "action", "name": "look" }, { "type": "action", "name": "act", "requires_approval": true }] }));

@@ -53,13 +53,8 @@ fn slow_connections_are_closed_in_their_time_and_honest_ones_are_answered() {
     ];
     let began = Instant::now();
     let mut open: Vec<(usize, Instant, TcpStream)> = Vec::new();
-    let memory = || -> usize {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-        let line = text.lines().find(|line| line.starts_with("VmRSS")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    };
     assert_eq!(server.get("/openapi.json").status, 200);
-    let before = memory();
+    let before = server.memory();
     for (kind, slow) in slow.iter().enumerate() {
         for _ in 0..EACH {
             let mut stream = server.connect();
@@ -69,7 +64,7 @@ fn slow_connections_are_closed_in_their_time_and_honest_ones_are_answered() {
     }
     // The twin: all are open, and the server knows of them.
     assert_eq!(open.len(), 4 * EACH);
-    let each = memory().saturating_sub(before) / open.len();
+    let each = server.memory().saturating_sub(before) / open.len();
     println!("{} slow connections: {each} KB each", open.len());
     assert!(each < 20, "{each} KB a connection");
     let mut last = [Duration::ZERO; 4];

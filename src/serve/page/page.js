@@ -21,7 +21,10 @@ async function ask(target, options = {}) {
   if (answer.ok) return answer;
   if (answer.status === 401) throw wantToken();
   const problem = await answer.json().catch(() => ({}));
-  throw new Refused(problem.detail || `the server answered ${answer.status}`);
+  const why = new Refused(problem.detail || `the server answered ${answer.status}`);
+  // A server that is about to end, or a proxy whose server is away: another time it may be there.
+  why.passes = answer.status >= 500;
+  throw why;
 }
 
 const get = async (target, options) => parse(await (await ask(target, options)).text());
@@ -124,7 +127,7 @@ function enter() {
   try { id = decodeURIComponent(location.hash.slice(1)); } catch { /* then it names no run */ }
   mark();
   if (!id || !$("token").hidden) return;
-  open = { id, stop: new AbortController(), cards: [], steps: new Map(), panel: "", timer: 0 };
+  open = { id, stop: new AbortController(), cards: new Map(), steps: new Map(), panel: "", desk: {}, timer: 0 };
   for (const part of ["about", "trace", "pause", "end"]) $(part).replaceChildren();
   $("pause").hidden = $("end").hidden = $("busy").hidden = $("hint").hidden = true;
   $("run").hidden = false;
@@ -165,8 +168,8 @@ async function follow(run) {
       }
     } catch (why) {
       if (open !== run) return;
-      if (why instanceof Refused) return say(why.message);
-      console.warn(why);
+      if (why instanceof Refused && !why.passes) return say(why.message);
+      say("The server can't be reached; it is tried again.");
     }
     if (!over) await new Promise((go) => setTimeout(go, 1000));
   }
@@ -188,13 +191,22 @@ function busy(text) {
   fill($("busy"), text);
 }
 
-const box = (value, kind) => el("pre", { class: kind, tabindex: "0" }, readable(value));
+const box = (value, kind) => (value === undefined ? [] : el("pre", { class: kind, tabindex: "0" }, readable(value)));
 const head = (action, note) => el("p", { class: "head" }, el("code", {}, action), el("span", { class: "meta" }, note));
 
-function card(run, iteration, action, input) {
+const called = (call) => call && `${plain(call.iteration)}.${plain(call.index)}`;
+
+/** The card of a call, in the order of its turn. One that is made again, after a crash, keeps its place. */
+function card(run, iteration, call, action, input) {
   const made = el("div", { class: "call" }, head(action, "under way"), box(input, "in"));
-  step(run, iteration).append(made);
-  run.cards.push({ made, iteration, action, text: jsonText(input) });
+  const before = run.cards.get(call);
+  made.dataset.at = call ? call.split(".")[1] : "";
+  const turn = step(run, iteration);
+  const next = call && [...turn.querySelectorAll(".call")].find((one) => Number(one.dataset.at) > Number(made.dataset.at));
+  if (before) before.replaceWith(made);
+  else turn.insertBefore(made, next || null);
+  if (call) run.cards.set(call, made);
+  return made;
 }
 
 const told = {
@@ -205,19 +217,15 @@ const told = {
   run_resumed: (run) => settle(run),
   model_asked: (run, event) => busy(`Iteration ${plain(event.iteration)}: the model is asked`),
   model_replied(run, event) {
-    const usage = event.usage ? ` · ${plain(event.usage.input)} in, ${plain(event.usage.output)} out` : "";
+    const usage = event.usage ? ` · ${plain(event.usage.input_tokens)} in, ${plain(event.usage.output_tokens)} out` : "";
     const [, thought, meta] = step(run, event.iteration).children;
     fill(thought, event.thought);
     fill(meta, took(event.duration_ms), usage);
     busy("");
   },
-  tool_called: (run, event) => card(run, event.call.iteration, event.action, event.action_input),
+  tool_called: (run, event) => card(run, event.call.iteration, called(event.call), event.action, event.action_input),
   observed(run, event) {
-    const text = jsonText(event.action_input);
-    const same = (known) => known.iteration === event.iteration && known.action === event.action && known.text === text;
-    let at = run.cards.findIndex(same);
-    if (at < 0) at = card(run, event.iteration, event.action || "an unreadable reply", event.action_input) || run.cards.length - 1;
-    const { made } = run.cards.splice(at, 1)[0];
+    const made = card(run, event.iteration, called(event.call), event.action || "an unreadable reply", event.action_input);
     made.classList.toggle("bad", !event.success);
     made.firstChild.lastChild.textContent = `${event.success ? "" : "failed · "}${took(event.duration_ms)}`;
     made.append(box(event.observation, "out"));
@@ -258,7 +266,7 @@ function settle(run) {
       const pause = status.result.pause;
       const text = pause ? `${status.pause} ${JSON.stringify(pause)}` : "";
       // What somebody is writing there stays.
-      if (text !== run.panel && pause) fill($("pause"), panel(run, pause, status.pause));
+      if (text !== run.panel && pause) panel(run, pause, status.pause);
       run.panel = text;
       $("pause").hidden = !pause;
     } catch (why) {
@@ -275,32 +283,46 @@ function field(label, kind, value = "") {
   return [el("label", {}, label, input), input];
 }
 
-function panel(run, pause, number) {
-  const titles = { human: "A question", stuck: "It goes in circles", approval: "Wants your approval", uncertain: "Did it happen?" };
-  const fault = el("p", { class: "fault", role: "alert" });
-  const send = async (body) => {
-    const all = $("pause").querySelectorAll("button");
-    all.forEach((one) => { one.disabled = true; });
+const titles = { human: "A question", stuck: "It goes in circles", approval: "Wants your approval", uncertain: "Did it happen?" };
+
+/** Hands decisions about a pause over: a newer one than is shown is left alone. */
+function sender(run, number, fault) {
+  const enable = (able) => $("pause").querySelectorAll("button").forEach((one) => { one.disabled = !able; });
+  return async (body) => {
+    enable(false);
     fill(fault, "");
     try {
-      // The pause that is shown is the one that is decided: a newer one is left alone.
       await ask(of(run.id, "resume?async=true"), { method: "POST", body: `{${body},"pause":${plain(number)}}` });
       say("Your decision was taken.");
-      run.panel = "";
-      settle(run);
       look();
     } catch (why) {
       fill(fault, why instanceof Refused ? why.message : "The server can't be reached: try again.");
-      all.forEach((one) => { one.disabled = false; });
-      settle(run);
+      enable(true);
     }
+    run.panel = "";
+    settle(run);
   };
-  const parts = [el("h2", {}, titles[pause.kind] || pause.kind), el("p", { class: "question" }, pause.question)];
-  if (pause.context) parts.push(el("p", { class: "context" }, pause.context));
+}
+
+/** Shows what is to be decided. Of several calls each is decided alone, and what is written at the others stays. */
+function panel(run, pause, number) {
   const calls = pause.calls || (pause.call ? [pause.call] : []);
-  const told = new Map([["approval", approval], ["uncertain", uncertain]]).get(pause.kind);
-  parts.push(told ? calls.map((call) => told(call, send, fault)) : answer(pause, send, fault));
-  return [parts, fault];
+  const key = (call) => `${called(call)} ${call.hash}`;
+  const { desk } = run;
+  if (desk.number !== number || calls.some((call) => !desk.kept.has(key(call)))) {
+    const fault = el("p", { class: "fault", role: "alert" });
+    const send = sender(run, number, fault);
+    const told = new Map([["approval", approval], ["uncertain", uncertain]]).get(pause.kind);
+    const kept = new Map(told ? calls.map((call) => [key(call), told(call, send, fault)]) : []);
+    run.desk = { number, kept };
+    return fill($("pause"), el("h2", {}, titles[pause.kind] || pause.kind), el("p", { class: "question" }, pause.question),
+      pause.context ? el("p", { class: "context" }, pause.context) : [],
+      told ? [...kept.values()] : answer(pause, send, fault), fault);
+  }
+  const still = new Set(calls.map(key));
+  desk.kept.forEach((group, call) => { if (!still.has(call)) group.remove(); });
+  fill($("pause").querySelector(".question"), pause.question);
+  $("pause").querySelectorAll("button").forEach((one) => { one.disabled = false; });
 }
 
 function answer(pause, send, fault) {
@@ -327,9 +349,9 @@ function written(input, fault) {
 }
 
 // The hash binds the decision to the call as it is shown here.
-const place = (call) => `"call":"${plain(call.iteration)}.${plain(call.index)}","hash":${JSON.stringify(call.hash)}`;
+const place = (call) => `"call":"${called(call)}","hash":${JSON.stringify(call.hash)}`;
 const waiting = (call) => [
-  head(call.action, `call ${plain(call.iteration)}.${plain(call.index)}, with exactly this input`),
+  head(call.action, `call ${called(call)}, with exactly this input`),
   el("pre", { class: "exact" }, json(call.action_input))];
 
 function approval(call, send, fault) {

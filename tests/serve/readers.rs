@@ -1,0 +1,177 @@
+//! Many readers of one run's events, readers that stop reading, and readers that come again: the run
+//! waits for none of them, and nobody is told what is not his.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::client::{Serving, parse, place, stream};
+use crate::common::{complete, think};
+
+fn asks() -> Value {
+    think("__pause_for_human__", json!({ "question": "Go on?" }))
+}
+
+fn says(text: &str) -> Value {
+    think("__log_progress__", json!({ "message": text }))
+}
+
+fn id(run: &Value) -> &str {
+    run["agent_run_id"].as_str().unwrap()
+}
+
+/// Begins to read a run's events.
+fn reader(server: &Serving, id: &str) -> TcpStream {
+    let mut stream = server.connect();
+    write!(stream, "GET /agents/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address)
+        .unwrap();
+    stream
+}
+
+/// Reads until this was told.
+fn until(stream: &mut TcpStream, what: &str) -> String {
+    let mut text = String::new();
+    let mut piece = [0; 4096];
+    while !text.contains(what) {
+        let count = stream.read(&mut piece).unwrap();
+        assert_ne!(count, 0, "{text}");
+        text.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    text
+}
+
+/// So many readers from the pause on; each gets the whole stream, the same.
+fn read_by(readers: usize) -> usize {
+    let place = place(json!({}), &[asks(), says("half"), complete(json!("ok"))]);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    drop(until(&mut reader(&server, id(&run)), "\"paused\""));
+    let before = server.memory();
+    let mut open: Vec<(TcpStream, String)> = (0..readers)
+        .map(|_| {
+            let mut stream = reader(&server, id(&run));
+            let seen = until(&mut stream, "\"paused\"");
+            (stream, seen)
+        })
+        .collect();
+    let each = server.memory().saturating_sub(before) / readers;
+    eprintln!("{readers} readers: {each} KB each");
+    let done = server.post(&format!("/agents/{}/resume", id(&run)), &json!({ "answer": "yes" }));
+    assert_eq!(done.json()["status"], "completed", "{done:?}");
+    let expected = server.events(id(&run), &[]);
+    for (stream_of, seen) in &mut open {
+        stream_of.read_to_string(seen).unwrap();
+        let reply = parse(seen.as_bytes()).unwrap();
+        assert_eq!(stream(&String::from_utf8(reply.body).unwrap()), expected);
+    }
+    each
+}
+
+#[test]
+fn a_hundred_readers_of_one_run_are_each_told_all() {
+    read_by(100);
+}
+
+#[test]
+#[ignore = "nightly: 1,000 streams at once"]
+fn a_thousand_readers_of_one_run_are_each_told_all() {
+    let each = read_by(1_000);
+    assert!(each < 200, "{each} KB a reader");
+}
+
+/// How many connections of the server have more to send than the other side takes.
+fn stalled(server: &Serving) -> usize {
+    let own = format!(":{:04X}", server.address.port());
+    let lines = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let waits = |line: &&str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields[1].ends_with(&own) && fields[3] == "01" && !fields[4].starts_with("00000000:")
+    };
+    lines.lines().skip(1).filter(waits).count()
+}
+
+/// A run that tells far more than connections hold, with this many readers that take nothing of it.
+fn unread(readers: usize) -> (Serving, String, Vec<(TcpStream, String)>) {
+    const PIECES: usize = 80;
+    let text = "x".repeat(60_000);
+    let mut replies = vec![asks()];
+    replies.extend((0..PIECES).map(|n| says(&format!("{n} {text}"))));
+    replies.push(complete(json!("ok")));
+    let place = place(json!({ "max_iterations": 500 }), &replies);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    let mut open: Vec<(TcpStream, String)> = (0..readers).map(|_| (reader(&server, id(&run)), String::new())).collect();
+    for (stream, seen) in &mut open {
+        *seen = until(stream, "\"paused\"");
+    }
+    let before = server.memory();
+    let resume = format!("/agents/{}/resume", id(&run));
+    let done = server.post(&resume, &json!({ "answer": "yes" })).json();
+    assert_eq!(done["status"], "completed", "the run did not wait for them");
+    // Another one is told all in the meantime.
+    let told = server.events(id(&run), &[]);
+    assert_eq!(told.iter().filter(|(_, data)| data["event"] == "progress").count(), PIECES);
+    let waiting = stalled(&server);
+    assert_eq!(waiting, readers, "the twin: so many are behind");
+    let more = server.memory().saturating_sub(before);
+    eprintln!("{readers} readers that took nothing: the server has {more} KB more");
+    (server, id(&run).to_owned(), open)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_does_not_wait_for_readers_that_stop_reading_and_they_may_go_on_later() {
+    let (server, id, mut open) = unread(3);
+    let expected = server.events(&id, &[]);
+    let (stream_of, seen) = &mut open[0];
+    stream_of.read_to_string(seen).unwrap();
+    assert_eq!(stream(&String::from_utf8(parse(seen.as_bytes()).unwrap().body).unwrap()), expected);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "nightly: waits for a deadline of 30 seconds"]
+fn readers_that_stop_reading_are_dropped_and_their_memory_is_given_back() {
+    let (server, _, open) = unread(100);
+    while stalled(&server) > 0 {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert_eq!(server.get("/healthz").status, 200);
+    }
+    eprintln!("100 readers were dropped: {} KB of memory", server.memory());
+    drop(open);
+}
+
+/// A run with a few events, in its end.
+fn ended(server: &Serving) -> String {
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    assert_eq!(run["status"], "completed", "{run:#}");
+    id(&run).to_owned()
+}
+
+#[test]
+fn a_reader_who_comes_again_with_the_id_of_another_run_is_told_this_one_s() {
+    let replies = [says("one"), says("two"), says("three"), json!("unreadable"), complete(json!("ok"))];
+    let place = place(json!({}), &replies);
+    let server = Serving::start(&place, &[]);
+    let (long, other) = (ended(&server), ended(&server));
+    let all = server.events(&long, &[]);
+    let theirs = server.events(&other, &[]);
+    assert_eq!(all.len(), theirs.len());
+    assert!(all.len() > 10, "{}", all.len());
+    // A place is one of the run that is asked for: that of another one is a place of this one, or none.
+    for (at, (place, _)) in theirs.iter().enumerate().take(theirs.len() - 1) {
+        let told = server.events(&long, &[("last-event-id", place)]);
+        assert_eq!(told, all[at + 1..], "after {place}");
+        let text = Value::from(told.iter().map(|(_, data)| data.clone()).collect::<Vec<_>>()).to_string();
+        assert!(!text.contains(&other), "nothing of the other run");
+    }
+    let target = format!("/agents/{long}/events");
+    let far = format!("{}.0", all.len() + 100);
+    for wrong in [far.as_str(), "0", ".", "0.", ".0", "0.x", "+1.0", " 1. 0", "1,0", "1.0,2.0", "\u{e9}", "0x1.0"] {
+        let reply = server.send("GET", &target, &[("last-event-id", wrong)], b"");
+        assert_eq!((reply.status, reply.code()), (400, "bad_event_id".to_owned()), "{wrong:?}");
+    }
+    let none = server.send("GET", "/agents/agent-none/events", &[("last-event-id", "0.0")], b"");
+    assert_eq!(none.code(), "no_such_run");
+}
