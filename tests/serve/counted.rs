@@ -62,6 +62,10 @@ impl Journal for Counting {
         self.inner.list(filter)
     }
 
+    fn called_under(&self, run_id: &str) -> Ticket<u64> {
+        self.inner.called_under(run_id)
+    }
+
     fn lease(&self, run_id: &str) -> Ticket<Lease> {
         self.inner.lease(run_id)
     }

@@ -127,7 +127,7 @@ pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Op
     Ok(requested.then_some(request))
 }
 
-/// What a session remembers.
+/// How many runs were called by this one, and by those that it called.
 pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64, Trouble> {
     // The ids of called runs begin with that of their caller and a dot: `/` comes next behind it.
     let sql = "SELECT count(*) FROM runs WHERE run_id > ?1 AND run_id < ?2 AND identity GLOB ?3";
@@ -136,6 +136,7 @@ pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64,
     Ok(u64::try_from(called).unwrap_or_default())
 }
 
+/// What a session remembers.
 pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<String, Value>, Trouble> {
     let mut query = connection.prepare_cached("SELECT key, value FROM session_memory WHERE session = ?1")?;
     let mut rows = query.query([session])?;
