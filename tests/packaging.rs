@@ -118,3 +118,31 @@ fn the_unit_gives_time_to_end_and_does_not_start_again_what_is_unsound() {
     let ended = serve.args(["serve", ".", "--listen", "127.0.0.1:0"]).current_dir(folder.path()).output().unwrap();
     assert_eq!(ended.status.code().unwrap().to_string(), value("RestartPreventExitStatus="));
 }
+
+/// The unit's user and the image's own neither the folder nor its files.
+#[cfg(unix)]
+#[test]
+fn a_loop_that_the_servers_user_may_not_read_is_told_and_not_left_out() {
+    use std::os::unix::fs::PermissionsExt;
+    for (name, barred) in [("loops", "loops/inner"), ("loops/inner", "loops/inner/loop.json")] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("loops/inner/loop.json");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, r#"{"type": "loop", "properties": {"mode": "react", "objective": "Do it.", "tools": []}}"#)
+            .unwrap();
+        let barred = folder.path().join(barred);
+        fs::set_permissions(&barred, PermissionsExt::from_mode(0o000)).unwrap();
+        if fs::read(&file).is_ok() {
+            eprintln!("SKIPPED: root may read everything");
+            return;
+        }
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_loopctl"));
+        // A folder that were taken would be refused for this address, and not be waited for.
+        serve.args(["serve", name, "--listen", "0.0.0.0:0", "--store", "memory"]);
+        let ended = serve.current_dir(folder.path()).env("HOME", folder.path()).output().unwrap();
+        fs::set_permissions(&barred, PermissionsExt::from_mode(0o700)).unwrap();
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{told}");
+        assert!(told.contains("can't be read"), "{told}");
+    }
+}

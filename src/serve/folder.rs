@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::check::sign;
 use crate::compile::document::{self, DocumentKind};
 use crate::compile::{Program, Texts};
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::drive::files::{self, Around, Library};
 use crate::language::Project;
 use crate::load::{self, Loaded, Unsound};
@@ -66,9 +66,16 @@ impl Folder {
             Self { project, root: gathered.root, source: gathered.texts.project, loops: BTreeMap::new(), around };
         let mut faults = Unsound { diagnostics: Vec::new(), sources: Vec::new() };
         let targets = files::targets(&[path.to_owned()]).map_err(|fault| unsound(vec![*fault]))?;
+        // What can't be read may be a loop: a server without it would look sound.
+        faults.diagnostics.extend(targets.faults);
         for target in &targets.files {
-            if !is_loop(&target.path) {
-                continue;
+            match is_loop(&target.path) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(fault) => {
+                    faults.diagnostics.push(*fault);
+                    continue;
+                }
             }
             match offered(&target.path) {
                 Ok(offered) => folder.offer(offered)?,
@@ -125,14 +132,19 @@ fn settings(source: &Source) -> Result<Arc<Project>, Unservable> {
 }
 
 /// Whether a file that was found is a loop that can be served. What is none of ours is passed by.
-fn is_loop(path: &Path) -> bool {
-    let Ok(source) = files::read(path) else { return false };
+fn is_loop(path: &Path) -> Result<bool, Box<Diagnostic>> {
+    let source = match files::read(path) {
+        Ok(source) => source,
+        Err(fault) if fault.code == codes::FILE => return Err(fault),
+        // Too long, or no text.
+        Err(_) => return Ok(false),
+    };
     if path.file_name().is_some_and(|name| name == files::PROJECT) || !sign::may_be_ours(&source.text) {
-        return false;
+        return Ok(false);
     }
     let document = document::read(&source);
     let foreach = document.value.pointer("/properties/mode").is_some_and(|mode| mode == "foreach");
-    document.kind == Some(DocumentKind::Loop) && sign::is_ours(&document) && !foreach
+    Ok(document.kind == Some(DocumentKind::Loop) && sign::is_ours(&document) && !foreach)
 }
 
 fn offered(path: &Path) -> Result<Offered, Unsound> {
