@@ -25,7 +25,7 @@ pub struct Through {
     #[arg(long, default_value_t = 0, requires = "serve")]
     pub readers: u32,
     /// Two servers: one has so many runs that wait for a human. The runs are played one at a time, turn
-    /// about.
+    /// about, in turns of 80.
     #[arg(long, requires = "serve")]
     pub paused: Option<u32>,
 }
@@ -34,6 +34,8 @@ pub struct Through {
 const REST: Duration = Duration::from_millis(20);
 /// So many runs a server has had before it is measured.
 const FIRST: u32 = 256;
+/// So many runs each of two servers has in a turn.
+const TURN: u32 = 40;
 
 impl Through {
     /// The program that is to serve; none when the runs do not go through HTTP.
@@ -96,32 +98,35 @@ impl Place<'_> {
     /// What runs that wait for a human cost; the figures.
     pub async fn paused(&self, work: Work, paused: u32) -> Result<Value, Box<dyn Error>> {
         let (empty, full) = (self.store("empty.db"), self.store("full.db"));
-        let mut without = Side::new(self.start(&empty, &work)?, &work).await?;
-        let mut with = Side::new(self.start(&full, &work)?, &work).await?;
-        let before = with.server.resident_mb()?;
-        pause(work.workers(), paused, with.server.client()).await?;
-        let grown = with.server.resident_mb()? - before;
-        for run in 0..work.runs {
-            let turns = if run % 2 == 0 { [&mut without, &mut with] } else { [&mut with, &mut without] };
-            for side in turns {
-                side.run().await;
-            }
-        }
-        let mut figures = without.count.figures("loopctl-serve")?;
-        all_right(&with.count, work.runs)?;
-        let (run, run_with) = (share(without.times, 50), share(with.times, 50));
-        without.server.end()?;
-        with.server.end()?;
-        // A server that finds the runs in its store.
+        let server = self.start(&full, &work)?;
+        warm(&server, &work, FIRST).await?;
+        let before = server.resident_mb()?;
+        pause(work.workers(), paused, server.client()).await?;
+        let grown = server.resident_mb()? - before;
+        server.end()?;
         let idle = self.found(&empty, &work).await?;
         let found = self.found(&full, &work).await?;
+        // Where the system puts a process and its file falls on both: each turn has servers of its own.
+        let all = work.runs.div_ceil(2 * TURN).max(1);
+        let count = Count::new(Work { runs: all * 2 * TURN, ..work.clone() });
+        let mut turns = Vec::new();
+        for turn in 0..all {
+            turns.push(self.turn((&empty, &full), &work, (turn, &count)).await?);
+        }
+        // The tenth of a hundred: what a run takes that nothing else of the machine disturbs.
+        let calm = |of: fn(&Turn) -> &Vec<f64>| share(turns.iter().flat_map(of).copied().collect(), 10);
+        let calm = calm(|turn| &turn.all_with) / calm(|turn| &turn.all);
+        let middle = |of: fn(&Turn) -> f64| share(turns.iter().map(of).collect(), 50);
+        let mut figures = count.figures("loopctl-serve")?;
         for (name, figure) in [
             ("grown_mb", grown),
             ("idle_mb", idle),
             ("found_mb", found - idle),
-            ("run_ms", run),
-            ("run_with_paused_ms", run_with),
-            ("ratio", run_with / run),
+            ("run_ms", middle(|turn| turn.run)),
+            ("run_with_paused_ms", middle(|turn| turn.run_with)),
+            ("ratio", middle(|turn| turn.run_with / turn.run)),
+            ("calm_ratio", calm),
+            ("cpu_ratio", middle(|turn| turn.cpu_with / turn.cpu)),
         ] {
             add(&mut figures, name, json!(figure));
         }
@@ -129,37 +134,64 @@ impl Place<'_> {
         Ok(figures)
     }
 
+    /// Some runs on each of two new servers, turn about.
+    async fn turn(
+        &self,
+        (empty, full): (&str, &str),
+        work: &Work,
+        (turn, count): (u32, &Count),
+    ) -> Result<Turn, Box<dyn Error>> {
+        let order = if turn.is_multiple_of(2) { [empty, full] } else { [full, empty] };
+        let [mut one, mut other] = [Vec::new(), Vec::new()];
+        let servers = [self.start(order[0], work)?, self.start(order[1], work)?];
+        for server in &servers {
+            warm(server, work, 8).await?;
+        }
+        for run in 0..2 * TURN {
+            let is_first = matches!(run % 4, 0 | 3);
+            let (server, times) = if is_first { (&servers[0], &mut one) } else { (&servers[1], &mut other) };
+            let begun = Instant::now();
+            let answer = run_once(server.client()).await;
+            times.push(begun.elapsed().as_secs_f64() * 1000.0);
+            count.take(answer);
+        }
+        let mut cpu = [0.0, 0.0];
+        for (cpu, server) in cpu.iter_mut().zip(servers) {
+            let before = ended()?.0;
+            server.end()?;
+            *cpu = ended()?.0 - before;
+        }
+        let [cpu, cpu_with] = if turn.is_multiple_of(2) { cpu } else { [cpu[1], cpu[0]] };
+        let (all, all_with) = if turn.is_multiple_of(2) { (one, other) } else { (other, one) };
+        Ok(Turn { run: share(all.clone(), 50), run_with: share(all_with.clone(), 50), all, all_with, cpu, cpu_with })
+    }
+
     /// The memory of a new server of a store that is there.
     async fn found(&self, store: &str, work: &Work) -> Result<f64, Box<dyn Error>> {
-        let side = Side::new(self.start(store, work)?, work).await?;
-        let memory = side.server.resident_mb()?;
-        side.server.end()?;
+        let server = self.start(store, work)?;
+        warm(&server, work, FIRST).await?;
+        let memory = server.resident_mb()?;
+        server.end()?;
         Ok(memory)
     }
 }
 
-/// One of two servers that take turns.
-struct Side {
-    server: Served,
-    count: Count,
-    times: Vec<f64>,
+/// What some runs took without runs that wait and with them: each and the median in milliseconds, and
+/// the servers' seconds of CPU.
+struct Turn {
+    all: Vec<f64>,
+    all_with: Vec<f64>,
+    run: f64,
+    run_with: f64,
+    cpu: f64,
+    cpu_with: f64,
 }
 
-impl Side {
-    /// What a server needs once, for its first runs, is no run's: it has had some.
-    async fn new(server: Served, work: &Work) -> Result<Self, Box<dyn Error>> {
-        let count = Arc::new(Count::new(Work { runs: FIRST, ..work.clone() }));
-        play(work.workers(), &count, server.client()).await?;
-        all_right(&count, FIRST)?;
-        Ok(Self { server, count: Count::new(work.clone()), times: Vec::new() })
-    }
-
-    async fn run(&mut self) {
-        let begun = Instant::now();
-        let answer = run_once(self.server.client()).await;
-        self.times.push(begun.elapsed().as_secs_f64() * 1000.0);
-        self.count.take(answer);
-    }
+/// What a server needs once, for its first runs, is no run's: it has had some.
+async fn warm(server: &Served, work: &Work, runs: u32) -> Result<(), Box<dyn Error>> {
+    let count = Arc::new(Count::new(Work { runs, ..work.clone() }));
+    play(work.workers(), &count, server.client()).await?;
+    all_right(&count, runs)
 }
 
 fn add(figures: &mut Value, name: &str, figure: Value) {
