@@ -53,13 +53,16 @@ impl Run {
             self.waits = None;
         }
         while self.waits.is_none() && self.ended.is_none() {
+            if self.is_spent() {
+                self.ended = Some(words::failed("the loop `help` ended: budget"));
+                break;
+            }
             let tokens = some_tokens(chance);
             self.spent.input += tokens.input;
             self.spent.output += tokens.output;
             match chance.below(6) {
                 0 => self.waits = Some(self.asks(call, chance)),
                 1..=3 => self.ended = Some(ToolResult::Ok(json!("helped"))),
-                _ if self.is_spent() => self.ended = Some(words::failed("the loop `help` ended: budget")),
                 _ => {}
             }
         }

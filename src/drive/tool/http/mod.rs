@@ -23,6 +23,8 @@ use crate::engine::event::ToolFault;
 
 /// The most redirects that are followed.
 const MAX_HOPS: usize = 5;
+/// How many idle connections are kept for a host: as many calls as a turn makes by default find one open.
+const IDLE: usize = 32;
 
 /// The connections of a project's `http` actions.
 pub(super) struct Http {
@@ -81,7 +83,7 @@ impl Http {
                 .redirect(reqwest::redirect::Policy::none())
                 .retry(reqwest::retry::never())
                 .referer(false)
-                .pool_max_idle_per_host(4)
+                .pool_max_idle_per_host(IDLE)
                 .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
                 .dns_resolver(self.egress.clone())
         };
