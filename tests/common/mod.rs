@@ -60,10 +60,15 @@ impl Place {
     }
 
     pub fn call_with(&self, args: &[&str], env: &[(&str, &str)]) -> Ran {
-        self.played(args, |mut command| {
+        let start = |mut command: Command| {
             command.envs(env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
             command.spawn().expect("the program starts")
-        })
+        };
+        if env.iter().any(|(name, _)| *name == "LOOPCTL_FAIL") {
+            // The test itself says where it dies.
+            return ran(&start(self.command(args)).wait_with_output().expect("it ends"));
+        }
+        self.played(args, start)
     }
 
     /// In one piece; or, when the suite is played so, by processes that die after each event.
