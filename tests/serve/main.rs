@@ -20,6 +20,7 @@ mod idempotency;
 mod lists;
 mod metrics;
 mod page;
+mod previous;
 mod queue;
 #[cfg(unix)]
 mod restart;
