@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::engine::{Engine, Watch};
 use super::list::list;
 use super::start::Start;
+use super::tool::{BoxFuture, EmbeddedTool, ToolCall};
 use crate::compile::{Program, Texts, compile};
 use crate::diagnostic::Source;
+use crate::engine::event::ToolFault;
 use crate::engine::outcome::Status;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{Journal, RunFilter};
@@ -88,4 +90,49 @@ fn the_future_of_a_run_that_waits_is_small() {
     let run = size_of_val(&engine.run(&program, start(), Watch::default()));
     // A thousand runs that wait are a thousand of these, each with its driver on the heap.
     assert!(run <= 4_608, "{run} bytes");
+}
+
+/// A tool of the embedder's.
+struct Looks;
+
+impl EmbeddedTool for Looks {
+    fn description(&self) -> &str {
+        "Looks."
+    }
+    fn parameters(&self) -> Value {
+        json!({ "type": "object" })
+    }
+    fn call<'a>(&'a self, _: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>> {
+        Box::pin(async { Ok(json!("seen")) })
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_told_of_one_with_an_embedded_tool_and_another_document_of_its_own_organisation() {
+    let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new());
+    let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Look.",
+        "tools": [{ "type": "action", "name": "looks" }] } });
+    let mut texts = Texts::new(Source::new("look.json", document.to_string()));
+    texts.embedded = vec![("looks".to_owned(), "Looks.".to_owned(), json!({ "type": "object" }), false)];
+    let (looks, next) = (compile(&texts).program.unwrap(), program("Go on."));
+    let say = |action: &str, input: Value| json!({ "thought": "t", "action": action, "action_input": input });
+    let replies = json!([say("looks", json!({})), say("__complete__", json!({ "answer": "done" }))]);
+    let script = serde_json::from_str(&json!({ "replies": replies }).to_string()).unwrap();
+    let project = Arc::clone(&looks.project);
+    let builder = Engine::builder(project, Path::new(".")).journal(Arc::clone(&journal)).tool("looks", Looks);
+    let org = |org: &str| Start { org: Some(org.to_owned()), ..Start::default() };
+    let first = builder.script(script).build().run(&looks, org("a"), Watch::default()).await.unwrap();
+    let earlier = Some(first.run_id().to_owned());
+    let answer = json!([say("__complete__", json!({ "answer": "told" }))]);
+    let script = serde_json::from_str(&json!({ "replies": answer }).to_string()).unwrap();
+    let builder = Engine::builder(next.project.clone(), Path::new(".")).journal(journal).tool("looks", Looks);
+    let engine = builder.script(script).build();
+    let told = |org: Start| Start { previous_run_id: earlier.clone(), ..org };
+    let run = engine.run(&next, told(org("a")), Watch::default()).await.unwrap();
+    assert_eq!(run.state.begun.previous_run_id.as_deref(), earlier.as_deref());
+    assert!(run.state.conversation.messages[1].text.contains("- answer = \"done\""));
+    for other in [org("b"), Start::default()] {
+        let fault = engine.run(&next, told(other), Watch::default()).await.unwrap_err();
+        assert_eq!(fault.code(), "no_previous_run", "{fault}");
+    }
 }

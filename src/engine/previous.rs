@@ -1,5 +1,8 @@
 //! What a new run is told of an earlier one, and the memory that it takes over.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;

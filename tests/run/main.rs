@@ -30,6 +30,7 @@ mod interactive;
 mod journals;
 mod models;
 mod pauses;
+mod previous;
 mod redaction;
 mod remembered;
 mod retries;

@@ -66,3 +66,15 @@ fn hyphen_ends_by_the_termination_table_of_its_page() {
         assert_eq!(ran.code, code, "{ran:#?}");
     }
 }
+
+#[test]
+fn hyphen_injects_a_prior_runs_context_by_the_field_of_its_request() {
+    let place = page(json!({}), &[call("tool_a", 1), complete(json!("settled"))]);
+    assert_eq!(place.run(&["--run-id", "agent-1"]).0.code, 0);
+    place.json("request.json", &json!({ "objective": "Tell her.", "tools": [], "previous_run_id": "agent-1" }));
+    let ran = place.call(&["run", "request.json", "--script", "script.json", "--output", "json"]);
+    assert_eq!(ran.json()["previous_run_id"], "agent-1", "{ran:#?}");
+    let env = [("OPENAI_API_KEY", "k")];
+    let shown = place.call_with(&["prompt", "request.json", "--model", "m", "--output", "human"], &env);
+    assert!(shown.stdout.contains("- run = \"agent-1\"\n") && shown.stdout.contains("- answer = \"settled\"\n"));
+}

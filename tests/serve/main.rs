@@ -25,6 +25,7 @@ mod page;
 mod page_again;
 mod page_decided;
 mod page_markup;
+mod previous;
 mod queue;
 mod readers;
 #[cfg(unix)]
