@@ -92,11 +92,10 @@ fn stalled(server: &Serving) -> usize {
 }
 
 /// A run that tells far more than connections hold, with this many readers that take nothing of it.
-fn unread(readers: usize) -> (Serving, String, Vec<(TcpStream, String)>) {
-    const PIECES: usize = 80;
-    let text = "x".repeat(60_000);
+fn unread(readers: usize, pieces: usize) -> (Serving, String, Vec<(TcpStream, String)>) {
+    let text = "x".repeat(500_000);
     let mut replies = vec![asks()];
-    replies.extend((0..PIECES).map(|n| says(&format!("{n} {text}"))));
+    replies.extend((0..pieces).map(|n| says(&format!("{n} {text}"))));
     replies.push(complete(json!("ok")));
     let place = place(json!({ "max_iterations": 500 }), &replies);
     let server = Serving::start(&place, &[]);
@@ -111,7 +110,7 @@ fn unread(readers: usize) -> (Serving, String, Vec<(TcpStream, String)>) {
     assert_eq!(done["status"], "completed", "the run did not wait for them");
     // Another one is told all in the meantime.
     let told = server.events(id(&run), &[]);
-    assert_eq!(told.iter().filter(|(_, data)| data["event"] == "progress").count(), PIECES);
+    assert_eq!(told.iter().filter(|(_, data)| data["event"] == "progress").count(), pieces);
     let waiting = stalled(&server);
     assert_eq!(waiting, readers, "the twin: so many are behind");
     let more = server.memory().saturating_sub(before);
@@ -122,7 +121,7 @@ fn unread(readers: usize) -> (Serving, String, Vec<(TcpStream, String)>) {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_run_does_not_wait_for_readers_that_stop_reading_and_they_may_go_on_later() {
-    let (server, id, mut open) = unread(3);
+    let (server, id, mut open) = unread(2, 8);
     let expected = server.events(&id, &[]);
     let (stream_of, seen) = &mut open[0];
     stream_of.read_to_string(seen).unwrap();
@@ -133,7 +132,7 @@ fn a_run_does_not_wait_for_readers_that_stop_reading_and_they_may_go_on_later() 
 #[cfg(target_os = "linux")]
 #[ignore = "nightly: waits for a deadline of 30 seconds"]
 fn readers_that_stop_reading_are_dropped_and_their_memory_is_given_back() {
-    let (server, _, open) = unread(100);
+    let (server, _, open) = unread(100, 16);
     while stalled(&server) > 0 {
         std::thread::sleep(std::time::Duration::from_millis(200));
         assert_eq!(server.get("/healthz").status, 200);
