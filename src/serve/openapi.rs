@@ -106,7 +106,9 @@ fn document() -> Value {
 fn runs(writer: &mut Writer, paths: &mut Map<String, Value>) {
     let body = json!({ "oneOf": [writer.schema::<LoopRequest>(), writer.schema::<AgentRequest>()] });
     let mut parameters = writer.query::<Waiting>();
-    parameters.push(header("Idempotency-Key", "The same key and body give the same run; another body is a 409"));
+    let mut key = header("Idempotency-Key", "The same key and body give the same run; another body is a 409");
+    put(&mut key, "schema", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" }));
+    parameters.push(key);
     let answers = writer.waited();
     let execute = writer.operation("Start a loop", &parameters, Some(body), answers);
     paths.insert("/agents/execute".to_owned(), json!({ "post": execute }));

@@ -114,8 +114,15 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
-            // What is left of the body is not waited for.
+        if matches!(
+            self.status,
+            StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::REQUEST_TIMEOUT
+                | StatusCode::URI_TOO_LONG
+                | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+                | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        ) {
+            // What is left of the body is not waited for, and who sends too much begins anew.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response

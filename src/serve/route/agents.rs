@@ -27,7 +27,7 @@ const USUAL: usize = 50;
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsQuery {
     /// Of this status: running, paused, completed, failed or cancelled.
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("enum" = ["running", "paused", "completed", "failed", "cancelled", null]))]
     pub status: Option<Status>,
     /// Of this loop.
     #[serde(rename = "loop")]
@@ -35,8 +35,10 @@ pub struct AgentsQuery {
     /// Of this session.
     pub session: Option<String>,
     /// Begun at this moment or later, RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub since: Option<String>,
     /// Begun before this moment, RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub until: Option<String>,
     /// Also the runs that other runs called.
     pub called: bool,

@@ -35,7 +35,7 @@ pub struct LoopRequest {
     pub input: Option<Map<String, Value>>,
     /// The session whose memory it shares: letters, digits and `_-.~@+=`.
     #[serde(default)]
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(regex(pattern = r"^[A-Za-z0-9_.~@+=-]{1,128}$"))]
     pub session: Option<String>,
     /// The active time that it may take in milliseconds, in place of the document's.
     #[serde(default)]
