@@ -34,10 +34,6 @@ pub(in crate::drive) enum Waited<T> {
 impl Around<'_> {
     /// Waits for work.
     pub async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<Waited<T>, Fault> {
-        if self.left.is_zero() {
-            // Even the shortest timer takes a moment, and what is near answers within it.
-            return Ok(Waited::Came(Came::Event(What::DeadlinePassed)));
-        }
         let stopped = async {
             match self.stop {
                 Some(stop) => stop.asked_now().await,
