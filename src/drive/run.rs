@@ -262,9 +262,13 @@ impl<'a> Driver<'a> {
             deltas: (!sums_up && listener.is_some_and(Listener::wants_deltas)).then_some(&delta),
             enough: Some(&enough),
         };
+        let left = time_left(&self.state, self.active);
+        if left.is_zero() {
+            // Even the shortest timer takes a moment, and a model that is near answers within it.
+            return Ok((Came::Event(What::DeadlinePassed), Vec::new()));
+        }
         // Pinned here and lent: a future that is handed on would take its place in each that holds it.
         let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
-        let left = time_left(&self.state, self.active);
         let around = Around { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
         let answer = around.wait(asked).await?;
         let what = match answer {
