@@ -11,7 +11,7 @@ use crate::common::server::{Answer, Server};
 use crate::common::{Place, web};
 
 const TURNS: usize = 20;
-const CALLS: u64 = 8;
+const CALLS: usize = 8;
 
 /// Measures from the first call of a turn to the next question of the model.
 #[derive(Default)]
@@ -56,7 +56,7 @@ async fn turns_of_eight(store: &str) {
     let turns = Turns::default();
     let ended =
         engine.run(&loaded.program, Start::default(), Watch { listener: Some(&turns), stop: None }).await.unwrap();
-    assert!(ended.answer().is_some() && server.requests().len() == TURNS * CALLS as usize);
+    assert!(ended.answer().is_some() && server.requests().len() == TURNS * CALLS);
     let mut times = turns.0.into_inner().unwrap().1;
     assert_eq!(times.len(), TURNS);
     let first = times[0];
