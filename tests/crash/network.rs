@@ -58,7 +58,7 @@ fn run(url: &str, attempts: u32, timeout_ms: u64) -> (Place, Ran) {
     place.json(
         "loop.json",
         &json!({ "type": "loop", "name": "test",
-        "actions": [web("read", &format!("{url}/read"), json!({ "timeout_ms": 400 }))],
+        "actions": [web("read", &format!("{url}/read"), json!({ "timeout_ms": 1_000 }))],
         "properties": { "mode": "react", "objective": "x", "timeout_ms": timeout_ms,
             "tools": [{ "type": "action", "name": "read" }],
             "retry": { "attempts": attempts, "base_ms": 1, "max_ms": 2 } } }),
@@ -105,7 +105,8 @@ fn the_n_th_failing_call_of_a_model_that_is_asked_once_ends_the_run_with_a_code(
     for fault in FAULTS {
         for at in [0, 2, 4] {
             let server = server(Some((at, fault)));
-            let timeout_ms = if fault == Fault::NoAnswer { 400 } else { 60_000 };
+            // Long enough for what comes before the silence, on a busy machine too.
+            let timeout_ms = if fault == Fault::NoAnswer { 2_000 } else { 60_000 };
             let (place, ran) = run(&server.url(), 1, timeout_ms);
             assert_eq!(ran.code, 1, "{fault:?} at {at}: {ran:#?}");
             let result = ran.json();
