@@ -106,3 +106,17 @@ fn what_is_described_of_keys_sessions_and_moments_is_what_is_taken() {
         assert_eq!(taken, fits(&described, &status, &json!(word)).is_ok(), "{word}");
     }
 }
+
+#[test]
+fn each_event_of_a_stream_is_as_it_is_described() {
+    let place = place(json!({}), &[complete(json!(1))]);
+    let server = Serving::start(&place, &[]);
+    let described = server.get("/openapi.json").json();
+    let schema = "/paths/~1agents~1{id}~1events/get/responses/200/content/text~1event-stream/schema";
+    let schema = described.pointer(schema).expect("a schema");
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    for (id, data) in server.events(run["agent_run_id"].as_str().unwrap(), &[]) {
+        fits(&described, schema, &json!({ "id": id, "data": data.to_string() })).unwrap();
+    }
+    assert!(fits(&described, schema, &json!("id: 0.0")).is_err());
+}
