@@ -128,8 +128,12 @@ fn one_run(writer: &mut Writer, paths: &mut Map<String, Value>) {
         "content": { "application/json": { "schema": { "type": "object" } } } });
     let trace = writer.operation("All that happened in a run", &with_id(vec![]), None, json!({ "200": result }));
     paths.insert("/agents/{id}/trace".to_owned(), json!({ "get": trace }));
+    // The schema of each event of the stream, not of its whole text, which need not end.
+    let event = json!({ "type": "object", "required": ["id", "data"], "properties": {
+        "id": { "type": "string", "description": "What `Last-Event-ID` takes" },
+        "data": { "type": "string", "contentMediaType": "application/json" } } });
     let stream = json!({ "200": { "description": "Server-sent events; the data of each is JSON with an `event`",
-            "content": { "text/event-stream": { "schema": { "type": "string" } } } },
+            "content": { "text/event-stream": { "schema": event } } },
         "204": { "description": "The run has ended, and the caller has all of its events" } });
     let last = header("Last-Event-ID", "Only what came after this event");
     let events = writer.operation("What happens in a run, as it happens", &with_id(vec![last]), None, stream);

@@ -55,6 +55,12 @@ impl Browser {
             "--no-sandbox".to_owned(),
             "--disable-dev-shm-usage".to_owned(),
             "--disable-gpu".to_owned(),
+            // It asks nobody but the server of the test.
+            "--disable-quic".to_owned(),
+            "--no-first-run".to_owned(),
+            "--disable-background-networking".to_owned(),
+            "--disable-component-update".to_owned(),
+            "--disable-sync".to_owned(),
             format!("--window-size={width},{height}"),
             format!("--user-data-dir={}", browser._profile.path().display()),
         ];

@@ -173,12 +173,18 @@ fn s7_a_caller_s_token_and_the_folder_s_secret_reach_only_whom_they_are_for() {
         think("plain", json!({ "at": "b", "headers": { "x-key": "orgconfig:KEY" } })),
         complete(json!("ok")),
     ];
-    let more = json!({ "serve": project["serve"], "orgconfig": { "KEY": "file:key" } });
+    place.file("hook.key", "the-secret-of-the-callbacks");
+    let serve = with(project["serve"].clone(), json!({ "callback_secret": "file:hook.key" }));
+    let more = json!({ "serve": serve, "orgconfig": { "KEY": "file:key" } });
     scripted(&place, &replies, more);
     let server = Serving::start(&place, &[]);
     let acme = As { server: &server, token: acme };
-    let run = acme.post("/agents/execute?include_trace=true", &json!({ "loop": "test" })).json();
+    let body = json!({ "loop": "test", "callback_url": format!("{}/hook", foreign.url()) });
+    let run = acme.post("/agents/execute?include_trace=true", &body).json();
     assert_eq!(run["status"], "completed", "{run:#}");
+    while acme.get(&format!("/agents/{}/status", id(&run))).json()["callback"]["state"] != "delivered" {
+        std::thread::yield_now();
+    }
     // 25 and 26: what the model writes into the address keeps the host; 27 and 28: its words resolve to no
     // secret; 29: it brings no header of its own. The twin: the host of the declaration has it.
     assert!(own.requests()[0].header("x-key") == Some(SECRET), "{:?}", own.requests());
@@ -188,7 +194,8 @@ fn s7_a_caller_s_token_and_the_folder_s_secret_reach_only_whom_they_are_for() {
     assert!(foreign.requests().len() >= 2, "the twin: it was asked: {:?}", foreign.requests());
     let told = run["trace"].as_array().unwrap().iter().map(observed).collect::<String>();
     assert!(!told.contains(SECRET) && !run.to_string().contains(SECRET));
-    // 30: the token of the caller goes to no tool.
+    assert!(!theirs.contains("the-secret-of-the-callbacks") && theirs.contains("/hook"), "{theirs}");
+    // 30: the token of the caller goes to no tool and no callback.
     for host in [&own, &foreign] {
         assert!(!seen(host).contains(&acme.token) && !seen(host).to_lowercase().contains("bearer"));
     }

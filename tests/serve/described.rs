@@ -74,3 +74,49 @@ fn the_description_holds_together_and_answers_are_as_it_says() {
         }
     }
 }
+
+#[test]
+fn what_is_described_of_keys_sessions_and_moments_is_what_is_taken() {
+    let place = place(json!({}), &[complete(json!(1))]);
+    let server = Serving::start(&place, &[]);
+    let described = server.get("/openapi.json").json();
+    let parameter = |path: &str, name: &str| {
+        let all = described.pointer(path).and_then(Value::as_array).expect("parameters");
+        all.iter().find(|one| one["name"] == name).expect("the parameter")["schema"].clone()
+    };
+    let key = parameter("/paths/~1agents~1execute/post/parameters", "Idempotency-Key");
+    for text in ["k", "a key", "~!", &"x".repeat(255), "", "\u{e9}", &"x".repeat(256)] {
+        let reply = server.send("POST", "/agents/execute", &[("idempotency-key", text)], br#"{"loop":"test"}"#);
+        assert_eq!(reply.status == 200, fits(&described, &key, &json!(text)).is_ok(), "{text:?} {reply:?}");
+    }
+    let request = json!({ "$ref": "#/components/schemas/LoopRequest" });
+    for session in ["s", "a@b.c+d=e~f_g-h", &"x".repeat(128), "", "a:b", "a b", "\u{e9}", &"x".repeat(129)] {
+        let body = json!({ "loop": "test", "session": session });
+        let reply = server.execute("", body.clone());
+        assert_eq!(reply.status == 200, fits(&described, &request, &body).is_ok(), "{session:?} {reply:?}");
+    }
+    for name in ["since", "until"] {
+        assert_eq!(parameter("/paths/~1agents/get/parameters", name)["format"], "date-time");
+        assert_eq!(server.get(&format!("/agents?{name}=2026-01-31T12:00:00.5%2B01:00")).status, 200);
+        assert_eq!(server.get(&format!("/agents?{name}=yesterday")).status, 400);
+    }
+    let status = parameter("/paths/~1agents/get/parameters", "status");
+    for word in ["running", "paused", "completed", "failed", "cancelled", "over"] {
+        let taken = server.get(&format!("/agents?status={word}")).status == 200;
+        assert_eq!(taken, fits(&described, &status, &json!(word)).is_ok(), "{word}");
+    }
+}
+
+#[test]
+fn each_event_of_a_stream_is_as_it_is_described() {
+    let place = place(json!({}), &[complete(json!(1))]);
+    let server = Serving::start(&place, &[]);
+    let described = server.get("/openapi.json").json();
+    let schema = "/paths/~1agents~1{id}~1events/get/responses/200/content/text~1event-stream/schema";
+    let schema = described.pointer(schema).expect("a schema");
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    for (id, data) in server.events(run["agent_run_id"].as_str().unwrap(), &[]) {
+        fits(&described, schema, &json!({ "id": id, "data": data.to_string() })).unwrap();
+    }
+    assert!(fits(&described, schema, &json!("id: 0.0")).is_err());
+}
