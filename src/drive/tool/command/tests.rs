@@ -133,23 +133,25 @@ async fn what_a_program_leaves_running_is_killed_when_it_ends() {
     assert!(is_gone(pid.trim_start_matches("pid ").parse().unwrap()).await);
 }
 
+/// Drives a call until the file is there, and drops it in the middle.
+async fn dropped(prepared: &Prepared, file: &Path) {
+    let run = process::run(prepared);
+    tokio::pin!(run);
+    while !file.exists() {
+        tokio::select! {
+            result = &mut run => panic!("it ended: {result:?}"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_dropped_call_kills_the_program_and_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pids");
     let script = format!("sleep 1000 & echo $! > {0}.new; echo $$ >> {0}.new; mv {0}.new {0}; wait", file.display());
     let prepared = shell(&script);
-    {
-        let run = process::run(&prepared);
-        tokio::pin!(run);
-        // Until both are there, the call is driven; then it is dropped in the middle.
-        while !file.exists() {
-            tokio::select! {
-                result = &mut run => panic!("it ended: {result:?}"),
-                () = tokio::task::yield_now() => {}
-            }
-        }
-    }
+    dropped(&prepared, &file).await;
     for pid in fs::read_to_string(&file).unwrap().lines() {
         assert!(is_gone(pid.parse().unwrap()).await, "{pid} lives");
     }
@@ -192,16 +194,7 @@ async fn a_dropped_call_kills_what_left_the_group() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     let prepared = shell(&format!("{}; sleep 1000", deserter("", &file)));
-    {
-        let run = process::run(&prepared);
-        tokio::pin!(run);
-        while !file.exists() {
-            tokio::select! {
-                result = &mut run => panic!("it ended: {result:?}"),
-                () = tokio::task::yield_now() => {}
-            }
-        }
-    }
+    dropped(&prepared, &file).await;
     assert!(is_gone(pid_in(&file).as_raw()).await);
 }
 
