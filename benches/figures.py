@@ -98,15 +98,21 @@ def median(results, peer, key):
 
 
 def cpu_ratio(bench, turns, steps, runs, durable=False, concurrency=1, latency=0):
-    """CPU of a step: that of the whole process less that of a process with one run of no step."""
+    """CPU of a step: that of the whole process less that of a process with one run of no step.
+
+    A turn is short and the machine has moods: the ratio is the middle one of those of the turns, in each of
+    which both peers played one after the other.
+    """
+    turns *= 3
     results = bench.turns(turns, steps=steps, runs=runs, durable=durable, concurrency=concurrency, latency=latency)
     start = bench.turns(turns, steps=0, runs=1, durable=durable)
-    cost = {}
-    for peer in ("floor", "load"):
-        cost[peer] = (median(results, peer, "cpu_s") - median(start, peer, "cpu_s")) / (runs * (steps + 1)) * 1e6
+    cost = {peer: [(line["cpu_s"] - median(start, peer, "cpu_s")) / (runs * (steps + 1)) * 1e6 for line in results[peer]]
+            for peer in ("floor", "load")}
     share = median(results, "floor", "bytes") / median(results, "load", "bytes")
-    ratio = cost["load"] / cost["floor"]
-    return ratio, f"{cost['load']:.1f} us a step over {cost['floor']:.1f} us; the floor sent {share:.1%} of the bytes"
+    ratios = sorted(ours / floors for ours, floors in zip(cost["load"], cost["floor"]))
+    how = "{:.1f} us a step over {:.1f} us; {} turns gave {:.2f} to {:.2f}; the floor sent {:.1%} of the bytes"
+    middle = [statistics.median(cost[peer]) for peer in ("load", "floor")]
+    return statistics.median(ratios), how.format(*middle, turns, ratios[0], ratios[-1], share)
 
 
 def throughput(bench, turns, steps, runs, concurrency, latency, durable):

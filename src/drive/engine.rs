@@ -364,10 +364,10 @@ enum Taken {
 /// An event as the journal keeps it.
 pub(super) fn written(event: &Event) -> Result<String, Fault> {
     let refused = |error: &dyn std::fmt::Display| Fault::Refused(format!("the event can't be written: {error}"));
-    // Most events fit into this; what is kept of one has its own size, and no room at its end.
+    // Most events fit into this.
     let mut bytes = Vec::with_capacity(1000);
     serde_json::to_writer(&mut bytes, event).map_err(|error| refused(&error))?;
-    std::str::from_utf8(&bytes).map(str::to_owned).map_err(|error| refused(&error))
+    String::from_utf8(bytes).map_err(|error| refused(&error))
 }
 
 /// What lists show of a state.

@@ -10,6 +10,7 @@ use super::{
     RunFilter, RunSummary, Standing, StoreFault, Ticket, failpoint,
 };
 use crate::engine::outcome::Status;
+use crate::engine::state::push_tight;
 use crate::engine::text::Text;
 
 /// A store that ends with the process. A run that appends locks itself only.
@@ -41,8 +42,7 @@ struct Run {
 
 #[derive(Debug)]
 struct Book {
-    /// Without the room that a growing text keeps at its end: a run at rest is small.
-    events: Vec<Box<str>>,
+    events: Log,
     /// As they were handed in: who shares them is not for the store to find out.
     texts: Vec<Text>,
     standing: Standing,
@@ -52,9 +52,40 @@ struct Book {
     callback: CallbackProgress,
 }
 
+/// The events of a run, one behind the other: texts of their own that outlive the run's step would lie in
+/// the way of all that comes and goes with it.
+#[derive(Debug, Default)]
+struct Log {
+    text: String,
+    /// Where each event ends.
+    ends: Vec<usize>,
+}
+
+impl Log {
+    /// Grows by a quarter: a run at rest keeps little room that it does not need.
+    fn push(&mut self, event: &str) {
+        if self.text.capacity().saturating_sub(self.text.len()) < event.len() {
+            self.text.reserve_exact(event.len().max(self.text.len() / 4));
+        }
+        self.text.push_str(event);
+        push_tight(&mut self.ends, self.text.len());
+    }
+
+    /// The events from this one on.
+    fn from(&self, first: usize) -> impl Iterator<Item = &str> {
+        let begin = first.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
+        let ends = self.ends.get(first..).unwrap_or_default();
+        ends.iter().scan(begin.unwrap_or(self.text.len()), |begin, end| {
+            let event = self.text.get(*begin..*end);
+            *begin = *end;
+            event
+        })
+    }
+}
+
 impl Book {
     fn next(&self) -> u64 {
-        u64::try_from(self.events.len()).unwrap_or(u64::MAX)
+        u64::try_from(self.events.ends.len()).unwrap_or(u64::MAX)
     }
 }
 
@@ -76,8 +107,10 @@ impl MemoryJournal {
         if let Some(there) = shelf.by_id.get(&new.run_id) {
             return Ok(if there.identity == new.identity { Created::Same } else { Created::Conflict });
         }
+        let mut events = Log::default();
+        events.push(&new.event);
         let book = Book {
-            events: vec![new.event.into_boxed_str()],
+            events,
             texts: new.texts,
             standing: Standing { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
             fence: 1,
@@ -110,7 +143,7 @@ impl MemoryJournal {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.entry(session.clone()).or_default().extend(entry.remember);
         }
-        book.events.push(entry.event.into_boxed_str());
+        book.events.push(&entry.event);
         book.texts.extend(entry.texts);
         if let Some(standing) = entry.standing {
             book.standing = standing;
@@ -212,7 +245,7 @@ impl Journal for MemoryJournal {
 
     fn read_from(&self, run_id: &str, from: u64) -> Ticket<Vec<String>> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let rest = |run: Arc<Run>| run.book().events.iter().skip(from).map(|event| event.to_string()).collect();
+        let rest = |run: Arc<Run>| run.book().events.from(from).map(str::to_owned).collect();
         Ticket::ready(self.run(run_id).map(rest))
     }
 
