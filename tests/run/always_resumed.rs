@@ -6,7 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Tests that can't give the same in pieces, and why.
-const NOT_IN_PIECES: [(&str, &str); 25] = [
+const NOT_IN_PIECES: [(&str, &str); 26] = [
+    ("cascades::llm_actions_and_loops_that_one_turn_mixes_pass_the_budget_by_one_call_at_most", TOGETHER),
     ("cascades::one_run_calls_a_thousand_loops", "each of a thousand runs would be several processes"),
     ("budget::a_warning_is_given_once_and_a_resumed_run_does_not_give_it_again", TOLD),
     ("budget::tools_of_one_turn_that_ask_a_model_do_not_pass_the_budget_together", TOGETHER),
