@@ -52,34 +52,57 @@ struct Book {
     callback: CallbackProgress,
 }
 
-/// The events of a run, one behind the other: texts of their own that outlive the run's step would lie in
-/// the way of all that comes and goes with it.
+/// How many bytes lie together.
+const BLOCK: usize = 1000;
+
+/// The events of a run, one behind the other. Texts of their own, which outlive the step that made them,
+/// would lie in the way of all that comes and goes with it; one text that grows would leave holes. Blocks of
+/// one size do neither.
 #[derive(Debug, Default)]
 struct Log {
-    text: String,
+    blocks: Vec<Vec<u8>>,
     /// Where each event ends.
     ends: Vec<usize>,
 }
 
 impl Log {
-    /// Grows by a quarter: a run at rest keeps little room that it does not need.
+    fn end(&self) -> usize {
+        self.ends.last().copied().unwrap_or_default()
+    }
+
     fn push(&mut self, event: &str) {
-        if self.text.capacity().saturating_sub(self.text.len()) < event.len() {
-            self.text.reserve_exact(event.len().max(self.text.len() / 4));
+        let end = self.end();
+        let mut rest = event.as_bytes();
+        let mut room = (BLOCK - end % BLOCK) % BLOCK;
+        while !rest.is_empty() {
+            if room == 0 {
+                push_tight(&mut self.blocks, Vec::with_capacity(BLOCK));
+                room = BLOCK;
+            }
+            let (fits, later) = rest.split_at(rest.len().min(room));
+            if let Some(block) = self.blocks.last_mut() {
+                block.extend_from_slice(fits);
+            }
+            (rest, room) = (later, room.saturating_sub(fits.len()));
         }
-        self.text.push_str(event);
-        push_tight(&mut self.ends, self.text.len());
+        push_tight(&mut self.ends, end.saturating_add(event.len()));
     }
 
     /// The events from this one on.
-    fn from(&self, first: usize) -> impl Iterator<Item = &str> {
+    fn from(&self, first: usize) -> Vec<String> {
         let begin = first.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
+        let mut begin = begin.unwrap_or_else(|| self.end());
+        let bytes = self.blocks.get(begin / BLOCK..).unwrap_or_default().concat();
+        let gone = begin / BLOCK * BLOCK;
         let ends = self.ends.get(first..).unwrap_or_default();
-        ends.iter().scan(begin.unwrap_or(self.text.len()), |begin, end| {
-            let event = self.text.get(*begin..*end);
-            *begin = *end;
-            event
-        })
+        ends.iter()
+            .map(|end| {
+                let event = bytes.get(begin - gone..*end - gone).unwrap_or_default();
+                begin = *end;
+                // Whole texts were put in.
+                String::from_utf8_lossy(event).into_owned()
+            })
+            .collect()
     }
 }
 
@@ -245,7 +268,7 @@ impl Journal for MemoryJournal {
 
     fn read_from(&self, run_id: &str, from: u64) -> Ticket<Vec<String>> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let rest = |run: Arc<Run>| run.book().events.from(from).map(str::to_owned).collect();
+        let rest = |run: Arc<Run>| run.book().events.from(from);
         Ticket::ready(self.run(run_id).map(rest))
     }
 

@@ -79,12 +79,15 @@ fn texts_of_any_kind_come_back_as_they_are() {
     with_both(|journal| {
         let id = "a/б'\"; DROP TABLE runs; --";
         let fence = begin(&*journal, id);
-        let long = "x".repeat(100_000);
-        for (seq, text) in ["", "\u{0}nul\n", "😀 \u{202e}", &long].iter().enumerate() {
-            let entry = Append { event: (*text).to_owned(), ..event(id, fence, u64::try_from(seq).unwrap() + 1) };
-            wait(journal.append(entry)).unwrap();
+        let mut texts = vec![String::new(), "\u{0}nul\n".into(), "😀 \u{202e}".into(), "x".repeat(100_000)];
+        // Wherever what holds them ends, it does so before, behind and within a character of some of them.
+        texts.extend((0..12).map(|more| "é".repeat(480 + 7 * more)));
+        for (seq, text) in (1..).zip(&texts) {
+            wait(journal.append(Append { event: text.clone(), ..event(id, fence, seq) })).unwrap();
         }
-        assert_eq!(wait(journal.read(id)).unwrap()[1..], ["", "\u{0}nul\n", "😀 \u{202e}", &long]);
+        for (from, seq) in (1..).enumerate().take(texts.len()) {
+            assert_eq!(wait(journal.read_from(id, seq)).unwrap(), texts[from..]);
+        }
     });
 }
 
