@@ -160,20 +160,7 @@ impl Callbacks {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        // Someone else may have chosen one already: then theirs is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = || {
-            Client::builder()
-                .no_proxy()
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .referer(false)
-                .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
-                .dns_resolver(self.egress.clone())
-        };
-        // A machine without root certificates can still ask plain http servers.
-        let client = builder().build().or_else(|_| builder().tls_certs_only([]).build());
-        let client = client.map_err(|error| error.to_string())?;
+        let client = self.egress.client(usize::MAX).map_err(|error| error.to_string())?;
         Ok(self.client.get_or_init(|| client))
     }
 }

@@ -12,8 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, Url};
 
 use crate::language::project::Allow;
 
@@ -74,6 +74,29 @@ impl Egress {
     pub fn with_lookup(allow: &Allow, lookup: Lookup) -> Self {
         let hosts = allow.hosts.as_ref().map(|hosts| hosts.iter().filter_map(|text| HostRule::parse(text)).collect());
         Self { hosts, private: allow.private_addresses, lookup }
+    }
+
+    /// A client that dials only what the guard lets pass, and keeps at most `idle` connections to a host that
+    /// nobody uses. It follows no redirect and tries nothing again: both are its user's to judge.
+    ///
+    /// # Errors
+    /// When no TLS can be set up.
+    pub fn client(&self, idle: usize) -> reqwest::Result<Client> {
+        // Someone else may have chosen one already: then theirs is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || {
+            Client::builder()
+                // A proxy would look names up itself, past the guard.
+                .no_proxy()
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                .pool_max_idle_per_host(idle)
+                .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
+                .dns_resolver(self.clone())
+        };
+        // A machine without root certificates can still ask plain http servers.
+        builder().build().or_else(|_| builder().tls_certs_only([]).build())
     }
 
     /// Whether a URL may be asked, as far as its text tells: its scheme, its host by

@@ -69,26 +69,8 @@ impl Http {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = self.connect().map_err(|error| fault("http not available", error.to_string()))?;
+        let client = self.egress.client(IDLE).map_err(|error| fault("http not available", error.to_string()))?;
         Ok(self.client.get_or_init(|| client))
-    }
-
-    fn connect(&self) -> reqwest::Result<Client> {
-        // Someone else may have chosen one already: then theirs is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = || {
-            Client::builder()
-                // A proxy would look names up itself, past the guard.
-                .no_proxy()
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .referer(false)
-                .pool_max_idle_per_host(IDLE)
-                .user_agent(concat!("loopctl/", env!("CARGO_PKG_VERSION")))
-                .dns_resolver(self.egress.clone())
-        };
-        // A machine without root certificates can still ask plain http servers.
-        builder().build().or_else(|_| builder().tls_certs_only([]).build())
     }
 }
 
