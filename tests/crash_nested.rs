@@ -9,8 +9,6 @@
 
 mod common;
 
-use std::os::unix::process::ExitStatusExt;
-
 use common::server::{Answer, Server};
 use common::{Place, Ran, complete, think};
 use serde_json::{Value, json};
@@ -57,16 +55,7 @@ impl Nested {
     }
 
     fn call(&self, args: &[&str], fail: &str) -> Ran {
-        let mut command = self.place.command(args);
-        if !fail.is_empty() {
-            command.env("LOOPCTL_FAIL", fail);
-        }
-        let output = command.output().expect("it starts");
-        let mut ran = common::ran(&output);
-        if output.status.signal() == Some(9) {
-            ran.code = -9;
-        }
-        ran
+        common::killed(self.place.command(args), fail)
     }
 
     fn start(&self, fail: &str) -> Ran {

@@ -286,3 +286,18 @@ pub fn answering(properties: &Value, said: &str) -> Place {
     place.json("loopctl.json", &json!({ "allow": { "commands": ["echo"] } }));
     place
 }
+
+/// What a program did that dies at a fail point, if one is named: -9 when it was killed.
+#[cfg(unix)]
+pub fn killed(mut command: Command, fail: &str) -> Ran {
+    use std::os::unix::process::ExitStatusExt;
+    if !fail.is_empty() {
+        command.env("LOOPCTL_FAIL", fail);
+    }
+    let output = command.output().expect("it starts");
+    let mut ran = ran(&output);
+    if output.status.signal() == Some(9) {
+        ran.code = -9;
+    }
+    ran
+}

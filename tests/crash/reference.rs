@@ -1,7 +1,5 @@
 //! The reference run of the crash tests: what it calls is counted by a server outside of the process.
 
-use std::os::unix::process::ExitStatusExt;
-
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
@@ -79,16 +77,7 @@ impl Reference {
     }
 
     pub fn call(&self, args: &[&str], fail: &str) -> Ran {
-        let mut command = self.place.command(args);
-        if !fail.is_empty() {
-            command.env("LOOPCTL_FAIL", fail);
-        }
-        let output = command.output().expect("it starts");
-        let mut ran = common::ran(&output);
-        if output.status.signal() == Some(9) {
-            ran.code = -9;
-        }
-        ran
+        common::killed(self.place.command(args), fail)
     }
 
     pub fn calls_of(&self, name: &str) -> Vec<String> {

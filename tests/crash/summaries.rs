@@ -1,8 +1,6 @@
 //! R1: kills around a summary of the history: what is durable is not summed up again, and what is not is
 //! counted once.
 
-use std::os::unix::process::ExitStatusExt;
-
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Request, Server};
@@ -53,15 +51,7 @@ impl Long {
         let args = ["run", "loop.json", "--run-id", "r", "--model", "m", "--output", "json"];
         let mut command = self.place.command(&args);
         command.env("OPENAI_BASE_URL", self.server.url());
-        if !fail.is_empty() {
-            command.env("LOOPCTL_FAIL", fail);
-        }
-        let output = command.output().expect("it starts");
-        let mut ran = common::ran(&output);
-        if output.status.signal() == Some(9) {
-            ran.code = -9;
-        }
-        ran
+        common::killed(command, fail)
     }
 
     fn summaries(&self) -> usize {
