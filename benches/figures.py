@@ -100,8 +100,8 @@ def median(results, peer, key):
 def cpu_ratio(bench, turns, steps, runs, durable=False, concurrency=1, latency=0):
     """CPU of a step: that of the whole process less that of a process with one run of no step.
 
-    A turn is short and the machine has moods: the ratio is the middle one of those of the turns, in each of
-    which both peers played one after the other.
+    The machine has moods: a turn of a peer takes about a second, so that one mood falls on both, and the ratio is
+    the middle one of those of the turns, in each of which both peers played one after the other.
     """
     turns *= 3
     results = bench.turns(turns, steps=steps, runs=runs, durable=durable, concurrency=concurrency, latency=latency)
@@ -201,10 +201,10 @@ def main():
         print(f"{os.cpu_count()} cores, {turns} turns; {shape}\n")
         print(f"{'what':58} {'bar':>8} {'reached':>9}   how")
         rows = [
-            ("CPU a step over the floor, 10 steps, one at a time", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 10, 200)),
-            ("the same, 80 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 80, 25)),
-            ("the same, 200 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 200, 10)),
-            ("durable, over the durable floor, 10 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 10, 100, True)),
+            ("CPU a step over the floor, 10 steps, one at a time", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 10, 1000)),
+            ("the same, 80 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 80, 100)),
+            ("the same, 200 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 200, 30)),
+            ("durable, over the durable floor, 10 steps", "1.5", "{:.2f}", lambda: cpu_ratio(bench, turns, 10, 400, True)),
             ("64 at a time, 20 ms a reply: share of the ideal", "85 %", "{:.1%}", lambda: throughput(bench, turns, 10, 1280, 64, 20, False)),
             ("the same, durable", "80 %", "{:.1%}", lambda: throughput(bench, turns, 10, 1280, 64, 20, True)),
             ("1,000 runs at once: KB a run over idle", "60 KB", "{:.1f}", lambda: memory(bench, min(turns, 3), 1000, 10, 200)),
@@ -216,7 +216,7 @@ def main():
                  lambda dialect=dialect, many=many, runs=runs, latency=latency: dialect_ratio(
                      bench, turns, dialect, steps=10, runs=runs, concurrency=many, latency=latency))
                 for dialect in ("json", "tool_calls", "tags", "final_answer")
-                for many, runs, latency in ((1, 200, 0), (64, 640, 20))
+                for many, runs, latency in ((1, 1000, 0), (64, 640, 20))
             ]
         load = {"steps": 10, "runs": 1280, "concurrency": 64, "latency": 20}
         wait = waiting(bench, 10_000, 80 * 2 * turns)

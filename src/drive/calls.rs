@@ -19,14 +19,13 @@ use crate::engine::budget;
 use crate::engine::effect::{Effect, Effects, calls_of};
 use crate::engine::event::{Bound, CallId, ToolFault, ToolResult, ToolReturned, What};
 use crate::engine::notice::Notice;
+use crate::engine::state::Begun;
 
 /// What the calls of a turn share.
 struct Turn {
     program: Arc<Program>,
-    run_id: String,
-    run_input: Value,
+    begun: Arc<Begun>,
     now: String,
-    model: String,
     left: Bound,
 }
 
@@ -70,10 +69,8 @@ impl<'a> Driver<'a> {
         let bound = budget::left(self.program, &self.state);
         let turn = Arc::new(Turn {
             program: Arc::clone(self.program),
-            run_id: self.seat.run_id.clone(),
-            run_input: self.state.begun.input.clone(),
+            begun: Arc::clone(&self.state.begun),
             now: clock::rfc3339(clock::wall_ms()),
-            model: self.state.begun.model.name.clone(),
             left: bound,
         });
         let calls: Vec<_> = calls.iter().filter_map(|id| self.state.call(*id)).collect();
@@ -132,10 +129,10 @@ async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Val
     let call = ToolCall {
         id,
         input,
-        run_input: &turn.run_input,
-        run_id: &turn.run_id,
+        run_input: &turn.begun.input,
+        run_id: &turn.begun.run_id,
         now: &turn.now,
-        model: &turn.model,
+        model: &turn.begun.model.name,
         left: turn.left,
         deadline: Duration::from_millis(tool.timeout_ms),
     };

@@ -31,7 +31,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
     let question = dialect::question(dialect);
     state.conversation.push(Role::User, format!("{}{question}", dialect::quoted(dialect, &told)));
     let meaning = consent::meaning(&started.documents);
-    state.begun = Begun {
+    state.begun = Arc::new(Begun {
         run_id: started.run_id,
         session: started.session,
         loop_name: started.loop_name,
@@ -44,7 +44,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
         bound: started.bound,
         caller: started.caller,
         previous_run_id: started.previous.map(|previous| previous.run_id.into_boxed_str()),
-    };
+    });
     state.phase = Phase::Thinking { forced: None };
     vec![Effect::CallModel]
 }

@@ -10,7 +10,7 @@ use unicode_normalization::char::is_combining_mark;
 enum Part<'a> {
     Value(&'a Value),
     Key(&'a str),
-    Text(char),
+    Text(&'static str),
 }
 
 /// A spelling that is the same for equal JSON, and for no other: keys sorted, no spaces, numbers by
@@ -19,52 +19,55 @@ enum Part<'a> {
 /// Numbers are compared digit by digit, never as floats. The bound: exponents of more than 36 digits
 /// are compared as they are written.
 pub fn spelling(value: &Value) -> String {
-    if let Value::String(text) = value {
-        let mut out = String::with_capacity(text.len().saturating_add(2));
-        quote(text, &mut out);
-        return out;
-    }
     let mut out = String::with_capacity(64);
+    spell(value, &mut |piece| out.push_str(piece));
+    out
+}
+
+/// The same, piece by piece.
+pub fn spell(value: &Value, out: &mut impl FnMut(&str)) {
+    if let Value::String(text) = value {
+        return quote(text, out);
+    }
     let mut parts = Vec::with_capacity(8);
     parts.push(Part::Value(value));
     while let Some(part) = parts.pop() {
         match part {
-            Part::Text(text) => out.push(text),
+            Part::Text(text) => out(text),
             Part::Key(key) => {
-                quote(key, &mut out);
-                out.push(':');
+                quote(key, out);
+                out(":");
             }
-            Part::Value(Value::Null) => out.push_str("null"),
-            Part::Value(Value::Bool(true)) => out.push_str("true"),
-            Part::Value(Value::Bool(false)) => out.push_str("false"),
-            Part::Value(Value::Number(digits)) => out.push_str(&number(digits)),
-            Part::Value(Value::String(text)) => quote(text, &mut out),
+            Part::Value(Value::Null) => out("null"),
+            Part::Value(Value::Bool(true)) => out("true"),
+            Part::Value(Value::Bool(false)) => out("false"),
+            Part::Value(Value::Number(digits)) => out(&number(digits)),
+            Part::Value(Value::String(text)) => quote(text, out),
             Part::Value(Value::Array(items)) => {
-                out.push('[');
-                parts.push(Part::Text(']'));
+                out("[");
+                parts.push(Part::Text("]"));
                 for (index, item) in items.iter().enumerate().rev() {
                     parts.push(Part::Value(item));
                     if index > 0 {
-                        parts.push(Part::Text(','));
+                        parts.push(Part::Text(","));
                     }
                 }
             }
             Part::Value(Value::Object(map)) => {
-                out.push('{');
-                parts.push(Part::Text('}'));
+                out("{");
+                parts.push(Part::Text("}"));
                 let mut members: Vec<_> = map.iter().collect();
                 members.sort_unstable_by_key(|(key, _)| key.as_str());
                 for (index, (key, member)) in members.into_iter().enumerate().rev() {
                     parts.push(Part::Value(member));
                     parts.push(Part::Key(key));
                     if index > 0 {
-                        parts.push(Part::Text(','));
+                        parts.push(Part::Text(","));
                     }
                 }
             }
         }
     }
-    out
 }
 
 /// A number's spelling by its value: its digits without the zeros at both ends, and the power of ten
@@ -103,27 +106,32 @@ fn power(exponent: &str, fraction: usize, cut: usize) -> Option<i128> {
 }
 
 /// A text in double quotes; `"`, `\` and control characters escaped.
-fn quote(text: &str, out: &mut String) {
-    out.push('"');
-    if !text.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
-        out.push_str(text);
-        out.push('"');
-        return;
-    }
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if u32::from(c) < 0x20 => out.extend(c.escape_unicode()),
-            c => out.push(c),
+fn quote(text: &str, out: &mut impl FnMut(&str)) {
+    let special = |c: char| matches!(c, '"' | '\\') || u32::from(c) < 0x20;
+    out("\"");
+    for piece in text.split_inclusive(special) {
+        match piece.strip_suffix(special) {
+            None => out(piece),
+            Some(plain) => {
+                out(plain);
+                match piece.get(plain.len()..) {
+                    Some("\"") => out("\\\""),
+                    Some("\\") => out("\\\\"),
+                    control => out(&control.unwrap_or_default().escape_unicode().to_string()),
+                }
+            }
         }
     }
-    out.push('"');
+    out("\"");
 }
 
 /// A thought without case, punctuation and spacing: two that differ in nothing else are the same.
 pub fn words(thought: &str) -> String {
     let mut words = String::with_capacity(thought.len());
-    words.extend(thought.chars().filter(|c| is_kept(*c)).flat_map(char::to_lowercase));
+    for c in thought.chars().filter(|c| is_kept(*c)) {
+        // What most thoughts are made of is looked up in no table.
+        if c.is_ascii() { words.push(c.to_ascii_lowercase()) } else { words.extend(c.to_lowercase()) }
+    }
     words
 }
 

@@ -17,9 +17,18 @@ impl Digest {
 
     /// Takes a text in. Its length goes with it: `ab`, `c` is not `a`, `bc`.
     pub fn add(&mut self, text: &str) {
-        let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();
-        for byte in text.bytes().chain(length) {
-            self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(PRIME);
+        self.extend(text);
+        self.take(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
+    }
+
+    /// Takes a part of a text in, without its length: `ab`, `c` is `a`, `bc`.
+    pub fn extend(&mut self, part: &str) {
+        self.take(part.as_bytes());
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(PRIME);
         }
     }
 

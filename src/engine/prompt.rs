@@ -1,7 +1,5 @@
 //! The system prompt: who the model is, its objective, its tools, and how it answers.
 
-use std::fmt::Write;
-
 use super::dialect;
 use crate::compile::Program;
 use crate::compile::reference::{Scope, Unresolved};
@@ -65,9 +63,10 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
 fn tools(program: &Program) -> String {
     let mut lines = String::with_capacity(1000);
     for tool in program.offered() {
-        let (name, input) = (dialect::told_name(program, &tool.name), tool.parameters.source());
-        // A text takes whatever is written to it.
-        let _ = writeln!(lines, "- {name}: {}\n  input: {input}", tool.description);
+        let (name, input) = (dialect::told_name(program, &tool.name), tool.parameters.text());
+        for piece in ["- ", name, ": ", &tool.description, "\n  input: ", input, "\n"] {
+            lines.push_str(piece);
+        }
     }
     lines
 }

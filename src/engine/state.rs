@@ -1,6 +1,7 @@
 //! The state of a run: the fold of its events.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,8 +17,8 @@ use super::outcome::{Ending, Limit, Pause, Status};
 pub struct State {
     /// Where the run is.
     pub phase: Phase,
-    /// What it began with.
-    pub begun: Begun,
+    /// What it began with; calls under way share it.
+    pub begun: Arc<Begun>,
     /// What the model reads.
     pub conversation: Conversation,
     /// What happened, one entry a call or unreadable reply.

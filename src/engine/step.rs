@@ -1,6 +1,7 @@
 //! The step: one flat match over phase and event.
 
 use std::mem;
+use std::sync::Arc;
 
 use super::begin;
 use super::budget;
@@ -98,7 +99,7 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
             Vec::new()
         }
         (phase, What::NewDocument(documents)) => {
-            state.begun.meaning = consent::meaning(&documents);
+            Arc::make_mut(&mut state.begun).meaning = consent::meaning(&documents);
             state.phase = phase;
             Vec::new()
         }

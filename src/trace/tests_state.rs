@@ -22,7 +22,7 @@ pub(crate) fn state() -> State {
         Tally { iterations: 1, tokens: Tokens { input: 100, output: 20 }, tool_calls_made: 1, ..Tally::default() };
     State {
         phase: Phase::Thinking { forced: None },
-        begun,
+        begun: std::sync::Arc::new(begun),
         tally,
         now: Moment { wall_ms: 1_769_941_804_200, active_ms: 4_200 },
         ..State::default()

@@ -36,6 +36,7 @@ pub struct Schema {
 #[derive(Debug)]
 struct Parts {
     source: Value,
+    text: OnceLock<Box<str>>,
     validator: OnceLock<Result<jsonschema::Validator, SchemaFault>>,
 }
 
@@ -60,17 +61,23 @@ impl Schema {
         if !plain::is_plain(&source) {
             drop(validator.set(Ok(build(&source)?)));
         }
-        Ok(Self { parts: Arc::new(Parts { source, validator }) })
+        Ok(Self { parts: Arc::new(Parts { source, text: OnceLock::new(), validator }) })
     }
 
     /// The schema that every object matches.
     pub fn any() -> Self {
-        Self { parts: Arc::new(Parts { source: json!({"type": "object"}), validator: OnceLock::new() }) }
+        let source = json!({"type": "object"});
+        Self { parts: Arc::new(Parts { source, text: OnceLock::new(), validator: OnceLock::new() }) }
     }
 
     /// The schema as written.
     pub fn source(&self) -> &Value {
         &self.parts.source
+    }
+
+    /// The schema as one line of JSON: every run's prompt has it.
+    pub fn text(&self) -> &str {
+        self.parts.text.get_or_init(|| self.parts.source.to_string().into_boxed_str())
     }
 
     /// Everything about `instance` that does not match, at most 20 faults; empty when it matches.

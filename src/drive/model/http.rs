@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
-use reqwest::{Client, Response, Url};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::{Client, Method, Request, Response, Url};
 
 use super::failure::{Failure, Peer};
 use super::sse::Decoder;
@@ -44,12 +44,7 @@ impl Http {
 fn build(secure: bool) -> Result<Client, reqwest::Error> {
     // Fails when one is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut headers = HeaderMap::new();
-    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("loopctl/", env!("CARGO_PKG_VERSION"))));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let builder = Client::builder()
-        .default_headers(headers)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
@@ -59,11 +54,21 @@ fn build(secure: bool) -> Result<Client, reqwest::Error> {
     if secure { builder.build() } else { builder.tls_certs_only([]).build() }
 }
 
+/// The headers of every request, beside the credentials.
+pub(super) fn headers() -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("loopctl/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers
+}
+
 /// Where a model is asked.
 pub(super) struct Endpoint {
     /// The address, whole.
     pub(super) url: Url,
-    /// The headers with the credentials.
+    /// The headers, with the credentials.
     pub(super) headers: HeaderMap,
     /// The server as it is named in messages.
     pub(super) peer: Peer,
@@ -78,8 +83,10 @@ impl Endpoint {
             .http
             .client(self.url.scheme() == "https")
             .map_err(|message| Failure::lasting(ModelFaultCode::ModelUnreachable, message))?;
-        let sent = client.post(self.url.clone()).headers(self.headers.clone()).body(body).send().await;
-        let response = sent.map_err(|error| self.peer.connection(&error))?;
+        let mut request = Request::new(Method::POST, self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = Some(body.into());
+        let response = client.execute(request).await.map_err(|error| self.peer.connection(&error))?;
         if !response.status().is_success() {
             // What is rare has its place on the heap: every run that waits holds the common path only.
             return Err(Box::pin(self.refusal(response)).await);

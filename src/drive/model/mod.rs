@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use reqwest::header::CONTENT_TYPE;
 
 use crate::compile::Program;
 use crate::drive::{clock, retry};
@@ -120,13 +121,14 @@ impl Model {
         if http::is_event_stream(&response) {
             return Box::pin(self.stream(endpoint, response, ask.deltas)).await;
         }
-        let kind = http::content_type(&response).map(str::to_owned);
+        let kind = response.headers().get(CONTENT_TYPE).cloned();
         let body = endpoint.body(response).await?;
         let said = match self.form.protocol {
             Protocol::Openai => openai::read(&endpoint.peer, &body),
             Protocol::Anthropic => anthropic::read(&endpoint.peer, &body),
         };
-        let said = said.map_err(|unread| garbage(&endpoint.peer, kind.as_deref(), unread))?;
+        let said =
+            said.map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))?;
         // A server that does not stream gives one piece.
         if let Some(deltas) = ask.deltas {
             deltas(&said.text);

@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 
 use super::failure::Peer;
-use super::http::{Endpoint, Http};
+use super::http::{self, Endpoint, Http};
 use super::script::Script;
 use super::wire::{Form, Protocol};
 use super::{Model, Speaker, TRACK, anthropic, openai};
@@ -246,7 +246,7 @@ fn address(base: &str, path: &str) -> Result<Url, String> {
 }
 
 fn headers(name: &str, protocol: Protocol, key: Option<&str>) -> Result<HeaderMap, String> {
-    let mut headers = HeaderMap::new();
+    let mut headers = http::headers();
     if protocol == Protocol::Anthropic {
         headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
     }

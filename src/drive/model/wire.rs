@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -229,5 +229,23 @@ fn make_room(buffer: &mut BytesMut, more: usize) {
 /// Writes a text or a number as JSON.
 pub(super) fn json(buffer: &mut BytesMut, value: &(impl Serialize + ?Sized)) {
     // Memory takes every byte, and texts and numbers are always JSON: nothing here can fail.
-    let _ = serde_json::to_writer(buffer.writer(), value);
+    let _ = serde_json::to_writer(Growing(buffer), value);
+}
+
+/// A buffer that takes whole pieces: `bytes`' own writer asks for its room twice a piece.
+struct Growing<'a>(&'a mut BytesMut);
+
+impl std::io::Write for Growing<'_> {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        self.write_all(piece).map(|()| piece.len())
+    }
+
+    fn write_all(&mut self, piece: &[u8]) -> std::io::Result<()> {
+        self.0.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

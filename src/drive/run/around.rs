@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::clock;
 use super::super::engine::World;
 use super::super::fault::Fault;
 use super::super::stop::Stop;
@@ -40,22 +41,31 @@ impl Around<'_> {
                 None => std::future::pending().await,
             }
         };
-        let asked_to_end = async {
-            loop {
-                tokio::time::sleep(LOOK).await;
-                match cancel_request(self.world, self.run_id).await {
-                    Ok(None) => {}
-                    Ok(Some(what)) => return Ok(what),
-                    Err(fault) => return Err(fault),
-                }
-            }
-        };
         tokio::select! {
             biased;
             done = work => Ok(Waited::Done(done)),
             () = stopped => Ok(Waited::Came(Came::Stop)),
-            () = tokio::time::sleep(self.left) => Ok(Waited::Came(Came::Event(What::DeadlinePassed))),
-            request = asked_to_end => Ok(Waited::Came(Came::Event(request?))),
+            ended = self.ended() => Ok(Waited::Came(Came::Event(ended?))),
+        }
+    }
+
+    /// Waits until the run's time is over, or its end was asked for. One timer for both: most waits are over
+    /// before it goes off.
+    async fn ended(&self) -> Result<What, Fault> {
+        let begun = clock::instant();
+        loop {
+            let left = self.left.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(What::DeadlinePassed);
+            }
+            tokio::time::sleep(left.min(LOOK)).await;
+            let left = self.left.saturating_sub(begun.elapsed());
+            // A store that hangs does not hold the end up.
+            match tokio::time::timeout(left, cancel_request(self.world, self.run_id)).await {
+                Ok(Ok(Some(request))) => return Ok(request),
+                Ok(Err(fault)) => return Err(fault),
+                Ok(Ok(None)) | Err(_) => {}
+            }
         }
     }
 }

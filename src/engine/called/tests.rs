@@ -110,7 +110,7 @@ fn a_loop_that_waits_for_a_human_lets_no_other_one_begin_where_there_is_a_budget
     let program = program();
     for (used, next) in [(15, vec![Effect::CallTool(id(1))]), (100, vec![])] {
         let mut state = calling(&program, 2);
-        state.begun.bound.tokens = Some(100);
+        std::sync::Arc::make_mut(&mut state.begun).bound.tokens = Some(100);
         let Phase::Acting { turn } = &mut state.phase else { panic!() };
         turn.calls[1].progress = Progress::Held;
         assert!(step(&program, &mut state, at(1, asks(0, 2, Termination::Human, 10))).unwrap().is_empty());
@@ -193,7 +193,7 @@ fn what_another_run_left_bounds_a_run_without_a_budget_of_its_own() {
     let program = program();
     for (tokens, ended) in [(Some(20), true), (Some(21), false), (None, false)] {
         let mut state = calling(&program, 1);
-        state.begun.bound.tokens = tokens;
+        std::sync::Arc::make_mut(&mut state.begun).bound.tokens = tokens;
         step(&program, &mut state, at(1, gives(0, 20))).unwrap();
         assert_eq!(matches!(state.phase, Phase::Ended(_)), ended, "{tokens:?}");
     }

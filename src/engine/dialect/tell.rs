@@ -43,10 +43,13 @@ pub fn tell(dialect: Dialect, conversation: &mut Conversation, told: Vec<Told>, 
     }
     let mut rest = String::new();
     for Told { text, .. } in told {
-        if !rest.is_empty() {
+        let observation = write_observation(dialect, None, &text);
+        if rest.is_empty() {
+            rest = observation;
+        } else {
             rest.push_str("\n\n");
+            rest.push_str(&observation);
         }
-        rest.push_str(&write_observation(dialect, None, &text));
     }
     if let Some(note) = note {
         if !rest.is_empty() {

@@ -22,7 +22,7 @@ fn ended(text: &str) -> State {
     };
     let begun =
         Begun { run_id: text.to_owned(), loop_name: text.to_owned(), objective: text.to_owned(), ..Begun::default() };
-    State { phase: Phase::Ended(Box::new(ending)), begun, ..State::default() }
+    State { phase: Phase::Ended(Box::new(ending)), begun: std::sync::Arc::new(begun), ..State::default() }
 }
 
 fn account(state: &State) -> String {

@@ -85,16 +85,20 @@ impl Step {
         let mut label = String::new();
         for (tool, input, observation, call_failed, call_polling) in calls {
             action.add(tool);
-            action.add(&canonical::spelling(input));
+            // A spelling tells by itself where it ends.
+            canonical::spell(input, &mut |piece| action.extend(piece));
             name.add(tool);
-            seen.add(&canonical::spelling(observation));
+            canonical::spell(observation, &mut |piece| seen.extend(piece));
             failed &= call_failed;
             polling &= call_polling;
             if any {
                 label.push_str(", ");
             }
-            label.reserve(tool.len());
-            label.extend(tool.chars().take(MAX_LABEL).flat_map(char::escape_debug));
+            if tool.len() <= MAX_LABEL && tool.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+                label.push_str(tool);
+            } else {
+                label.extend(tool.chars().take(MAX_LABEL).flat_map(char::escape_debug));
+            }
             any = true;
         }
         if let Some((end, _)) = label.char_indices().nth(MAX_LABEL) {

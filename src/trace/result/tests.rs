@@ -185,7 +185,7 @@ fn an_unreadable_reply_has_no_action_and_a_fault_tells_the_operator_the_whole() 
 fn a_cost_is_told_only_when_the_price_is_known_and_an_estimate_is_called_one() {
     let mut state = state();
     assert!(shown(&state)["usage"].get("cost_usd").is_none());
-    state.begun.model = ModelFacts {
+    std::sync::Arc::make_mut(&mut state.begun).model = ModelFacts {
         price: serde_json::from_value(json!({ "input": 0.1, "output": 0.2 })).unwrap(),
         ..ModelFacts::default()
     };
