@@ -73,7 +73,6 @@ impl<'a> Driver<'a> {
             now: clock::rfc3339(clock::wall_ms()),
             left: bound,
         });
-        let calls: Vec<_> = calls.iter().filter_map(|id| self.state.call(*id)).collect();
         let called = |name: &str| match self.program.tool(name) {
             Some(tool) if !self.world.toolbox.is_scripted(tool) => match &tool.kind {
                 ToolKind::Loop(called) => Some((tool, called)),
@@ -81,8 +80,8 @@ impl<'a> Driver<'a> {
             },
             _ => None,
         };
-        let mut begun: Vec<BoxFuture<'a, Result<Made, Fault>>> = Vec::new();
-        for call in calls {
+        let mut begun: Vec<BoxFuture<'a, Result<Made, Fault>>> = Vec::with_capacity(calls.len());
+        for call in calls.iter().filter_map(|id| self.state.call(*id)) {
             self.tell(|| Notice::ToolCalled {
                 call: call.id,
                 action: call.tool.clone(),
