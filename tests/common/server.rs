@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc, reason = "a test's helper may panic")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -58,6 +58,7 @@ struct Shared {
     arrived: Condvar,
     sockets: Mutex<Vec<TcpStream>>,
     connections: AtomicUsize,
+    ended: AtomicUsize,
     sent: AtomicUsize,
     over: AtomicBool,
 }
@@ -97,6 +98,7 @@ impl Server {
             arrived: Condvar::new(),
             sockets: Mutex::default(),
             connections: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
             sent: AtomicUsize::new(0),
             over: AtomicBool::new(false),
         });
@@ -132,6 +134,18 @@ impl Server {
     pub fn wait_for(&self, requests: usize) {
         let guard = self.shared.requests.lock().unwrap();
         drop(self.shared.arrived.wait_while(guard, |known| known.len() < requests).unwrap());
+    }
+
+    /// Waits until it has read all that was sent to it by those that are gone: what a killed process sent
+    /// last may still be on its way. Nobody may be connected.
+    pub fn wait_until_read(&self) {
+        // Connections are taken in their order: when this one is over, all before it were taken.
+        let mut last = TcpStream::connect(self.address).expect("it listens");
+        last.shutdown(Shutdown::Write).expect("it is open");
+        last.read_to_end(&mut Vec::new()).expect("it ends");
+        let guard = self.shared.requests.lock().unwrap();
+        let all_over = || self.shared.ended.load(Ordering::SeqCst) == self.connections();
+        drop(self.shared.arrived.wait_while(guard, |_| !all_over()).unwrap());
     }
 
     /// How many connections were made to it.
@@ -170,6 +184,10 @@ impl Shared {
         std::thread::spawn(move || {
             // A connection that breaks is the test's wish, or the other side's.
             let _ = here.serve(&socket, number);
+            let guard = here.requests.lock().unwrap();
+            here.ended.fetch_add(1, Ordering::SeqCst);
+            here.arrived.notify_all();
+            drop(guard);
             let _ = socket.shutdown(Shutdown::Both);
         });
     }

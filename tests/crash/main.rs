@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod at_random;
 mod clock;
 mod drivers;
 mod kills;

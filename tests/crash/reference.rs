@@ -1,11 +1,19 @@
 //! The reference run of the crash tests: what it calls is counted by a server outside of the process.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{self, Place, Ran, complete, think};
 
+/// The arguments that begin the run, and that find it again.
+pub const START: [&str; 8] = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
+
 pub const BOUNDARIES: [&str; 4] = ["before-write", "after-write", "after-sync", "before-effect"];
+
+/// What it calls.
+pub const CALLS: [&str; 3] = ["read", "put", "post"];
 
 /// The reference run: an idempotent GET, a POST that is idempotent by its key, one that is not, memory,
 /// a question to a human.
@@ -21,13 +29,21 @@ impl Reference {
 
     /// The first call of all is answered when the gate is open.
     pub fn behind(gate: Option<Gate>) -> Self {
+        Self::answered(move |number, answer| match &gate {
+            Some(gate) if number == 0 => answer.behind(gate),
+            _ => answer,
+        })
+    }
+
+    /// Each call takes so long.
+    pub fn slow(pause: Duration) -> Self {
+        Self::answered(move |_, answer| answer.slow(pause))
+    }
+
+    fn answered(how: impl Fn(usize, Answer) -> Answer + Send + Sync + 'static) -> Self {
         let server = Server::with(move |number, request| {
             let name = request.path.trim_start_matches('/').to_owned();
-            let answer = Answer::json(&json!({ "did": name }));
-            match &gate {
-                Some(gate) if number == 0 => answer.behind(gate),
-                _ => answer,
-            }
+            how(number, Answer::json(&json!({ "did": name })))
         });
         let place = Place::new();
         let tool = |name: &str, method: &str, more: Value| {
@@ -46,7 +62,7 @@ impl Reference {
             tool("put", "POST", json!({ "idempotent": true })),
             tool("post", "POST", json!({})),
         ];
-        let names = ["read", "put", "post"].map(|name| json!({ "type": "action", "name": name }));
+        let names = CALLS.map(|name| json!({ "type": "action", "name": name }));
         place.json(
             "loop.json",
             &json!({ "type": "loop", "name": "reference", "actions": actions,
@@ -67,7 +83,7 @@ impl Reference {
     }
 
     pub fn start(&self, fail: &str) -> Ran {
-        self.call(&["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"], fail)
+        self.call(&START, fail)
     }
 
     pub fn resume(&self, how: &[&str], fail: &str) -> Ran {
@@ -90,10 +106,15 @@ impl Reference {
             .collect()
     }
 
-    /// Brings the run to its end as an operator would, who knows what the server saw.
+    /// Brings the run to its end as an operator would, who knows what the server saw: its result, and how
+    /// often it was asked about the POST without a key.
     pub fn finish(&self) -> (Value, u32) {
+        self.finish_after(self.start(""))
+    }
+
+    /// The same after a process that took the run up.
+    pub fn finish_after(&self, mut ran: Ran) -> (Value, u32) {
         let mut uncertain = 0;
-        let mut ran = self.start("");
         for _ in 0..10 {
             match ran.code {
                 0 => return (ran.json(), uncertain),
@@ -123,18 +144,23 @@ impl Reference {
         events_of(&self.place)
     }
 
-    /// Whether the journal has the intent of the POST without a key, and not its outcome.
-    pub fn post_is_open(&self) -> bool {
-        let mut open = false;
+    /// The calls of the server whose outcomes the journal has, and the one of which it has the intent only.
+    pub fn calls_in_journal(&self) -> (Vec<&'static str>, Option<&'static str>) {
+        let (mut done, mut open) = (Vec::new(), None);
         for event in self.events() {
             let what = &event["what"];
             if let Some(text) = what["model_replied"]["text"].as_str() {
-                open = text.contains("\"post\"");
+                open = CALLS.into_iter().find(|name| text.contains(&format!("\"{name}\"")));
             } else if !what["tool_returned"].is_null() || !what["human"]["decision"]["happened"].is_null() {
-                open = false;
+                done.extend(open.take());
             }
         }
-        open
+        (done, open)
+    }
+
+    /// Whether the journal has the intent of the POST without a key, and not its outcome.
+    pub fn post_is_open(&self) -> bool {
+        self.calls_in_journal().1 == Some("post")
     }
 
     pub fn holds(&self, at: &str) {
@@ -143,13 +169,13 @@ impl Reference {
 
     /// What must hold of the calls after so many kills.
     pub fn holds_after(&self, at: &str, kills: usize) {
-        for name in ["read", "put", "post"] {
+        for name in CALLS {
             let calls = self.calls_of(name);
             let most = if name == "post" { 1 } else { 1 + kills };
             assert!((1..=most).contains(&calls.len()), "{at}: {} calls of {name}", calls.len());
             assert!(calls.iter().all(|key| *key == calls[0]), "{at}: {name} was called with two keys: {calls:?}");
         }
-        let extra: usize = ["read", "put", "post"].iter().map(|name| self.calls_of(name).len() - 1).sum();
+        let extra: usize = CALLS.iter().map(|name| self.calls_of(name).len() - 1).sum();
         assert!(extra <= kills, "{at}: a kill repeats one call at most, and {extra} were");
     }
 }
