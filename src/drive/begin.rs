@@ -76,6 +76,7 @@ impl Engine {
     /// # Errors
     /// When the store fails under way.
     pub async fn drive(&self, program: &Arc<Program>, begun: Box<Begun>, watch: Watch<'_>) -> Result<Finished, Fault> {
+        let _counted = self.world.toolbox.counted(begun.run_id(), std::iter::empty());
         let (driver, effects) = begun.driver(&self.world, program, watch.clone());
         let finished = driver.drive(effects).await?;
         self.left(program, finished, &watch).await

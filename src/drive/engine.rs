@@ -221,10 +221,9 @@ impl Engine {
                 Ok(Finished { state })
             }
             Ok(Taken::Up { state, what, events, models }) => {
-                for tool in state.tally.calls.keys() {
-                    let calls = usize::try_from(state.calls_returned(tool)).unwrap_or(usize::MAX);
-                    self.world.toolbox.resume_script(run_id, tool, calls);
-                }
+                let calls = |tool: &String| usize::try_from(state.calls_returned(tool)).unwrap_or(usize::MAX);
+                let made = state.tally.calls.keys().map(|tool| (tool.clone(), calls(tool)));
+                let _counted = self.world.toolbox.counted(run_id, made);
                 let seat = Seat { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
                 let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
                 driver.tell_start(true);

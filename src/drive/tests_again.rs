@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::engine::{Engine, Watch};
+use super::engine::{Engine, Resume, Watch};
 use super::list::list;
 use super::start::Start;
 use super::tool::{BoxFuture, EmbeddedTool, ToolCall};
 use crate::compile::{Program, Texts, compile};
 use crate::diagnostic::Source;
-use crate::engine::event::ToolFault;
+use crate::engine::event::{Decision, ToolFault};
 use crate::engine::outcome::Status;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{Journal, RunFilter};
@@ -134,5 +134,31 @@ async fn a_run_is_told_of_one_with_an_embedded_tool_and_another_document_of_its_
     for other in [org("b"), Start::default()] {
         let fault = engine.run(&next, told(other), Watch::default()).await.unwrap_err();
         assert_eq!(fault.code(), "no_previous_run", "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_a_run_is_counted_for_a_script_when_its_driver_has_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let say = |action: &str, input: Value| json!({ "thought": "t", "action": action, "action_input": input });
+    let script = json!({ "replies": [say("looks", json!({})), say("__complete__", json!({ "answer": "done" }))] });
+    std::fs::write(folder.path().join("script.json"), script.to_string()).unwrap();
+    let project = json!({ "model": "s", "models": { "s": { "provider": "script", "script": "script.json" } } });
+    let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Look.",
+        "tools": [{ "type": "action", "name": "looks", "requires_approval": true }] } });
+    let texts = Texts {
+        project: Some(Source::new("loopctl.json", project.to_string())),
+        embedded: vec![("looks".to_owned(), "Looks.".to_owned(), json!({ "type": "object" }), false)],
+        ..Texts::new(Source::new("loop.json", document.to_string()))
+    };
+    let program = compile(&texts).program.unwrap();
+    let builder = || Engine::builder(Arc::clone(&program.project), folder.path()).tool("looks", Looks);
+    let answers = json!({ "replies": script["replies"], "tools": { "looks": ["said"] } });
+    let scripted = builder().script(serde_json::from_str(&answers.to_string()).unwrap());
+    for (engine, seen) in [(builder().build(), "seen"), (scripted.build(), "said")] {
+        assert_eq!(engine.run(&program, start(), Watch::default()).await.unwrap().state.status(), Status::Paused);
+        let run = engine.resume(&program, "r", Resume::with(Decision::Approve), Watch::default()).await.unwrap();
+        assert_eq!(run.state.entries[0].observation.value(), json!(seen));
+        assert_eq!(engine.world.toolbox.runs_counted(), 0, "{seen}");
     }
 }

@@ -115,7 +115,20 @@ pub struct Toolbox {
     http: Http,
     script: Option<Arc<Script>>,
     /// How many calls a script answered, by run and tool.
-    answered: Mutex<HashMap<(String, String), usize>>,
+    answered: Mutex<HashMap<String, BTreeMap<String, usize>>>,
+}
+
+/// For as long as this is held, the calls of a run are counted that a script answers.
+#[derive(Debug)]
+pub struct Counted<'a> {
+    toolbox: &'a Toolbox,
+    run_id: String,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.toolbox.counters().remove(&self.run_id);
+    }
 }
 
 impl fmt::Debug for Toolbox {
@@ -155,14 +168,22 @@ impl Toolbox {
         Self { script: Some(script), ..self }
     }
 
-    /// Tells how many calls of a tool a run has made already, so that a script goes on where the
-    /// run stopped.
-    pub fn resume_script(&self, run_id: &str, tool: &str, calls: usize) {
-        self.counters().insert((run_id.to_owned(), tool.to_owned()), calls);
+    /// To be held by whoever drives a run. `made` tells how many calls of each tool it has made already, so
+    /// that a script goes on where the run stopped. None where there is no script.
+    pub fn counted(&self, run_id: &str, made: impl Iterator<Item = (String, usize)>) -> Option<Counted<'_>> {
+        self.script.as_ref()?;
+        self.counters().insert(run_id.to_owned(), made.collect());
+        Some(Counted { toolbox: self, run_id: run_id.to_owned() })
     }
 
-    fn counters(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), usize>> {
+    fn counters(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeMap<String, usize>>> {
         self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of how many runs calls are counted.
+    #[cfg(test)]
+    pub fn runs_counted(&self) -> usize {
+        self.counters().len()
     }
 
     /// Makes a call. It ends by its deadline, whatever the tool does, but for an embedded tool that
@@ -263,7 +284,8 @@ impl Toolbox {
         let script = self.script.as_ref().filter(|script| script.names_tool(&tool.name))?;
         let nth = {
             let mut counters = self.counters();
-            let made = counters.entry((call.run_id.to_owned(), tool.name.clone())).or_default();
+            let run = counters.entry(call.run_id.to_owned()).or_default();
+            let made = run.entry(tool.name.clone()).or_default();
             let nth = *made;
             *made = made.saturating_add(1);
             nth
