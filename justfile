@@ -24,7 +24,7 @@ spans:
     cargo clippy --all-targets --features otel --locked -- -D warnings
     cargo test --features otel --locked telemetry
 
-# What is too long for each commit: all kills, 100,000 simulated worlds, the suite in pieces (about 5 minutes)
+# What is too long for each commit: all kills, 100,000 simulated worlds, the suite in pieces (about 8 minutes)
 nightly:
     cargo test --locked --test crash --test simulation --test run -- --ignored --nocapture --test-threads 1
 

@@ -11,6 +11,7 @@ import argparse
 import glob
 import json
 import os
+import resource
 import sqlite3
 import statistics
 import subprocess
@@ -89,15 +90,17 @@ def per_step(part):
 
 
 def play(program, folder, store, steps):
-    """The milliseconds of one run of so many steps."""
-    begun = time.perf_counter()
+    """The milliseconds that one run of so many steps took, and its milliseconds of CPU."""
+    begun, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([program, "run", "loop.json", "--script", f"{steps}.json", "--store", f"sqlite:{store}", "--output", "json"],
                    cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return (time.perf_counter() - begun) * 1000
+    now = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+    return (time.perf_counter() - begun) * 1000, cpu * 1000
 
 
 def stores(program, folder, full, turns):
-    """A step's microseconds with a store of 100 runs and with the full one: runs of 201 steps less runs of one."""
+    """A step with a store of 100 runs and with the full one, turn about: a run of 201 steps less one of one step."""
     document = {"type": "loop", "properties": {"mode": "react", "objective": "Log.", "tools": [], "max_iterations": 500}}
     done = {"thought": "done", "action": "__complete__", "action_input": {"answer": "ok"}}
     log = [{"thought": f"step {n}", "action": "__log_progress__", "action_input": {"message": f"step {n} says {n * 7919 % 100003}"}} for n in range(200)]
@@ -107,15 +110,18 @@ def stores(program, folder, full, turns):
     few = os.path.join(folder, "few.db")
     for _ in range(100):
         play(program, folder, few, 1)
-    times = {store: {1: [], 201: []} for store in (few, full)}
+    steps, starts = {few: [], full: []}, {few: [], full: []}
     for turn in range(turns):
         for store in ((few, full) if turn % 2 == 0 else (full, few)):
-            for steps in (1, 201):
-                times[store][steps].append(play(program, folder, store, steps))
-    step = {store: [(long - short) / 200 * 1000 for short, long in zip(of[1], of[201])] for store, of in times.items()}
-    middle = [statistics.median(step[store]) for store in (few, full)]
-    whole = [statistics.median(times[store][1]) for store in (few, full)]
-    return middle, statistics.median(b / a for a, b in zip(step[few], step[full])), whole
+            short, long = play(program, folder, store, 1), play(program, folder, store, 201)
+            steps[store].append([(b - a) / 200 * 1000 for a, b in zip(short, long)])
+            starts[store].append(short)
+    for at, what in enumerate(("by the clock", "of CPU")):
+        middle = [statistics.median(of[at] for of in steps[store]) for store in (few, full)]
+        ratio = statistics.median(b[at] / a[at] for a, b in zip(steps[few], steps[full]))
+        whole = [statistics.median(of[at] for of in starts[store]) for store in (few, full)]
+        print("a step {}: {:.0f} us with 100 runs in the store, {:.0f} us with all: ratio {:.2f} (bar 1.50); "
+              "a run of one step from start to exit {:.1f} and {:.1f} ms; {} turns".format(what, *middle, ratio, *whole, turns))
 
 
 def main():
@@ -140,10 +146,8 @@ def main():
                 full = os.path.join(folder, "kept.db")
                 with sqlite3.connect(full) as connection:
                     runs, = connection.execute("SELECT count(*) FROM runs").fetchone()
-                print(f"the store: {runs} runs, {os.path.getsize(full) / 1e6:.0f} MB")
-                step, ratio, whole = stores(bench.programs["loopctl"], folder, full, arguments.turns)
-                print(f"a step: {step[0]:.0f} us at 100 runs, {step[1]:.0f} us at {runs}: ratio {ratio:.2f} (bar 1.5); "
-                      f"from start to exit with one step {whole[0]:.1f} and {whole[1]:.1f} ms; {arguments.turns} turns")
+                print(f"the store: {runs} runs, {os.path.getsize(full) / 1e6:.0f} MB", flush=True)
+                stores(bench.programs["loopctl"], folder, full, arguments.turns)
     finally:
         bench.close()
 

@@ -118,7 +118,7 @@ impl Resume {
 }
 
 impl EngineBuilder {
-    /// Keeps runs here. Default: in memory.
+    /// Keeps runs here. Default: in memory, where every run stays for as long as the engine lives.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(journal);

@@ -13,7 +13,9 @@ use crate::engine::outcome::Status;
 use crate::engine::state::push_tight;
 use crate::engine::text::Text;
 
-/// A store that ends with the process. A run that appends locks itself only.
+/// A store that ends with the process, and keeps every run until then, also those that have ended: some
+/// kilobytes each. A process that plays runs without end needs one on disk. A run that appends locks itself
+/// only.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     /// Locked for writing while a run is made, and never longer.
