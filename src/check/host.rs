@@ -51,6 +51,12 @@ impl<'t> Host<'t> {
         plain(split(self.text).0)
     }
 
+    /// Its port as it is written, with the colon; empty where none is.
+    pub fn written_port(&self) -> &'t str {
+        let name = split(self.text).0;
+        self.text.get(name.len()..).unwrap_or_default()
+    }
+
     /// What is written out after its last value, without the port: `.example.com`.
     pub fn end(&self) -> &'t str {
         let end = self.text.rsplit_once("}}").map_or("", |(_, end)| end);

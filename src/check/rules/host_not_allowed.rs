@@ -37,7 +37,10 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let fault = spot.tell(&RULE, message);
         let near = nearest(&name, entries.iter().map(|entry| entry.name.as_str())).filter(|near| *near != name);
         found.push(match near.filter(|near| entries.iter().any(|entry| entry.takes(near, host.port))) {
-            Some(near) => fault.help(format!("the nearest one there is `{near}`")).suggest(near),
+            Some(near) => {
+                let near = format!("{near}{}", host.written_port());
+                fault.help(format!("the nearest one there is `{near}`")).suggest(near)
+            }
             None => fault.help(listed(written)),
         });
     }
