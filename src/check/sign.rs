@@ -69,12 +69,12 @@ fn is_workflow(root: &Node) -> bool {
     ["actions", "condition", "onTrue", "onFalse"].iter().any(|name| definition.get(name).is_some())
 }
 
-/// A reply of a script is a text, or has one of a script's fields.
+/// A reply of a script is a text, or has one of a script's fields; beside it there may be any other.
 fn is_script(root: &Node) -> bool {
-    const FIELDS: [&str; 5] = ["action", "thought", "text", "http", "delay_ms"];
+    const FIELDS: [&str; 7] = ["action", "calls", "answer", "thought", "text", "http", "delay_ms"];
     let replies = root.get("replies").and_then(Node::items);
     let one = |reply: &Node| reply.as_str().is_some() || FIELDS.iter().any(|name| reply.get(name).is_some());
-    replies.is_some_and(|replies| !replies.is_empty() && replies.iter().all(one))
+    replies.is_some_and(|replies| replies.iter().any(one) || root.get("tools").or(root.get("loops")).is_some())
 }
 
 /// Whether a text that can't be read as JSON, as one without its first brace, was meant as one of ours.

@@ -29,6 +29,9 @@ fn documents_of_every_kind_are_known_and_so_are_those_with_a_slip() {
         r#"{"action_name": "x", "kind": "http"}"#,
         r#"[{"action_name": "x", "kind": "htp"}, 7]"#,
         r#"{"replies": [{"thought": "x", "action": "y"}]}"#,
+        r#"{"replies": [{"thought": "x", "action": "y"}, {"status": "open"}, 5], "tols": {}}"#,
+        r#"{"replies": [{"calls": [{"action": "y"}]}]}"#,
+        r#"{"replies": [], "tools": {"lookup": [1]}}"#,
         r#"{"name": "w", "definition": {"actions": []}}"#,
     ] {
         assert!(ours(text), "{text}");
