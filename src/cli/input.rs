@@ -1,10 +1,11 @@
 //! The run's input: `--input K=V` and `--input-file`.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::failure::Failure;
 use crate::compile::Program;
@@ -49,15 +50,24 @@ impl InputArgs {
             }
         };
         let schema = program.input.as_ref().map(crate::compile::Schema::source);
+        let mut given = BTreeSet::new();
         for field in &self.fields {
-            put(&mut fields, field, schema)?;
+            let (name, value) = read_field(field, schema)?;
+            // As with a key that stands twice in a document: which one is meant can't be told.
+            if !given.insert(name) {
+                return Err(Failure::usage_help(
+                    format!("--input {name}=... is given twice"),
+                    format!("keep one of the two; an array is written as JSON: --input '{name}=[\"a\", \"b\"]'"),
+                ));
+            }
+            fields.insert(name.to_owned(), value);
         }
         Ok(Value::Object(fields))
     }
 }
 
-/// Puts `K=V` into the fields.
-fn put(fields: &mut Map<String, Value>, field: &str, schema: Option<&Value>) -> Result<(), Failure> {
+/// The name and the value of `K=V`.
+fn read_field<'a>(field: &'a str, schema: Option<&Value>) -> Result<(&'a str, Value), Failure> {
     let Some((name, text)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         return Err(Failure::usage_help(
             format!("--input {field} is not of the form K=V"),
@@ -69,8 +79,7 @@ fn put(fields: &mut Map<String, Value>, field: &str, schema: Option<&Value>) -> 
     } else {
         serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
     };
-    fields.insert(name.to_owned(), value);
-    Ok(())
+    Ok((name, value))
 }
 
 /// Whether the input schema says that the field is a string.
@@ -96,10 +105,14 @@ fn wants_text(schema: Option<&Value>, name: &str) -> bool {
 /// When it can't be read, or is no JSON.
 pub fn read_json(file: &Path) -> Result<Value, Failure> {
     let text = read_text(file)?;
-    serde_json::from_str(&text).map_err(|error| {
-        let name = if file == Path::new("-") { "stdin".into() } else { file.display().to_string() };
-        Failure::usage(format!("{name} is no JSON: {error}"))
-    })
+    let name = if file == Path::new("-") { "stdin".into() } else { file.display().to_string() };
+    if text.trim().is_empty() {
+        return Err(Failure::usage_help(
+            format!("{name} is empty"),
+            "an input is a JSON object: {\"ticket_id\": \"TK-1\"}",
+        ));
+    }
+    serde_json::from_str(&text).map_err(|error| Failure::usage(format!("{name} is no JSON: {error}")))
 }
 
 /// A text file, or stdin for `-`.

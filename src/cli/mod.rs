@@ -36,6 +36,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use exit::Exit;
@@ -78,7 +79,7 @@ pub fn main() -> ExitCode {
         log::init();
         match Arguments::try_parse() {
             Ok(arguments) => perform(arguments.command),
-            Err(error) => tell_arguments(&error),
+            Err(error) => tell_arguments(error),
         }
     }));
     done.unwrap_or(Exit::Failed).into()
@@ -123,7 +124,10 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
 }
 
 /// Help goes to stdout and is no fault; wrong arguments are.
-fn tell_arguments(error: &clap::Error) -> Exit {
+fn tell_arguments(mut error: clap::Error) -> Exit {
+    if let Some(tip) = tip(&error) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     let text = error.render().to_string();
     // The arguments are repeated in the message: where they could steer the terminal, colours go.
     if text.contains(escape::is_hidden) {
@@ -133,6 +137,19 @@ fn tell_arguments(error: &clap::Error) -> Exit {
         let _ = error.print();
     }
     if error.use_stderr() { Exit::NoRun } else { Exit::Completed }
+}
+
+/// What is said beside an input that stands alone: `loopctl run loop.json ticket_id=TK-1`.
+fn tip(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some() {
+        return None;
+    }
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(field)) if field.contains('=') && !field.starts_with(['-', '=']) => {
+            Some(format!("an input is written '--input {field}'"))
+        }
+        _ => None,
+    }
 }
 
 /// A fault of our own: where it is, and nothing of what was in memory.

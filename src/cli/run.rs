@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -35,10 +36,11 @@ pub struct Run {
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// The session whose memory the run shares
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub session: Option<String>,
     /// The run's id. The same id again continues or returns that run
-    #[arg(long, value_name = "ID")]
+    // Not empty: a variable that is not set would make all runs one.
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub run_id: Option<String>,
     /// What is printed
     #[arg(long, value_enum, default_value_t)]

@@ -29,7 +29,7 @@ pub struct Serve {
     #[arg(default_value = ".")]
     pub folder: PathBuf,
     /// The address to listen on; port 0 is a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3009")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3009", value_parser = address)]
     pub listen: SocketAddr,
     /// Where runs are kept: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db in the folder
     #[arg(long, value_name = "URL")]
@@ -91,4 +91,8 @@ impl Serve {
         }
         Ok(Exit::Completed)
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "an IP address and a port are meant, like 127.0.0.1:3009 or [::1]:3009".to_owned())
 }

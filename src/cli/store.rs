@@ -47,7 +47,20 @@ impl StoreArgs {
     /// # Errors
     /// When the project file can't be read.
     pub fn place(&self) -> Result<Place, Failure> {
+        if self.store.as_deref() == Some("memory") {
+            return Err(Failure::usage_help(
+                "`memory` keeps no runs",
+                "name the store that the run is in, as --store sqlite:PATH",
+            ));
+        }
         let folder = match &self.document {
+            // Else a slip of the finger would show, or end, the runs of another folder.
+            Some(document) if !document.is_file() => {
+                return Err(Failure::usage_help(
+                    format!("there is no document {}", document.display()),
+                    "--document names a file; its store is looked for beside it",
+                ));
+            }
             Some(document) => folder_of(document),
             None => PathBuf::from("."),
         };

@@ -40,7 +40,7 @@ fn no_command_and_an_unknown_flag_are_wrong_arguments_and_help_is_not() {
         ("loopctl --version", Exit::Completed),
     ] {
         let error = Arguments::try_parse_from(line.split(' ')).unwrap_err();
-        assert_eq!(tell_arguments(&error), exit, "{line}");
+        assert_eq!(tell_arguments(error), exit, "{line}");
     }
 }
 

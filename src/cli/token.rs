@@ -17,6 +17,7 @@ use crate::serve::gate;
   loopctl token ci --org acme --scope run --scope read > ci.token")]
 pub struct Token {
     /// What it is called
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: String,
     /// What its holder may do
     #[arg(long, value_enum, value_name = "SCOPE", default_values = ["run", "read", "decide"])]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -19,13 +20,13 @@ pub struct WhatArgs {
     #[command(flatten)]
     pub input: InputArgs,
     /// The model: a name of the project's models, or a provider's own id
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
     /// A script that takes the place of every model, and of the tools that it names
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
     /// An earlier run, which has ended, that this one is told of and whose memory it takes over
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub previous_run: Option<String>,
     /// A file of registered actions beside those that are found
     #[arg(long, value_name = "FILE")]

@@ -28,6 +28,7 @@ mod http_tool;
 #[cfg(unix)]
 mod interactive;
 mod journals;
+mod mistakes;
 mod models;
 mod pauses;
 mod previous;

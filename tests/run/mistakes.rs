@@ -1,0 +1,72 @@
+//! Slips of the finger on the command line: each ends with exit code 2 before anything is done, with a
+//! word about how it is meant.
+
+use serde_json::json;
+
+use crate::common::{Place, complete, think};
+
+/// A place with a loop that has run once, as `first`.
+fn ran_once() -> Place {
+    let place = Place::new();
+    place.looped(&json!({})).script(&[complete(json!("done"))]);
+    assert_eq!(place.run(&["--run-id", "first"]).0.code, 0);
+    place
+}
+
+/// What is said of a call that is refused.
+fn refused(place: &Place, args: &[&str]) -> String {
+    let ran = place.call(args);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}: {ran:#?}");
+    ran.stderr
+}
+
+/// The variable in `--run-id "$STEP"` is not set: all runs would be one, and give the first one's result.
+#[test]
+fn an_empty_id_is_none() {
+    let place = ran_once();
+    for flag in ["--run-id", "--session", "--previous-run", "--model"] {
+        let said = refused(&place, &["run", "loop.json", "--script", "script.json", flag, ""]);
+        assert!(said.contains(&format!("a value is required for '{flag}")), "{said}");
+    }
+    assert!(refused(&place, &["token", ""]).contains("a value is required"));
+}
+
+#[test]
+fn an_input_is_given_once_and_with_its_flag() {
+    let place = ran_once();
+    let run = ["run", "loop.json", "--script", "script.json"];
+    let said = refused(&place, &[&run[..], &["--input", "tag=a", "--input", "tag=b"]].concat());
+    assert!(said.contains("--input tag=... is given twice") && said.contains("'tag=[\"a\", \"b\"]'"), "{said}");
+    let said = refused(&place, &[&run[..], &["tag=a"]].concat());
+    assert!(said.contains("tip: an input is written '--input tag=a'"), "{said}");
+    let other = refused(&place, &[&run[..], &["--inputs", "tag=a"]].concat());
+    assert!(!other.contains("is written"), "{other}");
+    place.file("empty.json", "\n");
+    let said = refused(&place, &[&run[..], &["--input-file", "empty.json"]].concat());
+    assert!(said.contains("empty.json is empty") && !said.contains("EOF"), "{said}");
+}
+
+#[test]
+fn a_document_that_is_not_there_shows_and_ends_no_runs_of_this_folder() {
+    let place = ran_once();
+    place.script(&[think("act", json!({ "what": "x" }))]);
+    let commands: [&[&str]; 4] = [&["runs"], &["trace", "first"], &["resume", "first"], &["cancel", "first"]];
+    for command in commands {
+        for document in ["nope.json", "nope/loop.json", "."] {
+            let said = refused(&place, &[command, &["--document", document]].concat());
+            assert!(said.contains(&format!("there is no document {document}")), "{command:?}: {said}");
+        }
+        let said = refused(&place, &[command, &["--store", "memory"]].concat());
+        assert!(said.contains("`memory` keeps no runs") && said.contains("--store sqlite:PATH"), "{command:?}: {said}");
+    }
+    assert_eq!(place.call(&["runs", "--document", "loop.json"]).stdout.matches("first").count(), 1);
+}
+
+#[test]
+fn an_address_to_listen_on_is_told_how_it_is_written() {
+    let place = ran_once();
+    for address in ["3009", "localhost:3009", ":3009", "127.0.0.1:99999"] {
+        let said = refused(&place, &["serve", ".", "--listen", address]);
+        assert!(said.contains("like 127.0.0.1:3009"), "{said}");
+    }
+}
