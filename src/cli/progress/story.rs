@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::engine::event::ToolFault;
 use crate::engine::notice::Notice;
 use crate::trace::text::{Observation, Pieces, took};
 use crate::trace::units::{count, dollars, duration, plural};
@@ -79,11 +80,12 @@ impl Story {
                 gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
-            Notice::Observed { action, action_input, observation, success, duration_ms, .. } => {
+            Notice::Observed { action, action_input, observation, success, duration_ms, error, .. } => {
                 let observation = self.redact.value(observation);
                 let seen =
                     Observation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };
-                self.observed(action.as_deref(), action_input.as_ref().unwrap_or(&Value::Null), &seen)
+                let told = self.observed(action.as_deref(), action_input.as_ref().unwrap_or(&Value::Null), &seen);
+                told + &self.detail(error.as_ref())
             }
             Notice::Progress { message, milestone, percent, .. } => {
                 let message = self.redact.text(message);
@@ -93,6 +95,14 @@ impl Story {
             Notice::ModelAsked { .. } | Notice::ModelDelta { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => {
                 String::new()
             }
+        }
+    }
+
+    /// What the model is not told of a failure, and who mends it must know.
+    fn detail(&self, error: Option<&ToolFault>) -> String {
+        match error.map(|fault| self.redact.text(fault.detail.trim())) {
+            Some(detail) if !detail.is_empty() => self.pieces.remark(&detail),
+            _ => String::new(),
         }
     }
 
@@ -107,6 +117,7 @@ impl Story {
     }
 
     fn observed(&mut self, action: Option<&str>, input: &Value, seen: &Observation<'_>) -> String {
+        self.begun = true;
         let Some(action) = action else { return self.pieces.observation(seen) };
         if seen.success && is_told_otherwise(action) {
             return String::new();

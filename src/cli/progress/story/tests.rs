@@ -100,6 +100,23 @@ fn a_run_is_told_as_it_happens() {
 }
 
 #[test]
+fn a_failure_says_all_to_who_watches_and_a_call_decided_before_stands_apart() {
+    let mut failed = observed(1, "lookup_host", json!({}), json!("Error: http 401"), false);
+    let Notice::Observed { error, .. } = &mut failed else { panic!("an observation") };
+    let detail = "{\"error\": \"no token\", \"api_key\": \"k\"}\n".to_owned();
+    *error = Some(ToolFault { class: "http 401".to_owned(), detail });
+    let mut story = story(72);
+    let told: String = [failed, replied(2, "Next.")].iter().map(|notice| story.on(notice)).collect();
+    insta::assert_snapshot!(told, @r#"
+         → lookup_host
+         ✗ Error: http 401  312 ms
+         ! {"error":"no token","api_key":"[hidden]"}
+
+      2  Next.  1,234 tokens, 1.2 s
+    "#);
+}
+
+#[test]
 fn long_texts_are_cut_and_counted() {
     let mut story = story(60);
     let text = story.on(&observed(1, "x", json!({"q": "y".repeat(5_000)}), json!("z ".repeat(5_000)), true));
