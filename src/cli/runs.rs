@@ -176,7 +176,11 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
 
 /// A run on lines of its own, for a narrow terminal.
 fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> String {
-    let age = age(now_ms, run.started_at_ms);
+    // Without the head of a table it must say itself that it is no duration.
+    let age = match age(now_ms, run.started_at_ms) {
+        now if now == NOW => now,
+        age => format!("{age} ago"),
+    };
     let facts = format!("  {name}, {}, {age}", plural(run.iterations, "iteration"));
     let facts = look.paint(Tone::Dim, &cut(&facts, look.width.saturating_sub(11)));
     let mut shown = format!("{id}\n  {}{facts}\n", status(look, run.status, 9));
@@ -198,11 +202,14 @@ fn why(run: &RunSummary) -> &'static str {
     }
 }
 
+/// The age of what began in this second.
+const NOW: &str = "now";
+
 /// How long ago; a clock that went back makes it now.
 fn age(now_ms: i64, then_ms: i64) -> String {
     let elapsed = u64::try_from(now_ms.saturating_sub(then_ms)).unwrap_or(0);
     match elapsed {
-        0..1_000 => "now".to_owned(),
+        0..1_000 => NOW.to_owned(),
         1_000..60_000 => format!("{} s", elapsed / 1_000),
         60_000..3_600_000 => format!("{} min", elapsed / 60_000),
         3_600_000..172_800_000 => format!("{} h", elapsed / 3_600_000),

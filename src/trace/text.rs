@@ -121,11 +121,16 @@ impl Pieces {
     /// The run's beginning.
     pub fn header(&self, loop_name: &str, facts: &[&str], objective: &str) -> String {
         let name = escape::line(loop_name);
-        let facts = facts.iter().map(|fact| escape::line(fact)).collect::<Vec<_>>().join(" · ");
+        let facts: Vec<_> = facts.iter().map(|fact| escape::line(fact).into_owned()).collect();
         // On a narrow terminal the facts have lines of their own.
-        let gap = if name.width() + 3 + facts.width() > self.look.width { "\n" } else { " · " };
+        let all = facts.join(" · ");
+        let facts = if name.width() + 3 + all.width() > self.look.width {
+            format!("\n{}", self.in_lines(&facts, ""))
+        } else {
+            format!(" · {all}")
+        };
         let mut title = self.look.paint(Tone::Bold, &name);
-        title.push_str(&self.look.paint(Tone::Dim, &format!("{gap}{facts}")));
+        title.push_str(&self.look.paint(Tone::Dim, &facts));
         title.push('\n');
         if !objective.trim().is_empty() {
             title.push_str(&self.block(("", 0), &escape::terminal(objective.trim()), Some(Tone::Dim), ""));
@@ -147,9 +152,13 @@ impl Pieces {
         facts.push(format!("{about}{} token{}", count(tokens), if tokens == 1 { "" } else { "s" }));
         facts.extend(result.usage.cost_usd.map(|cost| format!("{about}{}", dollars(cost))));
         facts.push(duration(active_ms));
-        let facts = facts.join(" · ");
-        let gap = if title.width() + 2 + facts.width() > self.look.width { "\n  " } else { "  " };
-        let mut shown = format!("{}{gap}{}\n", self.look.paint(tone, &title), self.look.paint(Tone::Dim, &facts));
+        let all = facts.join(" · ");
+        let facts = if title.width() + 2 + all.width() > self.look.width {
+            format!("\n  {}", self.in_lines(&facts, "  "))
+        } else {
+            format!("  {all}")
+        };
+        let mut shown = format!("{}{}\n", self.look.paint(tone, &title), self.look.paint(Tone::Dim, &facts));
         if let Some(error) = &result.error {
             shown.push_str(&self.block(("  ", 2), &escape::terminal(&error.message), None, ""));
         }
@@ -202,6 +211,26 @@ impl Pieces {
         shown
     }
 
+    /// Facts on as few lines as there are columns for: none is broken, but by the terminal where one alone
+    /// is too long. `indent` begins each line but the first.
+    fn in_lines(&self, facts: &[String], indent: &str) -> String {
+        let (mut shown, mut columns) = (String::new(), 0);
+        for fact in facts {
+            let wide = fact.width();
+            if columns > 0 && indent.len() + columns + 3 + wide > self.look.width {
+                shown.push('\n');
+                shown.push_str(indent);
+                columns = 0;
+            } else if columns > 0 {
+                shown.push_str(" · ");
+                columns += 3;
+            }
+            shown.push_str(fact);
+            columns += wide;
+        }
+        shown
+    }
+
     fn block(&self, lead: (&str, usize), text: &str, tone: Option<Tone>, tail: &str) -> String {
         let lines = if self.shorten { LINES } else { usize::MAX };
         self.look.block(text, &Block { lead, tone, tail, lines })
@@ -228,8 +257,9 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
         }
         shown.push_str(&call_and_observation(&pieces, entry));
     }
-    shown.push_str(&attempts(&pieces, result, |attempt| attempt > iteration));
-    if !trace.is_empty() {
+    let last = attempts(&pieces, result, |attempt| attempt > iteration);
+    shown.push_str(&last);
+    if !trace.is_empty() || !last.is_empty() {
         shown.push('\n');
     }
     shown.push_str(&pieces.summary(result, about.active_ms));

@@ -43,9 +43,9 @@ fn a_narrow_terminal_gets_a_few_lines_a_run() {
     let runs = [run("agent-1", Status::Completed, Some(Termination::Complete)), run("agent-2", Status::Running, None)];
     insta::assert_snapshot!(table(&runs, &Look::plain(50), 1_769_941_800_000 + 5 * 60_000), @r#"
     agent-1
-      completed  refund-check, 3 iterations, 5 min
+      completed  refund-check, 3 iterations, 5 min ago
     agent-2
-      running    refund-check, 3 iterations, 5 min
+      running    refund-check, 3 iterations, 5 min ago
       cut off; resume goes on
     "#);
 }

@@ -74,6 +74,17 @@ fn a_narrow_terminal_is_kept_to() {
 }
 
 #[test]
+fn on_a_narrow_terminal_no_fact_is_broken() {
+    use unicode_width::UnicodeWidthStr;
+    let shown = shown(&whole(), Look::plain(30));
+    let at = |text: &str| shown.lines().find(|line| line.contains(text)).map(str::trim).map(str::to_owned);
+    assert_eq!(at("small"), Some("run-1 · small".to_owned()), "{shown}");
+    assert_eq!(at("iteration"), Some("1 iteration · 1 tool call".to_owned()), "{shown}");
+    assert_eq!(at("4.2 s"), Some("120 tokens · 4.2 s".to_owned()), "{shown}");
+    assert!(shown.lines().all(|line| line.width() <= 30), "{shown}");
+}
+
+#[test]
 fn hostile_text_comes_through_harmless_and_colours_are_ours_only() {
     let mut state = state();
     let mut bad = entry(1);
