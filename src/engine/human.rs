@@ -33,7 +33,8 @@ pub(super) fn fits(
     if let Some(number) = decided.pause
         && number != pause.number
     {
-        return Err(Refused::new(format!("pause {number} is over; the run is in pause {}", pause.number)));
+        let how = if number < pause.number { "is over" } else { "has not come yet" };
+        return Err(Refused::new(format!("pause {number} {how}; the run is in pause {}", pause.number)));
     }
     if let Some(asks) = &pause.asks {
         return called::fits(asks, decided);
@@ -41,7 +42,10 @@ pub(super) fn fits(
     if let Some(call) = decided.call
         && !waits(pause, turn, call)
     {
-        return Err(Refused::new(format!("call {call} does not wait")));
+        let others: Vec<String> =
+            pause.calls.iter().filter(|id| waits(pause, turn, **id)).map(ToString::to_string).collect();
+        let more = if others.is_empty() { String::new() } else { format!("; what waits: {}", others.join(", ")) };
+        return Err(Refused::new(format!("call {call} does not wait{more}")));
     }
     if decided.hash.is_some() && meant(state, (pause, turn), decided).is_none() {
         return Err(Refused::new(OTHER));

@@ -224,6 +224,9 @@ fn an_answer_to_an_older_pause_and_one_after_the_end_are_refused() {
     assert_eq!(resume(&place, &id, &["--answer", "one", "--pause", "1"]).0, 3);
     let (code, said) = resume(&place, &id, &["--answer", "one", "--pause", "1"]);
     assert!(code == 2 && said["stderr"].as_str().is_some_and(|text| text.contains("pause 1 is over")), "{said}");
+    let (code, said) = resume(&place, &id, &["--answer", "one", "--pause", "7"]);
+    let early = "pause 7 has not come yet; the run is in pause 2";
+    assert!(code == 2 && said["stderr"].as_str().is_some_and(|text| text.contains(early)), "{said}");
     assert_eq!(place.call(&["cancel", &id]).code, 0);
     assert_eq!(resume(&place, &id, &["--answer", "two", "--pause", "2"]).0, 2);
 }

@@ -16,7 +16,7 @@ use super::units::rfc3339;
 pub use crate::engine::notice::WaitingCall;
 use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
-use crate::engine::state::{Phase, State};
+use crate::engine::state::{Phase, Progress, State};
 use crate::engine::stuck::Stuck;
 
 /// A run's result, or how far it is.
@@ -165,7 +165,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         stuck: ending.and_then(|ending| ending.stuck.as_ref()).map(|stuck| hidden(stuck, redact)),
         result_key: shown.result_key.map(str::to_owned),
         result: ending.and_then(|ending| ending.answer.clone()),
-        error: error(ending, state.interrupted, redact),
+        error: error(ending, state, redact),
         pause: pause.map(|pause| waiting(pause, state, redact)),
         iterations: state.tally.iterations,
         usage: usage(state),
@@ -188,16 +188,24 @@ fn termination(ending: Option<&Ending>, pause: Option<&Pause>, interrupted: bool
     }
 }
 
-fn error(ending: Option<&Ending>, interrupted: bool, redact: &Redaction) -> Option<RunError> {
-    if ending.is_none() && interrupted {
+fn error(ending: Option<&Ending>, state: &State, redact: &Redaction) -> Option<RunError> {
+    if ending.is_none() && state.interrupted {
         return Some(RunError {
             code: "interrupted".to_owned(),
-            message: "the run was stopped between two steps and can be resumed".to_owned(),
+            message: format!("the run was stopped {} and can be resumed", redact.text(&stopped_at(state))),
             retryable: true,
         });
     }
     let error = ending?.error.as_ref()?;
     Some(RunError { message: redact.text(&error.message).into_owned(), ..error.clone() })
+}
+
+/// Where a run was stopped: a stop after the step waits for the turn's calls, one at once does not.
+fn stopped_at(state: &State) -> String {
+    let Phase::Acting { turn } = &state.phase else { return "between two steps".to_owned() };
+    let asked = turn.calls.iter().filter(|call| matches!(call.progress, Progress::Asked));
+    let names: Vec<&str> = asked.map(|call| call.tool.as_str()).collect();
+    if names.is_empty() { "between two steps".to_owned() } else { format!("while it called {}", names.join(", ")) }
 }
 
 fn hidden(stuck: &Stuck, redact: &Redaction) -> Stuck {

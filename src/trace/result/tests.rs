@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::engine::event::CallId;
-use crate::engine::event::{ModelFacts, Tokens, ToolFault};
-use crate::engine::state::Progress;
+use crate::engine::event::{ModelFacts, Tokens, ToolFault, ToolResult};
 use crate::engine::state::{Call, Entry, Turn};
 use crate::engine::stuck::Pattern;
 use crate::trace::tests_state::{entry, state};
@@ -154,7 +153,29 @@ fn an_interrupted_run_is_cancelled_and_may_be_tried_again() {
     let shown = shown(&state);
     assert_eq!((&shown["status"], &shown["termination"]), (&json!("cancelled"), &json!("cancelled")));
     assert_eq!(shown["error"]["retryable"], true);
+    assert_eq!(shown["error"]["message"], "the run was stopped between two steps and can be resumed");
     assert!(shown.get("finished_at").is_none());
+}
+
+#[test]
+fn a_run_that_was_stopped_at_once_says_what_was_under_way() {
+    let call = |index, tool: &str, progress| Call {
+        id: CallId { iteration: 1, index },
+        tool: tool.to_owned(),
+        input: json!({}),
+        progress,
+        run_id: None,
+    };
+    let done = Progress::Done { result: ToolResult::Ok(json!(1)), duration_ms: 1 };
+    let turn = |calls| Turn { iteration: 1, calls, ..Turn::default() };
+    for (calls, said) in [
+        (vec![call(0, "look", done.clone()), call(1, "act", Progress::Asked)], "while it called act"),
+        (vec![call(0, "look", done)], "between two steps"),
+    ] {
+        let state = State { phase: Phase::Acting { turn: turn(calls) }, interrupted: true, ..state() };
+        let message = format!("the run was stopped {said} and can be resumed");
+        assert_eq!(shown(&state)["error"]["message"], message);
+    }
 }
 
 #[test]
