@@ -60,6 +60,7 @@ mod odd_status;
 mod one_call_a_turn;
 mod optional_parameter;
 mod out_of_bounds;
+mod plain_variable;
 mod private_host;
 mod program_not_allowed;
 mod prompt_without;
@@ -157,6 +158,7 @@ pub const RULES: &[Rule] = &[
     unknown_variable::RULE,
     native_name::RULE,
     unknown_workflow::RULE,
+    plain_variable::RULE,
     no_parameter::RULE,
     optional_parameter::RULE,
     unused_parameter::RULE,
