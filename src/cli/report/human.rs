@@ -17,6 +17,8 @@ mod tests;
 const LINES: u32 = 8;
 /// So many bytes of one line are looked at on each side of a fault: minified documents have one line.
 const AROUND: usize = 2_000;
+/// What stands for the part of a line that is not shown.
+const CUT: &str = "...";
 
 /// The faults, each with its place, and their count last.
 pub fn human(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
@@ -73,7 +75,8 @@ fn each(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
     let by_name: BTreeMap<&str, &Source> = sources.iter().rev().map(|source| (&*source.name, source)).collect();
     let mut shown = String::new();
     for diagnostic in diagnostics {
-        shown.push_str(&one(diagnostic, by_name.get(&*diagnostic.place.file).copied(), &renderer));
+        let source = by_name.get(&*diagnostic.place.file).copied();
+        shown.push_str(&one(diagnostic, source, (&renderer, look.width)));
         shown.push_str("\n\n");
     }
     shown
@@ -93,13 +96,13 @@ fn counts(diagnostics: &[Diagnostic], look: &Look) -> String {
     parts.join(", ")
 }
 
-fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer) -> String {
+fn one(diagnostic: &Diagnostic, source: Option<&Source>, (renderer, width): (&Renderer, usize)) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let place = &diagnostic.place;
-    let excerpt = source.map(|source| Excerpt::new(source, diagnostic, None));
+    let excerpt = source.map(|source| Excerpt::new(source, diagnostic));
     let title = level.primary_title(escape::terminal(&diagnostic.message)).id(diagnostic.code);
     let mut group = match &excerpt {
         Some(excerpt) => {
@@ -116,7 +119,7 @@ fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer) ->
         let at = format!("{}:{}: {}", escape::line(&related.file), related.line, escape::terminal(&related.message));
         group = group.element(Level::NOTE.message(at));
     }
-    let patch = source.and_then(|source| patch(diagnostic, source));
+    let patch = source.and_then(|source| patch(diagnostic, source, width));
     let mut groups: Vec<Group<'_>> = Vec::new();
     match (patch, &diagnostic.help) {
         (Some(patch), help) => {
@@ -131,9 +134,9 @@ fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer) ->
 }
 
 /// The suggestion as a change of the text.
-fn patch<'a>(diagnostic: &'a Diagnostic, source: &Source) -> Option<Snippet<'a, Patch<'a>>> {
+fn patch<'a>(diagnostic: &'a Diagnostic, source: &Source, width: usize) -> Option<Snippet<'a, Patch<'a>>> {
     let suggestion = diagnostic.suggestion.as_ref()?;
-    let excerpt = Excerpt::new(source, diagnostic, Some(suggestion.start..suggestion.end));
+    let excerpt = Excerpt::of_change(source, diagnostic, suggestion.start..suggestion.end, width);
     let patch = Patch::new(excerpt.span.clone(), escape::terminal(&suggestion.replacement));
     Some(excerpt.snippet(&source.name).patch(patch))
 }
@@ -146,22 +149,46 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn new(source: &Source, diagnostic: &Diagnostic, other: Option<Range<usize>>) -> Self {
+    /// Around the fault; the renderer cuts the lines to the width.
+    fn new(source: &Source, diagnostic: &Diagnostic) -> Self {
+        Self::around(source, diagnostic, diagnostic.place.start..diagnostic.place.end, AROUND).0
+    }
+
+    /// Around a change. The renderer shows all that it is given of one, so lines that would fill more than
+    /// two of the terminal's are cut here.
+    fn of_change(source: &Source, diagnostic: &Diagnostic, place: Range<usize>, width: usize) -> Self {
+        let (whole, _) = Self::around(source, diagnostic, place.clone(), AROUND);
+        if whole.text.split('\n').all(|line| line.chars().count() <= 2 * width) {
+            return whole;
+        }
+        let (mut cut, (begins, ends)) = Self::around(source, diagnostic, place, (width / 2).saturating_sub(10).max(20));
+        if !begins {
+            cut.text.insert_str(0, CUT);
+            cut.span = cut.span.start + CUT.len()..cut.span.end + CUT.len();
+        }
+        if !ends {
+            cut.text.push_str(CUT);
+        }
+        cut
+    }
+
+    /// So many bytes on each side of the place, and whether its lines begin and end there.
+    fn around(source: &Source, diagnostic: &Diagnostic, place: Range<usize>, side: usize) -> (Self, (bool, bool)) {
         let text = &*source.text;
-        let place = other.unwrap_or(diagnostic.place.start..diagnostic.place.end);
         let start = floor(text, place.start);
         let mut end = floor(text, place.end).max(start);
         let long = diagnostic.place.end_line.saturating_sub(diagnostic.place.line) > LINES;
         if long {
             end = line_end(text, start).min(end);
         }
-        let from = line_begin(text, start).max(floor(text, start.saturating_sub(AROUND)));
-        let to = line_end(text, end).min(floor(text, end.saturating_add(AROUND)));
+        let (begin, close) = (line_begin(text, start), line_end(text, end));
+        let from = begin.max(floor(text, start.saturating_sub(side)));
+        let to = close.min(floor(text, end.saturating_add(side)));
         let excerpt = text.get(from..to).unwrap_or_default();
         let (text, span) = masked(excerpt, start - from..end - from);
         let before = source.text.get(..from).unwrap_or_default();
         let first_line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        Self { text, first_line, span }
+        (Self { text, first_line, span }, (from == begin, to == close))
     }
 
     fn snippet<'a, T: Clone>(&self, file: &str) -> Snippet<'a, T> {

@@ -52,6 +52,26 @@ fn a_fault_is_underlined_and_its_cure_shown() {
 }
 
 #[test]
+fn a_change_of_a_long_line_is_shown_with_what_stands_beside_it() {
+    let entry = r#"{"type": "action", "name": "lookup"}, "#.repeat(400);
+    let source = Source::new("loop.json", format!("{{\"tools\": [{entry}{{\"typ\": \"action\"}}, {entry}]}}"));
+    let fault = Diagnostic::error("L010", "the field `typ` is not known", "/x", at(&source, "\"typ\""))
+        .help("the nearest name is `type`")
+        .suggest("\"type\"");
+    let shown = human(&[fault], &[source], &Look::plain(80));
+    assert!(shown.lines().all(|line| line.chars().count() <= 90), "{shown}");
+    let help = shown.split("help: ").nth(1).unwrap();
+    insta::assert_snapshot!(help, @r#"
+    the nearest name is `type`
+      |
+    1 | ..."action", "name": "lookup"}, {"type": "action"}, {"type": "action"...
+      |                                      +
+
+    1 error
+    "#);
+}
+
+#[test]
 fn hostile_text_and_names_are_masked_and_the_mark_stays_at_its_place() {
     let source = Source::new("a\u{1b}[2J\nb.json", "{\"a\u{202E}\u{1b}[31m\": \t1, \"bad\": 2}");
     let fault = Diagnostic::error("L001", "bad \u{9b}\u{7} name", "/bad", at(&source, "\"bad\"")).help("\u{200B}x");
