@@ -77,6 +77,7 @@ impl Failure {
                     (Fault::Cut(_) | Fault::Store(_), Some(command)) => {
                         Some(format!("what was done is kept; go on with: {command}"))
                     }
+                    (Fault::Store(fault @ StoreFault::ReadOnly(_)), None) => store_help(fault).map(str::to_owned),
                     (Fault::Store(StoreFault::NoSuchRun(_)), None) => {
                         Some("`loopctl runs` lists the runs of a store; --store names another one".to_owned())
                     }
@@ -84,10 +85,17 @@ impl Failure {
                 };
                 error(&fault.to_string()) + &more.map(|more| help(&more)).unwrap_or_default()
             }
-            Self::Store(fault) => error(&fault.to_string()),
+            Self::Store(fault) => error(&fault.to_string()) + &store_help(fault).map(help).unwrap_or_default(),
             Self::Output(fault) => error(&format!("the output can't be written: {fault}")),
         }
     }
+}
+
+/// What to do about a store's fault.
+fn store_help(fault: &StoreFault) -> Option<&'static str> {
+    matches!(fault, StoreFault::ReadOnly(_)).then_some(
+        "its file and its folder must be writable for you, also to look at runs; --store names another one, or a copy",
+    )
 }
 
 impl From<StoreFault> for Failure {

@@ -78,6 +78,13 @@ impl Run {
             ..Start::default()
         };
         let watched = Watched::new(surface, self.output, &program);
+        if self.output == Output::Human
+            && let Some(run_id) = &start.run_id
+            && engine.find(run_id).await?.is_some_and(|run| run.driven)
+        {
+            let run_id = crate::trace::escape::line(run_id);
+            watched.progress.remark(&format!("{run_id} is being driven by another process: its end is waited for"));
+        }
         let mut finished = watched.heed(engine.run(&program, start, watched.watch())).await;
         if self.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;

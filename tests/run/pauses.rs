@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, look, think};
+use crate::signals::wait_for_line;
 
 fn paused(properties: Value, replies: &[Value]) -> (Place, String) {
     let place = Place::new();
@@ -229,6 +231,31 @@ fn an_answer_to_an_older_pause_and_one_after_the_end_are_refused() {
     assert!(code == 2 && said["stderr"].as_str().is_some_and(|text| text.contains(early)), "{said}");
     assert_eq!(place.call(&["cancel", &id]).code, 0);
     assert_eq!(resume(&place, &id, &["--answer", "two", "--pause", "2"]).0, 2);
+}
+
+#[test]
+fn who_starts_a_run_that_is_under_way_is_told_that_its_end_is_waited_for() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let server = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
+    let place = Place::new();
+    let mut document = crate::common::document(&json!({}));
+    document["actions"][1]["url"] = json!(format!("{}/act", server.url()));
+    place.json("loop.json", &document);
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    place.json("script.json", &json!({ "replies": [think("act", json!({ "what": "x" })), complete(json!("once"))] }));
+    let run = ["run", "loop.json", "--script", "script.json", "--run-id", "r"];
+    let first = place.start(&run, &[]);
+    server.wait_for(1);
+    let mut second = place.start(&run, &[]);
+    let told = wait_for_line(&mut second, "driven by another process: its end is waited for");
+    gate.open();
+    for child in [first, second] {
+        let ran = crate::common::ran(&child.wait_with_output().expect("it ends"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "once\n"), "{ran:#?}");
+    }
+    told.join().expect("it ends");
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
