@@ -4,7 +4,7 @@ use super::exit::Exit;
 use super::host::{Fault, LoadFault};
 use super::report;
 use super::surface::Surface;
-use crate::diagnostic::Source;
+use crate::diagnostic::{Diagnostic, Source};
 use crate::journal::StoreFault;
 use crate::trace::Tone;
 
@@ -46,6 +46,11 @@ impl Failure {
         Self::Usage { message: message.into(), help: Some(help.into()) }
     }
 
+    /// A text that can't be read as what it is to be: its faults, each with its place.
+    pub fn text(source: Source, diagnostics: Vec<Diagnostic>) -> Self {
+        Self::Document(LoadFault { diagnostics, sources: vec![source] })
+    }
+
     /// A file that can't be read or written.
     pub fn file(verb: &str, file: &std::path::Path, error: &std::io::Error) -> Self {
         Self::usage(format!("{} can't be {verb}: {error}", file.display()))
@@ -62,7 +67,7 @@ impl Failure {
     }
 
     /// What is shown on stderr.
-    pub fn text(&self, surface: &Surface) -> String {
+    pub fn told(&self, surface: &Surface) -> String {
         let error = |message: &str| surface.line(Tone::Bad, "error", message);
         let help = |message: &str| surface.line(Tone::Accent, "help", message);
         match self {

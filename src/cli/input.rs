@@ -8,7 +8,8 @@ use clap::Args;
 use serde_json::Value;
 
 use super::failure::Failure;
-use crate::compile::Program;
+use crate::compile::{Program, parse};
+use crate::diagnostic::Source;
 
 #[cfg(test)]
 mod tests;
@@ -102,17 +103,29 @@ fn wants_text(schema: Option<&Value>, name: &str) -> bool {
 /// A JSON file, or stdin for `-`.
 ///
 /// # Errors
-/// When it can't be read, or is no JSON.
+/// When it can't be read, is no JSON, or has a key twice: each fault with its place.
 pub fn read_json(file: &Path) -> Result<Value, Failure> {
     let text = read_text(file)?;
-    let name = if file == Path::new("-") { "stdin".into() } else { file.display().to_string() };
     if text.trim().is_empty() {
-        return Err(Failure::usage_help(
-            format!("{name} is empty"),
-            "an input is a JSON object: {\"ticket_id\": \"TK-1\"}",
-        ));
+        let help = "an input is a JSON object: {\"ticket_id\": \"TK-1\"}";
+        return Err(Failure::usage_help(format!("{} is empty", name_of(file)), help));
     }
-    serde_json::from_str(&text).map_err(|error| Failure::usage(format!("{name} is no JSON: {error}")))
+    let source = Source::new(name_of(file), text);
+    let (tree, faults) = parse::parse(&source);
+    match serde_json::from_str(&source.text) {
+        Err(error) if faults.is_empty() => Err(Failure::usage(format!("{} is no JSON: {error}", source.name))),
+        Err(_) => Err(Failure::text(source, faults)),
+        Ok(value) => match parse::repeated_keys(&tree) {
+            // An input may be larger than a document: then only its beginning was looked at here.
+            twice if faults.is_empty() && !twice.is_empty() => Err(Failure::text(source, twice)),
+            _ => Ok(value),
+        },
+    }
+}
+
+/// How a file is called in messages.
+pub fn name_of(file: &Path) -> String {
+    if file == Path::new("-") { "stdin".to_owned() } else { file.display().to_string() }
 }
 
 /// A text file, or stdin for `-`.

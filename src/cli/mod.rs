@@ -88,7 +88,7 @@ pub fn main() -> ExitCode {
 fn perform(command: Command) -> Exit {
     let surface = Surface::of_process();
     wait(command, &surface).unwrap_or_else(|failure| {
-        surface.say(&failure.text(&surface));
+        surface.say(&failure.told(&surface));
         failure.exit()
     })
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::host::{self, Loaded};
-use super::input::{InputArgs, read_text};
-use crate::compile::Program;
+use super::input::{InputArgs, name_of, read_text};
+use crate::compile::{DocumentKind, Program, document, parse};
+use crate::diagnostic::Source;
 use crate::language::Script;
 
 /// The document of a run and what is put in.
@@ -60,10 +61,19 @@ impl WhatArgs {
 /// # Errors
 /// When it can't be read, or is none.
 pub fn read_script(file: &Path) -> Result<Script, Failure> {
-    let text = read_text(file)?;
-    serde_json::from_str(&text).map_err(|error| {
+    let source = Source::new(name_of(file), read_text(file)?);
+    serde_json::from_str(&source.text).map_err(|error| {
+        // As `check` tells it, when it is meant as a script; of another document all would be wrong.
+        let document = document::read(&source);
+        let faults = match document.kind {
+            Some(DocumentKind::Script) => document.faults,
+            _ => parse::parse(&source).1,
+        };
+        if !faults.is_empty() {
+            return Failure::text(source, faults);
+        }
         Failure::usage_help(
-            format!("{} is no script: {error}", file.display()),
+            format!("{} is no script: {error}", source.name),
             "a script is {\"replies\": [...], \"tools\": {...}}; `loopctl schema script` prints its schema",
         )
     })

@@ -47,6 +47,28 @@ fn an_input_is_given_once_and_with_its_flag() {
 }
 
 #[test]
+fn an_input_file_and_a_script_that_cant_be_read_are_told_with_their_places() {
+    let place = ran_once();
+    place.file("twice.json", "{\"tag\": \"a\",\n \"tag\": \"b\"}");
+    place.file("comma.json", "{\"tag\": \"a\",\n}");
+    place.file("marked.json", "\u{feff}{\"tag\": \"a\"}");
+    place.file("typo.json", "{\"replies\": [\"x\"],\n \"tols\": {}}");
+    let script = ["run", "loop.json", "--script"];
+    let input = ["run", "loop.json", "--script", "script.json", "--input-file"];
+    for (args, file, said) in [
+        (&input[..], "twice.json", "error[L008]: the key `tag` stands twice in this object\n --> twice.json:2:2"),
+        (&input[..], "comma.json", "error[L006]: a comma before `}`\n --> comma.json:1:12"),
+        (&input[..], "marked.json", "error[L002]: the file begins with a byte-order mark\n --> marked.json:1:1"),
+        (&script[..], "comma.json", "error[L006]: a comma before `}`\n --> comma.json:1:12"),
+        (&script[..], "typo.json", "error[L010]: the field `tols` is not known in the document\n --> typo.json:2:2"),
+        (&script[..], "loop.json", "error: loop.json is no script"),
+    ] {
+        let told = refused(&place, &[args, &[file]].concat());
+        assert!(told.starts_with(said) && told.matches("error").count() <= 2, "{file}: {told}");
+    }
+}
+
+#[test]
 fn a_document_that_is_not_there_shows_and_ends_no_runs_of_this_folder() {
     let place = ran_once();
     place.script(&[think("act", json!({ "what": "x" }))]);
