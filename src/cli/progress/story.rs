@@ -28,12 +28,14 @@ pub struct Story {
     several: bool,
     /// Whether an iteration was told already: a blank line parts the next one from it.
     begun: bool,
+    /// Whether the run's beginning was the last that was told: a blank line parts it from what comes.
+    headed: bool,
 }
 
 impl Story {
     /// A story that hides what `redact` hides.
     pub fn new(pieces: Pieces, redact: Redaction) -> Self {
-        Self { pieces, redact, open: Vec::new(), several: false, begun: false }
+        Self { pieces, redact, open: Vec::new(), several: false, begun: false, headed: false }
     }
 
     /// The notice as an object, with secrets hidden.
@@ -46,15 +48,25 @@ impl Story {
 
     /// What is shown after a notice: whole lines, or nothing.
     pub fn on(&mut self, notice: &Notice) -> String {
+        let told = self.told(notice);
+        if matches!(notice, Notice::RunStarted { .. } | Notice::RunResumed { .. }) {
+            self.headed = true;
+            return told;
+        }
+        // Where nothing comes, the end brings a blank line of its own.
+        if told.is_empty() || !std::mem::take(&mut self.headed) { told } else { format!("\n{told}") }
+    }
+
+    fn told(&mut self, notice: &Notice) -> String {
         match notice {
             Notice::RunStarted { run_id, loop_name, model, objective, max_iterations } => {
                 let most = format!("at most {}", plural(*max_iterations, "iteration"));
                 let objective = self.redact.text(objective);
-                self.pieces.header(loop_name, &[run_id, model, &most], &objective) + "\n"
+                self.pieces.header(loop_name, &[run_id, model, &most], &objective)
             }
             Notice::RunResumed { run_id, loop_name, iterations } => {
                 let before = format!("taken up after {}", plural(*iterations, "iteration"));
-                self.pieces.header(loop_name, &[run_id, &before], "") + "\n"
+                self.pieces.header(loop_name, &[run_id, &before], "")
             }
             Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
                 let wait = duration(*delay_ms);

@@ -100,6 +100,21 @@ fn a_run_is_told_as_it_happens() {
 }
 
 #[test]
+fn a_beginning_is_parted_from_what_comes_by_one_blank_line_and_from_an_end_by_the_ends() {
+    let resumed =
+        Notice::RunResumed { run_id: "run-1".to_owned(), loop_name: "refund-check".to_owned(), iterations: 1 };
+    let retried = Notice::ModelRetried { iteration: 1, attempt: 1, reason: "x".to_owned(), delay_ms: 1 };
+    for next in [replied(2, "Next."), called(1, 0, "a", json!({})), retried] {
+        let mut story = story(72);
+        assert_eq!(story.on(&resumed), "refund-check · run-1 · taken up after 1 iteration\n");
+        assert_eq!(story.on(&Notice::ModelAsked { iteration: 1 }), "");
+        let told = story.on(&next);
+        assert!(told.starts_with('\n') && !told.starts_with("\n\n"), "{told:?}");
+        assert!(!story.on(&called(3, 0, "b", json!({}))).starts_with('\n'));
+    }
+}
+
+#[test]
 fn a_failure_says_all_to_who_watches_and_a_call_decided_before_stands_apart() {
     let mut failed = observed(1, "lookup_host", json!({}), json!("Error: http 401"), false);
     let Notice::Observed { error, .. } = &mut failed else { panic!("an observation") };
