@@ -14,7 +14,7 @@ use super::progress::Progress;
 use super::store::Place;
 use super::surface::Surface;
 use super::telemetry::Telemetry;
-use super::what::WhatArgs;
+use super::what::{WhatArgs, misspelt};
 use super::{interactive, report, signals};
 use crate::compile::Program;
 use crate::engine::notice::{Listener, Notice};
@@ -65,6 +65,9 @@ impl Run {
         let Loaded { program, root, warnings, sources } = self.what.load()?;
         surface.say(&report::brief(&warnings, &self.what.file, &surface.err));
         let (input, script) = self.what.read(&program)?;
+        for doubt in script.iter().flat_map(|script| misspelt(&program, script)) {
+            surface.say(&surface.line(Tone::Warn, "warning", &doubt));
+        }
         let place = Place::of_run(self.store.as_deref(), &program.project, &root);
         let journal = place.open()?;
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);

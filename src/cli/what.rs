@@ -1,5 +1,6 @@
 //! What is run, and with what: the flags that `run` and `prompt` share.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,8 +10,8 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::host::{self, Loaded};
 use super::input::{InputArgs, name_of, read_text};
-use crate::compile::{DocumentKind, Program, document, parse};
-use crate::diagnostic::Source;
+use crate::compile::{DocumentKind, Program, ToolKind, document, parse};
+use crate::diagnostic::{Source, nearest};
 use crate::language::Script;
 
 /// The document of a run and what is put in.
@@ -77,4 +78,27 @@ pub fn read_script(file: &Path) -> Result<Script, Failure> {
             "a script is {\"replies\": [...], \"tools\": {...}}; `loopctl schema script` prints its schema",
         )
     })
+}
+
+/// What a script answers for that is nearly a tool of the loop, or of the loops that it calls, and none of
+/// them: who misspelt it believes that nothing is really called.
+pub fn misspelt(program: &Program, script: &Script) -> Vec<String> {
+    let mut tools = BTreeSet::new();
+    gather(program, &mut tools);
+    let open = || tools.iter().copied().filter(|tool| !script.tools.contains_key(*tool));
+    let unknown = script.tools.keys().filter(|name| !tools.contains(name.as_str()));
+    let told = |(name, near)| {
+        format!("the script answers for `{name}`, which is no tool here; `{near}` is one, and is really called")
+    };
+    unknown.filter_map(|name| Some((name, nearest(name, open())?))).map(told).collect()
+}
+
+fn gather<'p>(program: &'p Program, tools: &mut BTreeSet<&'p str>) {
+    for tool in &program.tools {
+        let is_new = !matches!(tool.kind, ToolKind::Builtin(_)) && tools.insert(&tool.name);
+        // One that several loops call is looked at once.
+        if let (true, ToolKind::Loop(called)) = (is_new, &tool.kind) {
+            gather(called, tools);
+        }
+    }
 }

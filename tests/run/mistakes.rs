@@ -1,5 +1,5 @@
-//! Slips of the finger on the command line: each ends with exit code 2 before anything is done, with a
-//! word about how it is meant.
+//! Slips of the finger on the command line: each is told before anything is done, with a word about how
+//! it is meant; nearly all end with exit code 2 there.
 
 use serde_json::json;
 
@@ -66,6 +66,21 @@ fn an_input_file_and_a_script_that_cant_be_read_are_told_with_their_places() {
         let told = refused(&place, &[args, &[file]].concat());
         assert!(told.starts_with(said) && told.matches("error").count() <= 2, "{file}: {told}");
     }
+}
+
+#[test]
+fn a_script_that_answers_for_a_misspelt_tool_says_that_the_real_one_is_called() {
+    let place = Place::new();
+    place.looped(&json!({}));
+    let warned = |tools: serde_json::Value| {
+        place.json("script.json", &json!({ "replies": [complete(json!("done"))], "tools": tools }));
+        let ran = place.call(&["run", "loop.json", "--script", "script.json", "--store", "memory"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{ran:#?}");
+        ran.stderr.lines().filter(|line| line.starts_with("warning")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let said = "warning: the script answers for `lok`, which is no tool here; `look` is one, and is really called";
+    assert_eq!(warned(json!({ "lok": [1], "act": [1] })), [said]);
+    assert!(warned(json!({ "lok": [1], "look": [1], "of_another_loop": [1] })).is_empty());
 }
 
 #[test]
