@@ -1,6 +1,8 @@
 //! Slips of the finger on the command line: each is told before anything is done, with a word about how
 //! it is meant; nearly all end with exit code 2 there.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::common::{Place, complete, think};
@@ -76,10 +78,10 @@ fn a_script_that_answers_for_a_misspelt_tool_says_that_the_real_one_is_called() 
         place.json("script.json", &json!({ "replies": [complete(json!("done"))], "tools": tools }));
         let ran = place.call(&["run", "loop.json", "--script", "script.json", "--store", "memory"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{ran:#?}");
-        ran.stderr.lines().filter(|line| line.starts_with("warning")).map(str::to_owned).collect::<Vec<_>>()
+        ran.stderr.lines().filter(|line| line.starts_with("warning")).map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let said = "warning: the script answers for `lok`, which is no tool here; `look` is one, and is really called";
-    assert_eq!(warned(json!({ "lok": [1], "act": [1] })), [said]);
+    assert_eq!(warned(json!({ "lok": [1], "act": [1] })), BTreeSet::from([said.to_owned()]));
     assert!(warned(json!({ "lok": [1], "look": [1], "of_another_loop": [1] })).is_empty());
 }
 
