@@ -37,7 +37,8 @@ impl Cancel {
     /// When there is no such run, it has ended, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
         let (journal, place) = self.store.open()?;
-        let host::Recorded { program, engine, .. } = host::read(journal, &self.run, place.project).await?;
+        let read = host::read(journal, &self.run, place.project.clone()).await;
+        let host::Recorded { program, engine, .. } = read.map_err(|failure| failure.in_store(&place))?;
         let status = engine.cancel(&program, &self.run, self.reason).await?;
         if self.output == ListOutput::Json {
             surface.print(&json_line(&serde_json::json!({"run_id": self.run, "status": status}))?)?;

@@ -3,6 +3,7 @@
 use super::exit::Exit;
 use super::host::{Fault, LoadFault};
 use super::report;
+use super::store::Place;
 use super::surface::Surface;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::journal::StoreFault;
@@ -56,6 +57,18 @@ impl Failure {
         Self::usage(format!("{} can't be {verb}: {error}", file.display()))
     }
 
+    /// The same of a run that is looked for in a store: where it is not is told too.
+    #[must_use]
+    pub fn in_store(self, place: &Place) -> Self {
+        match self {
+            Self::Fault { fault: Fault::Store(StoreFault::NoSuchRun(run)), .. } => Self::usage_help(
+                format!("there is no run {run} in {}", place.shown()),
+                "`loopctl runs` lists the runs of a store; --store or --document names another one",
+            ),
+            other => other,
+        }
+    }
+
     /// The exit code: what went wrong before the first call leaves no run behind; what went wrong
     /// after it is a run that failed for now.
     pub fn exit(&self) -> Exit {
@@ -83,9 +96,6 @@ impl Failure {
                         Some(format!("what was done is kept; go on with: {command}"))
                     }
                     (Fault::Store(fault @ StoreFault::ReadOnly(_)), None) => store_help(fault).map(str::to_owned),
-                    (Fault::Store(StoreFault::NoSuchRun(_)), None) => {
-                        Some("`loopctl runs` lists the runs of a store; --store names another one".to_owned())
-                    }
                     _ => None,
                 };
                 error(&fault.to_string()) + &more.map(|more| help(&more)).unwrap_or_default()

@@ -93,7 +93,7 @@ impl Resume {
         }
         let (journal, place) = self.store.open()?;
         let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
-        let events = reader.events(&self.run).await?;
+        let events = reader.events(&self.run).await.map_err(|fault| Failure::from(fault).in_store(&place))?;
         let Document { program, root, sources } = self.document(&events, &place)?;
         let script = self.script.as_deref().map(read_script).transpose()?;
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);

@@ -52,7 +52,8 @@ impl Trace {
     pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
         let (journal, place) = self.store.open()?;
         let next = Next::new(&self.run, &place);
-        let Recorded { program, state, .. } = host::read(journal, &self.run, place.project).await?;
+        let Recorded { program, state, .. } =
+            host::read(journal, &self.run, place.project.clone()).await.map_err(|failure| failure.in_store(&place))?;
         let redact = Redaction::new(&program.project.redact);
         let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
         let objective = redact.text(&state.begun.objective);
