@@ -375,7 +375,8 @@ pub(super) fn standing(state: &State) -> Standing {
         status: state.status(),
         termination: match &state.phase {
             Phase::Ended(ending) => Some(ending.termination),
-            _ if state.interrupted => Some(Termination::Cancelled),
+            // Stopped by a signal it has not ended: lists tell it from a run that was cancelled for good.
+            _ if state.interrupted => None,
             Phase::Paused { pause, .. } => Some(pause.kind),
             _ => None,
         },

@@ -136,7 +136,7 @@ pub struct Append {
 pub struct Standing {
     /// The status.
     pub status: Status,
-    /// Why it ended or stopped.
+    /// Why it ended or waits; none for one that a signal stopped, which can go on.
     pub termination: Option<Termination>,
     /// Iterations so far.
     pub iterations: u32,
@@ -165,7 +165,7 @@ pub struct RunSummary {
     pub session: Option<String>,
     /// The status.
     pub status: Status,
-    /// Why it ended or stopped.
+    /// Why it ended or waits; none for one that a signal stopped, which can go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination: Option<Termination>,
     /// Iterations so far.
