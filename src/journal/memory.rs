@@ -90,13 +90,16 @@ impl Log {
         push_tight(&mut self.ends, end.saturating_add(event.len()));
     }
 
-    /// The events from this one on.
-    fn from(&self, first: usize) -> Vec<String> {
+    /// The events from this one on, until they come to so many bytes.
+    fn from(&self, first: usize, most: usize) -> Vec<String> {
         let begin = first.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let mut begin = begin.unwrap_or_else(|| self.end());
-        let bytes = self.blocks.get(begin / BLOCK..).unwrap_or_default().concat();
-        let gone = begin / BLOCK * BLOCK;
         let ends = self.ends.get(first..).unwrap_or_default();
+        let whole = ends.partition_point(|end| end - begin < most);
+        let ends = ends.get(..=whole).unwrap_or(ends);
+        let end = ends.last().copied().unwrap_or(begin);
+        let bytes = self.blocks.get(begin / BLOCK..end.div_ceil(BLOCK)).unwrap_or_default().concat();
+        let gone = begin / BLOCK * BLOCK;
         ends.iter()
             .map(|end| {
                 let event = bytes.get(begin - gone..*end - gone).unwrap_or_default();
@@ -265,12 +268,12 @@ impl Journal for MemoryJournal {
     }
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
-        self.read_from(run_id, 0)
+        self.read_from(run_id, 0, usize::MAX)
     }
 
-    fn read_from(&self, run_id: &str, from: u64) -> Ticket<Vec<String>> {
+    fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let rest = |run: Arc<Run>| run.book().events.from(from);
+        let rest = |run: Arc<Run>| run.book().events.from(from, most);
         Ticket::ready(self.run(run_id).map(rest))
     }
 

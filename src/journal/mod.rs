@@ -37,8 +37,9 @@ pub trait Journal: Send + Sync {
     /// All events of a run in their order.
     fn read(&self, run_id: &str) -> Ticket<Vec<String>>;
 
-    /// The events of a run from number `from` on, counted from 0; none when it has no more.
-    fn read_from(&self, run_id: &str, from: u64) -> Ticket<Vec<String>>;
+    /// The events of a run from number `from` on, counted from 0, until they come to `most` bytes: the one
+    /// that does is the last. At least one where there is one; none when the run has no more.
+    fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>>;
 
     /// The long texts that a run's events name, in no order: to be read after the events.
     fn texts(&self, run_id: &str) -> Ticket<Vec<Text>>;

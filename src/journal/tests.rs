@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 mod lists;
+mod reads;
 
 use super::memory::MemoryJournal;
 use super::sqlite::SqliteJournal;
@@ -56,39 +57,6 @@ fn with_both(test: impl Fn(Arc<dyn Journal>)) {
     test(Arc::new(MemoryJournal::new()));
     let folder = tempfile::tempdir().unwrap();
     test(Arc::new(SqliteJournal::open(&folder.path().join("runs.db")).unwrap()));
-}
-
-#[test]
-fn a_run_reads_as_it_was_written() {
-    with_both(|journal| {
-        let fence = begin(&*journal, "r");
-        for seq in 1..5 {
-            wait(journal.append(event("r", fence, seq))).unwrap();
-        }
-        let events = wait(journal.read("r")).unwrap();
-        assert_eq!(events, ["first", "event 1 of r", "event 2 of r", "event 3 of r", "event 4 of r"]);
-        for from in 0..=5_u8 {
-            assert_eq!(wait(journal.read_from("r", from.into())).unwrap(), events[usize::from(from)..]);
-        }
-        assert!(wait(journal.read_from("r", u64::MAX)).unwrap().is_empty());
-    });
-}
-
-#[test]
-fn texts_of_any_kind_come_back_as_they_are() {
-    with_both(|journal| {
-        let id = "a/б'\"; DROP TABLE runs; --";
-        let fence = begin(&*journal, id);
-        let mut texts = vec![String::new(), "\u{0}nul\n".into(), "😀 \u{202e}".into(), "x".repeat(100_000)];
-        // Wherever what holds them ends, it does so before, behind and within a character of some of them.
-        texts.extend((0..12).map(|more| "é".repeat(480 + 7 * more)));
-        for (seq, text) in (1..).zip(&texts) {
-            wait(journal.append(Append { event: text.clone(), ..event(id, fence, seq) })).unwrap();
-        }
-        for (from, seq) in (1..).enumerate().take(texts.len()) {
-            assert_eq!(wait(journal.read_from(id, seq)).unwrap(), texts[from..]);
-        }
-    });
 }
 
 #[test]

@@ -20,6 +20,9 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
 use crate::trace::{Redaction, RunResult, Shown, escape, result};
 
+/// So many bytes of a journal are read at once: more only when the reader has taken what was told of them, so
+/// that one who stops reading holds no more.
+const PIECE: usize = 32 * 1024;
 /// How long a run is waited for that may be driven elsewhere.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often a reader is told that the stream is there, when nothing happens, in looks.
@@ -120,14 +123,18 @@ impl Feed {
     /// # Errors
     /// When there is no such run, its journal can't be read, or it has no such place.
     pub async fn new(served: Arc<Served>, run_id: &str, seen: Option<Place>) -> Result<Option<Self>, FeedFault> {
-        let found = served.recorded(run_id).await.map_err(FeedFault::Fault)?;
-        if seen.is_some_and(|seen| seen.event >= found.events.len()) {
-            return Err(FeedFault::NoSuchPlace);
+        let first = piece(&served, run_id, 0, 1).await.map_err(FeedFault::Fault)?;
+        let (program, _) = served.program(run_id, &first).map_err(FeedFault::Fault)?;
+        if let Some(seen) = seen {
+            let there = served.journal.read_from(run_id, number(seen.event), 1).await;
+            if there.map_err(|fault| FeedFault::Fault(Fault::Store(fault)))?.is_empty() {
+                return Err(FeedFault::NoSuchPlace);
+            }
         }
         let mut feed = Self {
             served,
             run_id: run_id.to_owned(),
-            program: found.program,
+            program,
             state: State::default(),
             folded: 0,
             seen,
@@ -135,34 +142,32 @@ impl Feed {
             silent: 0,
             ended: false,
         };
-        feed.take(found.events).map_err(FeedFault::Fault)?;
+        while feed.ready.is_empty() && !feed.ended && feed.look().await.map_err(FeedFault::Fault)? {}
         Ok((!feed.ready.is_empty() || !feed.ended).then_some(feed))
     }
 
-    /// Takes events that are new.
-    fn take(&mut self, events: Vec<Event>) -> Result<(), Fault> {
+    /// Takes an event that is new.
+    fn take(&mut self, event: Event) -> Result<(), Fault> {
         let redact = Redaction::new(&self.program.project.redact);
-        for event in events {
-            let number = self.folded;
-            let unreadable = |refused: Refused| Fault::Journal { run: self.run_id.clone(), reason: refused.0 };
-            let notices = notices(&self.program, &mut self.state, event).map_err(unreadable)?;
-            self.folded += 1;
-            let mut told: Vec<String> = Vec::new();
-            for notice in &notices {
-                let value = serde_json::to_value(notice).unwrap_or_default();
-                told.push(redact.value(&value).to_string());
-            }
-            if matches!(self.state.phase, Phase::Ended(_)) {
-                self.ended = true;
-                let shown = Shown { result_key: self.program.properties.result_key.as_deref(), trace: false };
-                let result = result(shown, &self.state, &redact);
-                told.push(serde_json::to_string(&Last { event: "result", result: &result }).unwrap_or_default());
-            }
-            for (notice, text) in told.iter().enumerate() {
-                let place = Place { event: number, notice };
-                if self.seen.is_none_or(|seen| place > seen) {
-                    self.ready.push_back(written(place, text));
-                }
+        let number = self.folded;
+        let told = notices(&self.program, &mut self.state, event);
+        let notices = told.map_err(|refused| unreadable(&self.run_id, refused))?;
+        self.folded += 1;
+        let mut told: Vec<String> = Vec::new();
+        for notice in &notices {
+            let value = serde_json::to_value(notice).unwrap_or_default();
+            told.push(redact.value(&value).to_string());
+        }
+        if matches!(self.state.phase, Phase::Ended(_)) {
+            self.ended = true;
+            let shown = Shown { result_key: self.program.properties.result_key.as_deref(), trace: false };
+            let result = result(shown, &self.state, &redact);
+            told.push(serde_json::to_string(&Last { event: "result", result: &result }).unwrap_or_default());
+        }
+        for (notice, text) in told.iter().enumerate() {
+            let place = Place { event: number, notice };
+            if self.seen.is_none_or(|seen| place > seen) {
+                self.ready.push_back(written(place, text));
             }
         }
         Ok(())
@@ -175,17 +180,16 @@ impl Feed {
                 self.silent = 0;
                 return Some(piece);
             }
-            if self.ended || self.served.is_draining() {
+            if self.ended {
                 return None;
             }
             let live = self.served.desk.live(&self.run_id);
             // Listened to before it is looked: what comes in between is not missed.
             let news = live.as_ref().map(|live| live.news());
-            if self.look().await.is_err() {
-                return None;
-            }
-            if !self.ready.is_empty() {
-                continue;
+            match self.look().await {
+                Ok(true) => continue,
+                Ok(false) if !self.served.is_draining() => {}
+                Ok(false) | Err(_) => return None,
             }
             match news {
                 Some(news) => drop(tokio::time::timeout(LOOK, news).await),
@@ -198,29 +202,54 @@ impl Feed {
         }
     }
 
-    /// Takes what was appended since the last look, and reads nothing else.
-    async fn look(&mut self) -> Result<(), Fault> {
-        let folded = u64::try_from(self.folded).unwrap_or(u64::MAX);
-        let new = self.served.journal.read_from(&self.run_id, folded).await.map_err(Fault::Store)?;
-        if new.is_empty() {
-            return Ok(());
+    /// Takes a piece of what was appended since the last look, and reads nothing else. Whether there was any.
+    async fn look(&mut self) -> Result<bool, Fault> {
+        let events = piece(&self.served, &self.run_id, self.folded, PIECE).await?;
+        let any = !events.is_empty();
+        for event in events {
+            if matches!(event.what, What::NewDocument(_)) {
+                let (program, _) = self.served.program(&self.run_id, std::slice::from_ref(&event))?;
+                self.state = self.refolded(&program).await?;
+                self.program = program;
+            }
+            self.take(event)?;
         }
-        // Long texts come with documents only: without one, the store need not be asked for them.
-        match fold::events(&self.run_id, &new, &[]) {
-            Ok(events) if !events.iter().any(|event| matches!(event.what, What::NewDocument(_))) => self.take(events),
-            _ => self.look_anew().await,
-        }
+        Ok(any)
     }
 
-    /// The same where a new document came: all that came before fits it too, and what was told stays told.
-    async fn look_anew(&mut self) -> Result<(), Fault> {
-        let found = self.served.recorded(&self.run_id).await?;
-        let mut before = found.events;
-        let new = before.split_off(self.folded.min(before.len()));
-        self.state = fold::fold(&found.program, &self.run_id, before)?;
-        self.program = found.program;
-        self.take(new)
+    /// The state by a document that is new: all that came before fits it too, and what was told stays told.
+    async fn refolded(&self, program: &Program) -> Result<State, Fault> {
+        let (mut state, mut at) = (State::default(), 0);
+        while at < self.folded {
+            let events = piece(&self.served, &self.run_id, at, PIECE).await?;
+            if events.is_empty() {
+                break;
+            }
+            for event in events.into_iter().take(self.folded - at) {
+                step(program, &mut state, event).map_err(|refused| unreadable(&self.run_id, refused))?;
+                at += 1;
+            }
+        }
+        Ok(state)
     }
+}
+
+fn unreadable(run_id: &str, refused: Refused) -> Fault {
+    Fault::Journal { run: run_id.to_owned(), reason: refused.0 }
+}
+
+/// A run's events from this one on, at least one where there is one, until they come to so many bytes.
+async fn piece(served: &Served, run_id: &str, from: usize, most: usize) -> Result<Vec<Event>, Fault> {
+    let read = served.journal.read_from(run_id, number(from), most).await.map_err(Fault::Store)?;
+    // Long texts come with documents only: without one, the store need not be asked for them.
+    match fold::events(run_id, &read, &[]) {
+        Ok(events) => Ok(events),
+        Err(_) => fold::events(run_id, &read, &served.journal.texts(run_id).await.map_err(Fault::Store)?),
+    }
+}
+
+fn number(event: usize) -> u64 {
+    u64::try_from(event).unwrap_or(u64::MAX)
 }
 
 /// Why there is no stream.

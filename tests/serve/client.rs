@@ -3,7 +3,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout};
+use std::sync::Arc;
+use std::time::Duration;
 
+use loopctl::journal::Journal;
+use loopctl::serve::folder::Folder;
+use loopctl::serve::gate::Gate;
+use loopctl::serve::guard::Names;
+use loopctl::serve::state::{Limits, Parts, Served};
 use serde_json::{Value, json};
 
 use crate::common::Place;
@@ -226,4 +233,18 @@ pub fn scripted(place: &Place, replies: &[Value], more: Value) {
         "allow": { "private_addresses": true }
     });
     place.json("loopctl.json", &crate::common::with(project, more));
+}
+
+/// What a server of a place knows, in this process, without anything that listens.
+pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<Served> {
+    let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
+    Arc::new(Served::new(Parts {
+        gate: Gate::new(&folder.project.serve).unwrap(),
+        names: Names::new("127.0.0.1:80".parse().unwrap(), &[]),
+        limits: Limits { body_bytes: 1 << 20, body_time: Duration::from_secs(30) },
+        most_runs: 1,
+        callback_key: None,
+        folder,
+        journal,
+    }))
 }

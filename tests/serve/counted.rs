@@ -8,16 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use loopctl::drive::engine::Watch;
+use loopctl::drive::start::Start;
 use loopctl::engine::text::Text;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, Ticket,
 };
+use loopctl::serve::feed::Feed;
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Options, Server};
 use serde_json::{Value, json};
 
-use crate::client::{parse, place, stream};
+use crate::client::{parse, place, served, stream};
 use crate::common::{complete, think};
 
 /// A store that counts.
@@ -44,8 +47,8 @@ impl Journal for Counting {
         self.inner.read(run_id)
     }
 
-    fn read_from(&self, run_id: &str, from: u64) -> Ticket<Vec<String>> {
-        let Ticket::Ready(Some(events)) = self.inner.read_from(run_id, from) else { panic!("it comes at once") };
+    fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
+        let Ticket::Ready(Some(events)) = self.inner.read_from(run_id, from, most) else { panic!("it comes at once") };
         self.from.fetch_add(events.as_ref().map_or(0, Vec::len), Ordering::SeqCst);
         Ticket::ready(events)
     }
@@ -139,7 +142,6 @@ fn each_of_many_readers_reads_an_event_once_however_often_it_is_woken() {
     assert_eq!(run["status"], "paused", "{run}");
     let id = run["agent_run_id"].as_str().unwrap();
     let events = || runtime.block_on(counting.inner.read(id)).unwrap().len();
-    let at_first = events();
     let mut readers = Vec::new();
     for _ in 0..READERS {
         let mut reader = TcpStream::connect(address).unwrap();
@@ -157,8 +159,50 @@ fn each_of_many_readers_reads_an_event_once_however_often_it_is_woken() {
         assert_eq!(told.iter().filter(|(_, data)| data["event"] == "progress").count(), STEPS);
         assert_eq!(told.last().unwrap().1["result"]["answer"], "ok");
     }
-    assert_eq!(counting.from.load(Ordering::SeqCst), (events() - at_first) * READERS);
+    // The first one twice: for its document, and to be told.
+    assert_eq!(counting.from.load(Ordering::SeqCst), (events() + 1) * READERS);
     // The decision, the driver that goes on and the answer read it whole; readers do not.
     let whole = counting.whole.load(Ordering::SeqCst) - whole;
     assert!(whole <= 3, "{whole}");
+}
+
+#[test]
+fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_in_order() {
+    const STEPS: usize = 30;
+    // As many events of this length make more than a piece.
+    const AHEAD: usize = 4;
+    let text = "x".repeat(20_000);
+    let message = |step: usize| format!("step {step} {text}");
+    let mut replies: Vec<Value> =
+        (0..STEPS).map(|step| think("__log_progress__", json!({ "message": message(step) }))).collect();
+    replies.push(complete(json!("ok")));
+    let place = place(json!({ "max_iterations": 100 }), &replies);
+    let counting = Arc::new(Counting::default());
+    let served = served(&place, Arc::clone(&counting) as Arc<dyn Journal>);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let told = runtime.block_on(async {
+        let offered = &served.folder.loops["test"];
+        let engine = served.engine(&offered.root).unwrap();
+        let finished = engine.run(&offered.program, Start::default(), Watch::default()).await.unwrap();
+        let opened = Feed::new(Arc::clone(&served), finished.run_id(), None).await;
+        let mut feed = opened.unwrap_or_else(|_| panic!("it can be read")).expect("there is something to tell");
+        let mut told = String::new();
+        while let Some(piece) = feed.next().await {
+            told.push_str(&piece);
+            let event: usize = piece["id: ".len()..].split('.').next().unwrap().parse().unwrap();
+            // He may stop reading here. The first event was read twice.
+            let read = counting.from.load(Ordering::SeqCst) - 1;
+            assert!(read - event <= AHEAD, "{read} events were read when number {event} was told");
+        }
+        told
+    });
+    let told = stream(&told);
+    let steps: Vec<&str> = told
+        .iter()
+        .filter(|(_, data)| data["event"] == "progress")
+        .filter_map(|(_, data)| data["message"].as_str())
+        .collect();
+    assert_eq!(steps, (0..STEPS).map(message).collect::<Vec<_>>());
+    assert_eq!(told.last().unwrap().1["result"]["answer"], "ok");
+    assert_eq!(counting.whole.load(Ordering::SeqCst), 0, "no journal was read whole");
 }

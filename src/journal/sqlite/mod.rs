@@ -127,15 +127,15 @@ impl Journal for SqliteJournal {
     }
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
-        self.read_from(run_id, 0)
+        self.read_from(run_id, 0, usize::MAX)
     }
 
-    fn read_from(&self, run_id: &str, from: u64) -> Ticket<Vec<String>> {
+    fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));
         }
         let (run, from) = (run_id.to_owned(), i64::try_from(from).unwrap_or(i64::MAX));
-        self.slow.ask(Some(run_id), move |connection| read::events(connection, &run, from))
+        self.slow.ask(Some(run_id), move |connection| read::events(connection, &run, from, most))
     }
 
     fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {

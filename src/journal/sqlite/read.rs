@@ -89,8 +89,9 @@ impl Drop for Reader {
     }
 }
 
-/// The events of a run from number `from` on, each held against its number and its sum.
-pub(super) fn events(connection: &Connection, run_id: &str, from: i64) -> Result<Vec<String>, Trouble> {
+/// The events of a run from number `from` on until they come to `most` bytes, each held against its number
+/// and its sum.
+pub(super) fn events(connection: &Connection, run_id: &str, from: i64, most: usize) -> Result<Vec<String>, Trouble> {
     let damaged = |what: String| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
     let (row, known): (i64, i64) = connection
         .prepare_cached("SELECT id, events FROM runs WHERE run_id = ?1")?
@@ -101,7 +102,7 @@ pub(super) fn events(connection: &Connection, run_id: &str, from: i64) -> Result
         connection.prepare_cached("SELECT seq, sum, event FROM events WHERE run = ?1 AND seq >= ?2 ORDER BY seq")?;
     let mut rows = query.query([row, from])?;
     let mut events = Vec::new();
-    let mut next = from;
+    let (mut next, mut bytes) = (from, 0_usize);
     while let Some(row) = rows.next()? {
         let (seq, expected): (i64, i64) = (row.get(0)?, row.get(1)?);
         if seq != next {
@@ -111,8 +112,13 @@ pub(super) fn events(connection: &Connection, run_id: &str, from: i64) -> Result
         if sum(run_id, seq, &event) != expected {
             return Err(damaged(format!("event {seq} is not what was written")));
         }
+        bytes = bytes.saturating_add(event.len());
         events.push(event);
         next += 1;
+        if bytes >= most {
+            // What comes behind is not looked at now.
+            return Ok(events);
+        }
     }
     if next < known.max(1) { Err(cut_short(run_id).into()) } else { Ok(events) }
 }
