@@ -112,15 +112,23 @@ impl Desk {
         (inner.running, inner.queue.len())
     }
 
+    /// Takes a run out of the queue that will not be driven here: whoever waits for it hears so at once.
+    pub fn forget(&self, run_id: &str) {
+        let mut inner = self.inner();
+        let waiting = inner.queue.len();
+        inner.queue.retain(|waits| waits != run_id);
+        if inner.queue.len() < waiting
+            && let Some(live) = inner.live.remove(run_id)
+        {
+            live.done.send_replace(true);
+        }
+    }
+
     /// Lets every run end its step and leaves it then; comes back when all are left.
     pub async fn leave(&self) {
-        {
-            let mut inner = self.inner();
-            for run_id in std::mem::take(&mut inner.queue) {
-                if let Some(live) = inner.live.remove(&run_id) {
-                    live.done.send_replace(true);
-                }
-            }
+        let waiting = self.inner().queue.clone();
+        for run_id in waiting {
+            self.forget(&run_id);
         }
         self.stop.leave();
         loop {
@@ -159,8 +167,12 @@ impl Served {
         }
         // The lease goes back first: whoever takes the run from the queue must get it.
         let left = begun.leave().await;
-        self.desk.inner().queue.push_back(run_id);
+        self.desk.inner().queue.push_back(run_id.clone());
         self.pump();
+        if self.is_draining() {
+            // The queue may have been left before this one came.
+            self.desk.forget(&run_id);
+        }
         left
     }
 

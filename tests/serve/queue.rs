@@ -1,8 +1,14 @@
 //! How many runs are driven at once, and the order of those that wait.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopctl::drive::begin::Begin;
+use loopctl::drive::start::Start;
+use loopctl::journal::memory::MemoryJournal;
 use serde_json::{Value, json};
 
-use crate::client::{Serving, scripted};
+use crate::client::{Serving, place, scripted, served};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, think};
 
@@ -58,4 +64,44 @@ fn with_room_for_several_several_are_driven_at_once() {
     assert_eq!(server.get("/readyz").json()["queued"], 2);
     gate.open();
     tools.wait_for(5);
+}
+
+#[test]
+fn a_run_that_is_ended_while_it_waits_is_told_of_before_its_turn_comes() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
+    let place = acting(&tools.url(), 1, 0);
+    let server = Serving::start(&place, &["--max-concurrent-runs", "1"]);
+    assert_eq!(server.execute("?async=true", json!({ "loop": "test", "input": { "n": 0 } })).status, 202);
+    tools.wait_for(1);
+    let waits = server.execute("?async=true", json!({ "loop": "test", "input": { "n": 1 } })).json();
+    assert_eq!(server.get("/readyz").json()["queued"], 1);
+    let target = format!("/agents/{}", waits["agent_run_id"].as_str().unwrap());
+    let ended = server.send("DELETE", &target, &[], b"");
+    assert_eq!((ended.status, &ended.json()["status"]), (200, &json!("cancelled")));
+    let ready = server.get("/readyz").json();
+    assert_eq!((&ready["driven"], &ready["queued"]), (&json!(1), &json!(0)), "the first one is held still");
+    gate.open();
+}
+
+#[test]
+fn who_begins_a_run_while_the_server_ends_is_told_that_it_is_left() {
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let served = served(&place, Arc::new(MemoryJournal::new()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let settled = runtime.block_on(async {
+        let offered = &served.folder.loops["test"];
+        let engine = served.engine(&offered.root).unwrap();
+        let Begin::New(begun) = engine.begin(&offered.program, Start::default()).await.unwrap() else {
+            panic!("it is new")
+        };
+        let run_id = begun.run_id().to_owned();
+        // The queue is left before the run gets there.
+        served.drain();
+        served.desk.leave().await;
+        served.start(engine, &offered.program, begun).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(20), served.wait(&run_id, None)).await
+    });
+    assert_eq!(settled.expect("who waits is told").unwrap(), false, "it goes on at the next server");
 }

@@ -38,6 +38,7 @@ pub async fn cancel(
     let ended = status != Status::Running;
     if ended {
         served.metrics.cancelled();
+        served.desk.forget(&run_id);
         served.callbacks.look(&served, &run_id);
     }
     answer(&served, &run_id, &Waiting { is_async: !ended, ..Waiting::default() }).await
