@@ -87,13 +87,26 @@ impl Drivers {
     pub(super) fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let file = entry.file_name();
-            if let Some(name) = file.to_str().and_then(|file| file.strip_suffix(".lock"))
-                && !self.alive(name)
-            {
-                self.remove(name);
+            if let Some(name) = file.to_str().and_then(|file| file.strip_suffix(".lock")) {
+                self.clear(name);
             }
         }
         let _ = fs::remove_dir(&self.folder);
+    }
+
+    /// Takes the file of a driver away that is dead. Locked until it is gone: a driver that has made its file
+    /// and not locked it yet looks dead; it gets the lock behind us, and finds that it needs another name.
+    fn clear(&self, name: &str) {
+        let path = self.path(name);
+        // Only names that we gave are ours to take away.
+        if Uuid::try_parse(name).is_ok()
+            && let Ok(file) = File::open(&path)
+            && file.try_lock_shared().is_ok()
+        {
+            // A file that stays is a dead driver's like any other.
+            let _ = fs::remove_file(&path);
+            let _ = file.unlock();
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -1,6 +1,7 @@
 //! One driver a run: the living are left alone, the dead are not waited for, the late are locked out.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::journal::tests::{begin, event, wait};
@@ -211,4 +212,29 @@ fn files_of_dead_drivers_are_cleared_away_and_those_of_living_ones_stay() {
     begin(&next, "s");
     assert_eq!(drivers(&path), (2, 2));
     assert_eq!(wait(next.lease("r")).unwrap_err(), driven());
+}
+
+#[test]
+fn a_driver_that_comes_while_others_clear_away_keeps_its_file() {
+    let (_folder, path) = place();
+    let drivers = Drivers::of(&path);
+    let over = AtomicBool::new(false);
+    let _stays = drivers.enter().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    drivers.sweep();
+                }
+            });
+        }
+        let gone = (0..2_000).find(|_| {
+            let member = drivers.enter().unwrap();
+            let alive = drivers.alive(&member.name);
+            drivers.remove(&member.name);
+            !alive
+        });
+        over.store(true, Ordering::SeqCst);
+        assert_eq!(gone, None, "it was taken for dead");
+    });
 }
