@@ -36,10 +36,14 @@ impl Family {
 
 /// The families of the runs that are driven now and may call loops, by the id of each run.
 #[derive(Debug, Default)]
-pub(super) struct Families(Mutex<HashMap<String, Arc<Family>>>);
+pub(super) struct Families(Mutex<HashMap<String, Arc<Place>>>);
+
+/// The place of one driver's run: the next driver of the run has another one, in the same family or not.
+#[derive(Debug)]
+struct Place(Arc<Family>);
 
 impl Families {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Family>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,9 +51,10 @@ impl Families {
     /// begins a family.
     fn join(&self, run_id: &str, caller: Option<&str>) -> Member<'_> {
         let mut all = self.all();
-        let family = caller.and_then(|caller| all.get(caller).cloned()).unwrap_or_default();
-        all.insert(run_id.to_owned(), Arc::clone(&family));
-        Member { families: self, run_id: run_id.to_owned(), family }
+        let family = caller.and_then(|caller| Some(Arc::clone(&all.get(caller)?.0))).unwrap_or_default();
+        let place = Arc::new(Place(family));
+        all.insert(run_id.to_owned(), Arc::clone(&place));
+        Member { families: self, run_id: run_id.to_owned(), place }
     }
 }
 
@@ -57,7 +62,7 @@ impl Families {
 pub(super) struct Member<'a> {
     families: &'a Families,
     run_id: String,
-    family: Arc<Family>,
+    place: Arc<Place>,
 }
 
 impl<'a> Member<'a> {
@@ -69,17 +74,21 @@ impl<'a> Member<'a> {
 
     /// The family.
     pub fn family(&self) -> Arc<Family> {
-        Arc::clone(&self.family)
+        Arc::clone(&self.place.0)
     }
 
     /// So many runs were called before this driver came.
     pub fn had(&self, called: u64) {
-        self.family.called.store(called, Ordering::SeqCst);
+        self.place.0.called.store(called, Ordering::SeqCst);
     }
 }
 
 impl Drop for Member<'_> {
     fn drop(&mut self) {
-        self.families.all().remove(&self.run_id);
+        let mut all = self.families.all();
+        // The lease goes back before this: another driver may have taken the run up, and the place is its own.
+        if all.get(&self.run_id).is_some_and(|place| Arc::ptr_eq(place, &self.place)) {
+            all.remove(&self.run_id);
+        }
     }
 }

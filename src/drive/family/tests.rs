@@ -42,3 +42,20 @@ fn a_run_that_is_left_is_forgotten() {
     drop(boss);
     assert!(families.all().is_empty());
 }
+
+#[test]
+fn a_driver_that_leaves_late_takes_nothing_from_the_one_that_came_after_it() {
+    for caller in [None, Some("q")] {
+        let families = Families::default();
+        let above = families.join("q", None);
+        let late = families.join("r", caller);
+        // The lease went back before the driver was gone, and another one has taken the run up.
+        let next = families.join("r", caller);
+        drop(late);
+        let child = families.join("r.1.0", Some("r"));
+        next.had(MOST);
+        assert!(!child.family().enter(), "it counts with the run that called it");
+        drop((above, next, child));
+        assert!(families.all().is_empty());
+    }
+}
