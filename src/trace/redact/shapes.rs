@@ -118,21 +118,25 @@ fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>
             found.push(start + name.len() + 1..start + user.len());
         }
     }
+    // Where the pair ends that is looked at: each place of a text of many marks is passed once.
+    let mut end = 0;
     for (at, mark) in text.match_indices(['?', '&']) {
         let start = at + mark.len();
-        let pair = text.get(start..).unwrap_or_default();
-        let length = pair
-            .find(|c: char| c.is_whitespace() || matches!(c, '&' | '#' | '"' | '\'' | '<' | '>'))
-            .unwrap_or(pair.len());
-        let Some((name, value)) = pair.get(..length).unwrap_or_default().split_once('=') else { continue };
-        if !name.is_empty() && !value.is_empty() && secret(name) {
-            let begin = start + name.len() + 1;
-            found.push(begin..begin + value.len());
+        if end < start {
+            let rest = text.get(start..).unwrap_or_default();
+            let ends = |c: char| c.is_whitespace() || matches!(c, '&' | '#' | '"' | '\'' | '<' | '>');
+            end = start + rest.find(ends).unwrap_or(rest.len());
+        }
+        let named = text.get(start..end.min(text.floor_char_boundary(start + MAX_NAME + 1))).unwrap_or_default();
+        let Some((name, _)) = named.split_once('=') else { continue };
+        let begin = start + name.len() + 1;
+        if !name.is_empty() && begin < end && secret(name) {
+            found.push(begin..end);
         }
     }
 }
 
-/// The longest name of a member that is looked at, in bytes.
+/// The longest name that is looked at, in bytes.
 const MAX_NAME: usize = 128;
 
 /// The texts of secret names in JSON that stands in the middle of a text, or was cut: a model that
@@ -176,8 +180,13 @@ fn is_colon(rest: &str) -> bool {
 /// What stands between the first and the last line of a private key; to the end, when it was cut.
 fn private_keys(text: &str, found: &mut Vec<Range<usize>>) {
     const END: &str = "PRIVATE KEY-----";
+    let mut done = 0;
     for (at, begin) in text.match_indices("-----BEGIN ") {
-        let head = text.get(at..).unwrap_or_default();
+        if at < done {
+            continue;
+        }
+        let longest = text.floor_char_boundary(at + begin.len() + 24 + END.len());
+        let head = text.get(at..longest).unwrap_or_default();
         let Some(title) = head.find(END).filter(|length| *length < begin.len() + 24) else { continue };
         let start = at + title + END.len();
         let body = text.get(start..).unwrap_or_default();
@@ -185,6 +194,7 @@ fn private_keys(text: &str, found: &mut Vec<Range<usize>>) {
         if length > 0 {
             found.push(start..start + length);
         }
+        done = start + length;
     }
 }
 

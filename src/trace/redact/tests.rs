@@ -253,3 +253,27 @@ fn a_long_text_of_quotes_is_looked_through_in_one_go() {
         assert!(!own().text(&text).is_empty());
     }
 }
+
+#[test]
+fn a_long_text_of_marks_and_nothing_else_is_looked_through_once() {
+    // Each of these would take many minutes, were the rest of the text looked through at every mark.
+    for mark in ["?", "&", "?a=", "?a", "://a:b", "-----BEGIN ", "\"name\":\"", "\\\""] {
+        let text = mark.repeat(200_000 / mark.len());
+        assert_eq!(own().text(&text), text, "{mark}");
+    }
+    let key = "-----BEGIN PRIVATE KEY-----";
+    assert_eq!(own().text(&key.repeat(8_000)), format!("{key}{HIDDEN}"));
+}
+
+#[test]
+fn a_secret_in_a_query_is_found_behind_any_marks_and_hidden_to_its_end() {
+    let name = "x".repeat(200);
+    for (text, shown) in [
+        ("a?b?token=s3cr3t?more&c=d", "a?b?token=[hidden]&c=d"),
+        ("?&?token=s3cr3t", "?&?token=[hidden]"),
+        ("?token=&token=s3cr3t x?token=again", "?token=&token=[hidden] x?token=[hidden]"),
+        (&format!("?{name}?token=s3cr3t"), &format!("?{name}?token=[hidden]")),
+    ] {
+        assert_eq!(own().text(text), shown);
+    }
+}
