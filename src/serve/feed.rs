@@ -6,8 +6,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::state::Served;
 use crate::compile::Program;
 use crate::drive::fault::Fault;
@@ -18,7 +16,7 @@ use crate::engine::notice::{Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
-use crate::trace::{Redaction, RunResult, Shown, escape, result};
+use crate::trace::{Redaction, Shown, escape, events, result};
 
 /// So many bytes of a journal are read at once: more only when the reader has taken what was told of them, so
 /// that one who stops reading holds no more.
@@ -94,14 +92,6 @@ pub fn notices(program: &Program, state: &mut State, event: Event) -> Result<Vec
     Ok(notices)
 }
 
-/// The result as the last event of a stream.
-#[derive(Serialize)]
-struct Last<'a> {
-    event: &'static str,
-    #[serde(flatten)]
-    result: &'a RunResult,
-}
-
 /// A reader's stream.
 pub struct Feed {
     served: Arc<Served>,
@@ -155,14 +145,13 @@ impl Feed {
         self.folded += 1;
         let mut told: Vec<String> = Vec::new();
         for notice in &notices {
-            let value = serde_json::to_value(notice).unwrap_or_default();
-            told.push(redact.value(&value).to_string());
+            told.push(events::shown(notice, &redact).unwrap_or_default().to_string());
         }
         if matches!(self.state.phase, Phase::Ended(_)) {
             self.ended = true;
             let shown = Shown { result_key: self.program.properties.result_key.as_deref(), trace: false };
             let result = result(shown, &self.state, &redact);
-            told.push(serde_json::to_string(&Last { event: "result", result: &result }).unwrap_or_default());
+            told.push(serde_json::to_string(&events::last(&result)).unwrap_or_default());
         }
         for (notice, text) in told.iter().enumerate() {
             let place = Place { event: number, notice };

@@ -138,6 +138,13 @@ impl Serving {
         [head.as_bytes(), b"\r\n", body].concat()
     }
 
+    /// Begins to read a run's events.
+    pub fn reader(&self, id: &str) -> TcpStream {
+        let mut stream = self.connect();
+        ask_for_events(&mut stream, self.address, id);
+        stream
+    }
+
     pub fn get(&self, target: &str) -> Reply {
         self.send("GET", target, &[], b"")
     }
@@ -235,6 +242,23 @@ pub fn scripted(place: &Place, replies: &[Value], more: Value) {
     place.json("loopctl.json", &crate::common::with(project, more));
 }
 
+/// Asks for a run's events.
+pub fn ask_for_events(stream: &mut TcpStream, address: SocketAddr, id: &str) {
+    write!(stream, "GET /agents/{id}/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+}
+
+/// Reads until this was told.
+pub fn until(stream: &mut TcpStream, what: &str) -> String {
+    let mut text = String::new();
+    let mut piece = [0; 4096];
+    while !text.contains(what) {
+        let count = stream.read(&mut piece).unwrap();
+        assert_ne!(count, 0, "{text}");
+        text.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    text
+}
+
 /// What a server of a place knows, in this process, without anything that listens.
 pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<Served> {
     let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
@@ -243,7 +267,7 @@ pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<Served> {
         names: Names::new("127.0.0.1:80".parse().unwrap(), &[]),
         limits: Limits { body_bytes: 1 << 20, body_time: Duration::from_secs(30) },
         most_runs: 1,
-        callback_key: None,
+        callback_key: Some("s3cret-of-the-hook".to_owned()),
         folder,
         journal,
     }))

@@ -1,11 +1,11 @@
 //! The events of a run: history and what happens now are one stream, and a reader who comes again loses
 //! and repeats nothing.
 
-use std::io::{Read, Write};
+use std::io::Read;
 
 use serde_json::{Value, json};
 
-use crate::client::{Serving, place, stream};
+use crate::client::{Serving, place, stream, until};
 use crate::common::{complete, look, think};
 
 fn told(events: &[(String, Value)]) -> Vec<String> {
@@ -44,16 +44,8 @@ fn what_happens_while_it_is_read_is_the_same_as_what_is_read_later() {
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test" })).json();
     let id = run["agent_run_id"].as_str().unwrap();
-    let mut reader = server.connect();
-    write!(reader, "GET /agents/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address)
-        .unwrap();
-    let mut live = String::new();
-    let mut piece = [0; 4096];
-    while !live.contains("\"paused\"") {
-        let count = reader.read(&mut piece).unwrap();
-        assert_ne!(count, 0, "{live}");
-        live.push_str(&String::from_utf8_lossy(&piece[..count]));
-    }
+    let mut reader = server.reader(id);
+    let mut live = until(&mut reader, "\"paused\"");
     assert_eq!(server.post(&format!("/agents/{id}/resume"), &json!({ "answer": "yes" })).status, 200);
     reader.read_to_string(&mut live).unwrap();
     let reply = crate::client::parse(live.as_bytes()).unwrap();
@@ -75,9 +67,7 @@ fn a_reader_stays_with_a_run_that_goes_on_elsewhere_with_another_document() {
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test" })).json();
     let id = run["agent_run_id"].as_str().unwrap();
-    let mut reader = server.connect();
-    write!(reader, "GET /agents/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address)
-        .unwrap();
+    let mut reader = server.reader(id);
     let mut live = vec![0];
     reader.read_exact(&mut live).unwrap();
     place.json("loop.json", &crate::common::document(&json!({ "result_key": "found" })));
@@ -116,4 +106,20 @@ fn the_stream_tells_of_calls_and_observations() {
     let expected = ["run_started", "model_asked", "model_replied", "tool_called", "observed", "model_asked"];
     assert_eq!(names[..6], expected, "{names:?}");
     assert_eq!(events[3].1["action"], "look");
+}
+
+#[test]
+fn names_that_the_project_hides_are_hidden_in_what_others_wrote_and_our_own_fields_stay() {
+    let replies = [look("a"), complete(json!("ok"))];
+    let place = place(json!({ "retry": { "attempts": 1 } }), &replies);
+    let redact = json!(["event", "iteration", "call", "status", "at"]);
+    crate::client::scripted(&place, &replies, json!({ "redact": redact }));
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    let events = server.events(run["agent_run_id"].as_str().unwrap(), &[]);
+    let names = told(&events);
+    assert_eq!((names[0].as_str(), names.last().unwrap().as_str()), ("run_started", "result"), "{names:?}");
+    let called = &events.iter().find(|(_, data)| data["event"] == "tool_called").unwrap().1;
+    assert_eq!(called["call"]["iteration"], 1, "{called}");
+    assert_eq!(called["action_input"], json!({ "at": "[hidden]" }), "{called}");
 }

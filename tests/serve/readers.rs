@@ -1,12 +1,12 @@
 //! Many readers of one run's events, readers that stop reading, and readers that come again: the run
 //! waits for none of them, and nobody is told what is not his.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::client::{Serving, parse, place, stream};
+use crate::client::{Serving, ask_for_events, parse, place, stream, until};
 use crate::common::{complete, think};
 
 fn asks() -> Value {
@@ -21,19 +21,7 @@ fn id(run: &Value) -> &str {
     run["agent_run_id"].as_str().unwrap()
 }
 
-fn ask(stream: &mut TcpStream, server: &Serving, id: &str) {
-    let head = format!("GET /agents/{id}/events HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address);
-    stream.write_all(head.as_bytes()).unwrap();
-}
-
-/// Begins to read a run's events.
-fn reader(server: &Serving, id: &str) -> TcpStream {
-    let mut stream = server.connect();
-    ask(&mut stream, server, id);
-    stream
-}
-
-/// The same by a connection that holds little of what is not read.
+/// Begins to read a run's events by a connection that holds little of what is not read.
 fn small_reader(server: &Serving, id: &str) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let connected = async {
@@ -44,20 +32,8 @@ fn small_reader(server: &Serving, id: &str) -> TcpStream {
     let mut stream = runtime.block_on(connected);
     stream.set_nonblocking(false).unwrap();
     stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
-    ask(&mut stream, server, id);
+    ask_for_events(&mut stream, server.address, id);
     stream
-}
-
-/// Reads until this was told.
-fn until(stream: &mut TcpStream, what: &str) -> String {
-    let mut text = String::new();
-    let mut piece = [0; 4096];
-    while !text.contains(what) {
-        let count = stream.read(&mut piece).unwrap();
-        assert_ne!(count, 0, "{text}");
-        text.push_str(&String::from_utf8_lossy(&piece[..count]));
-    }
-    text
 }
 
 /// So many readers from the pause on; each gets the whole stream, the same.
@@ -65,11 +41,11 @@ fn read_by(readers: usize) -> usize {
     let place = place(json!({}), &[asks(), says("half"), complete(json!("ok"))]);
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test" })).json();
-    drop(until(&mut reader(&server, id(&run)), "\"paused\""));
+    drop(until(&mut server.reader(id(&run)), "\"paused\""));
     let before = server.memory();
     let mut open: Vec<(TcpStream, String)> = (0..readers)
         .map(|_| {
-            let mut stream = reader(&server, id(&run));
+            let mut stream = server.reader(id(&run));
             let seen = until(&mut stream, "\"paused\"");
             (stream, seen)
         })
