@@ -27,6 +27,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 /// How long a try may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it is waited before a store that failed is asked again.
+const AGAIN: Duration = Duration::from_secs(2);
 /// So many results are posted at once.
 const AT_ONCE: usize = 16;
 /// The longest URL.
@@ -70,8 +72,12 @@ impl Callbacks {
     pub fn look(&self, served: &Arc<Served>, run_id: &str) {
         let (served, run_id) = (Arc::clone(served), run_id.to_owned());
         tokio::spawn(async move {
-            if let Err(fault) = served.callbacks.deliver(&served, &run_id).await {
+            while let Err(fault) = served.callbacks.deliver(&served, &run_id).await {
                 tracing::error!(run_id, code = fault.code(), "the callback can't be made: {fault}");
+                match &fault {
+                    Fault::Store(fault) if passes(fault) => tokio::time::sleep(AGAIN).await,
+                    _ => return,
+                }
             }
         });
     }
@@ -125,7 +131,15 @@ impl Callbacks {
                 Err(_) if tries >= TRIES => CallbackState::GivenUp,
                 Err(_) => CallbackState::Pending,
             };
-            served.journal.note_callback(run_id, CallbackProgress { state, tries }).await.map_err(Fault::Store)?;
+            let progress = CallbackProgress { state, tries };
+            // What was posted is not posted again because it could not be noted.
+            while let Err(fault) = served.journal.note_callback(run_id, progress).await {
+                if !passes(&fault) {
+                    return Err(Fault::Store(fault));
+                }
+                tracing::error!(run_id, code = fault.code(), "how far the callback is can't be noted: {fault}");
+                tokio::time::sleep(AGAIN).await;
+            }
             if let Err(why) = taken {
                 tracing::warn!(run_id, tries, "the callback was not taken: {why}");
             }
@@ -163,6 +177,11 @@ impl Callbacks {
         let client = self.egress.client(usize::MAX).map_err(|error| error.to_string())?;
         Ok(self.client.get_or_init(|| client))
     }
+}
+
+/// Whether a store that failed so may do it at another time.
+fn passes(fault: &StoreFault) -> bool {
+    !matches!(fault, StoreFault::Corrupt(_) | StoreFault::NoSuchRun(_))
 }
 
 /// Hyphen's envelope.

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use loopctl::drive::begin::Begin;
+use loopctl::drive::start::Start;
 use ring::hmac;
 use serde_json::{Value, json};
 
-use crate::client::{Serving, place, scripted};
+use crate::client::{Serving, place, scripted, served};
 use crate::common::server::{Answer, Server};
 use crate::common::{Place, complete, think};
+use crate::counted::Counting;
 
 fn signed() -> Place {
     let place = place(json!({}), &[]);
@@ -120,4 +123,25 @@ fn nothing_is_posted_to_where_tools_may_not_reach() {
         assert_eq!((reply.status, reply.code()), (422, "callback_url".to_owned()), "{url}");
     }
     assert_eq!(hook.connections(), 0);
+}
+
+#[test]
+fn a_store_that_can_t_be_read_for_a_moment_keeps_no_result_back() {
+    let hook = Server::new(vec![Answer::json("{}")]);
+    let place = place(json!({}), &[complete(json!("ok"))]);
+    let journal = Arc::new(Counting::default());
+    let served = served(&place, journal.clone());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let offered = &served.folder.loops["test"];
+        let engine = served.engine(&offered.root).unwrap();
+        let start = Start { callback_url: Some(hook.url()), ..Start::default() };
+        let Begin::New(begun) = engine.begin(&offered.program, start).await.unwrap() else { panic!("it is new") };
+        // What is to be posted is read when the run has ended.
+        journal.unreadable.store(1, Ordering::SeqCst);
+        served.start(engine, &offered.program, begun).await.unwrap();
+    });
+    hook.wait_for(1);
+    assert_eq!(hook.requests()[0].json()["payload"]["final_answer"], "ok");
+    assert_eq!(journal.unreadable.load(Ordering::SeqCst), 0, "it was not to be read");
 }

@@ -13,20 +13,22 @@ use loopctl::drive::start::Start;
 use loopctl::engine::text::Text;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, Ticket,
+    Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault, Ticket,
 };
 use loopctl::serve::feed::Feed;
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Options, Server};
 use serde_json::{Value, json};
 
-use crate::client::{parse, place, served, stream};
+use crate::client::{ask_for_events, parse, place, served, stream};
 use crate::common::{complete, think};
 
 /// A store that counts.
 #[derive(Default)]
-struct Counting {
+pub struct Counting {
     inner: MemoryJournal,
+    /// So often a journal can't be read.
+    pub unreadable: AtomicUsize,
     /// How often a journal was read whole.
     whole: AtomicUsize,
     /// The events that were read from a place on.
@@ -44,7 +46,8 @@ impl Journal for Counting {
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
         self.whole.fetch_add(1, Ordering::SeqCst);
-        self.inner.read(run_id)
+        let fails = self.unreadable.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if fails.is_ok() { Ticket::ready(Err(StoreFault::Locked)) } else { self.inner.read(run_id) }
     }
 
     fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
@@ -145,7 +148,7 @@ fn each_of_many_readers_reads_an_event_once_however_often_it_is_woken() {
     let mut readers = Vec::new();
     for _ in 0..READERS {
         let mut reader = TcpStream::connect(address).unwrap();
-        write!(reader, "GET /agents/{id}/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+        ask_for_events(&mut reader, address, id);
         let mut told = vec![0; 1];
         // It has read what there is.
         reader.read_exact(&mut told).unwrap();
