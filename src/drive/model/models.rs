@@ -19,6 +19,8 @@ use crate::engine::event::ModelFacts;
 use crate::language::Project;
 use crate::language::project::{self, Provider};
 
+/// So many models are kept to be asked again.
+const KEPT: usize = 512;
 /// The largest file of a script, in bytes.
 const MAX_SCRIPT: u64 = 64 << 20;
 
@@ -102,7 +104,12 @@ impl Models {
             return Ok(Arc::clone(model));
         }
         let model = Arc::new(self.make(name)?);
-        self.made().insert(name.to_owned(), Arc::clone(&model));
+        let mut made = self.made();
+        if made.len() >= KEPT {
+            // Requests may name what they like: those that are asked are made again.
+            made.clear();
+        }
+        made.insert(name.to_owned(), Arc::clone(&model));
         Ok(model)
     }
 

@@ -31,6 +31,18 @@ fn the_projects_default_is_taken_and_a_model_is_made_once() {
 }
 
 #[test]
+fn models_that_callers_made_up_are_not_kept_without_end() {
+    let server = |name: &str| (name == "OPENAI_BASE_URL").then(|| "http://127.0.0.1:9/v1".to_owned());
+    let models = environment(&serde_json::json!({}), server);
+    let first = Arc::downgrade(&models.get(Some("made up")).unwrap());
+    for number in 0..2_000 {
+        models.get(Some(&format!("made up {number}"))).unwrap();
+    }
+    assert!(first.upgrade().is_none());
+    assert_eq!(models.get(Some("made up")).unwrap().facts.name, "made up");
+}
+
+#[test]
 fn a_provider_that_needs_a_key_says_which_variable() {
     let file = serde_json::json!({"models": {"gpt-4o-small": {"provider": "openai", "base_url": "http://127.0.0.1:9"},
                                              "claude": {"provider": "anthropic"}}});
