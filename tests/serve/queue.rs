@@ -103,5 +103,5 @@ fn who_begins_a_run_while_the_server_ends_is_told_that_it_is_left() {
         served.start(engine, &offered.program, begun).await.unwrap();
         tokio::time::timeout(Duration::from_secs(20), served.wait(&run_id, None)).await
     });
-    assert_eq!(settled.expect("who waits is told").unwrap(), false, "it goes on at the next server");
+    assert!(!settled.expect("who waits is told").unwrap(), "it goes on at the next server");
 }
