@@ -24,9 +24,9 @@ spans:
     cargo clippy --all-targets --features otel --locked -- -D warnings
     cargo test --features otel --locked telemetry
 
-# What is too long for each commit: all kills, 100,000 simulated worlds, the suite in pieces (about 8 minutes)
+# What is too long for each commit: kills at random, rounds of drivers, 100,000 simulated worlds, the suite in pieces
 nightly:
-    cargo test --locked --test crash --test simulation --test run -- --ignored --nocapture --test-threads 1
+    cargo test --locked --test crash --test simulation --test serve --test check_hostile --test run -- --ignored --nocapture --test-threads 1
 
 # The suite of tests/run, every process of it killed after each event and resumed
 in-pieces:
