@@ -5,18 +5,8 @@
 
 mod common;
 
-use common::Place;
+use common::{Place, SOUND, sound};
 use serde_json::{Value, json};
-
-const SOUND: &str = r#"{"type": "loop", "properties": {"mode": "react", "objective": "Do it.", "tools": [{"type": "action", "name": "look"}]}}"#;
-const ACTION: &str = r#"{"action_name": "look", "kind": "http", "description": "Looks.", "url": "https://example.com/x", "http_method": "GET"}"#;
-
-fn sound() -> Place {
-    let place = Place::new();
-    place.file("loops/a.json", SOUND);
-    place.file("loops/actions/look.json", ACTION);
-    place
-}
 
 /// What is told of errors.
 fn told(place: &Place, args: &[&str]) -> Vec<Value> {

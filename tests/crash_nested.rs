@@ -10,7 +10,7 @@
 mod common;
 
 use common::server::{Answer, Server};
-use common::{Place, Ran, complete, think};
+use common::{Place, Ran, complete, finished, think};
 use serde_json::{Value, json};
 
 const BOUNDARIES: [&str; 4] = ["before-write", "after-write", "after-sync", "before-effect"];
@@ -71,32 +71,10 @@ impl Nested {
     /// Brings both to their end as an operator would, who knows what the server saw. The results of both,
     /// and how often the call was of unknown outcome.
     fn finish(&self) -> (Value, Value, u32) {
-        let mut uncertain = 0;
-        let mut ran = self.start("");
-        for _ in 0..10 {
-            match ran.code {
-                0 => {
-                    let helper = self.place.call(&["trace", "r.1.0", "--format", "json"]).json();
-                    return (ran.json(), helper, uncertain);
-                }
-                3 => {
-                    ran = match ran.json()["termination"].as_str() {
-                        Some("human") => self.resume(&["--answer", "yes"], ""),
-                        Some("uncertain") => {
-                            uncertain += 1;
-                            if self.server.requests().is_empty() {
-                                self.resume(&["--retry"], "")
-                            } else {
-                                self.resume(&["--happened", r#"{"did":"post"}"#], "")
-                            }
-                        }
-                        other => panic!("paused for {other:?}: {ran:#?}"),
-                    };
-                }
-                _ => panic!("{ran:#?}"),
-            }
-        }
-        panic!("the run does not end: {ran:#?}");
+        let posted = || !self.server.requests().is_empty();
+        let (ran, uncertain) = finished(self.start(""), |how| self.resume(how, ""), posted);
+        let helper = self.place.call(&["trace", "r.1.0", "--format", "json"]).json();
+        (ran.json(), helper, uncertain)
     }
 
     fn holds(&self, at: &str) -> u32 {

@@ -301,3 +301,42 @@ pub fn killed(mut command: Command, fail: &str) -> Ran {
     }
     ran
 }
+
+/// A loop that is sound, with the action `look` that stands in no file of it.
+pub const SOUND: &str = r#"{"type": "loop", "properties": {"mode": "react", "objective": "Do it.", "tools": [{"type": "action", "name": "look"}]}}"#;
+/// The action `look`.
+pub const ACTION: &str = r#"{"action_name": "look", "kind": "http", "description": "Looks.", "url": "https://example.com/x", "http_method": "GET"}"#;
+
+/// A folder with a loop that is sound, and its action.
+pub fn sound() -> Place {
+    let place = Place::new();
+    place.file("loops/a.json", SOUND);
+    place.file("loops/actions/look.json", ACTION);
+    place
+}
+
+/// Brings a run to its end as an operator would, who knows what the server saw: `resume` hands a decision on,
+/// `was_posted` tells whether the call of unknown outcome was made. What the run said last, and how often such
+/// a call was asked about.
+pub fn finished(mut ran: Ran, resume: impl Fn(&[&str]) -> Ran, was_posted: impl Fn() -> bool) -> (Ran, u32) {
+    let mut uncertain = 0;
+    for _ in 0..10 {
+        match ran.code {
+            0 => return (ran, uncertain),
+            3 => {
+                ran = match ran.json()["termination"].as_str() {
+                    Some("human") => resume(&["--answer", "yes"]),
+                    Some("uncertain") => {
+                        uncertain += 1;
+                        let known: &[&str] =
+                            if was_posted() { &["--happened", r#"{"did":"post"}"#] } else { &["--retry"] };
+                        resume(known)
+                    }
+                    other => panic!("paused for {other:?}: {ran:#?}"),
+                };
+            }
+            _ => panic!("{ran:#?}"),
+        }
+    }
+    panic!("the run does not end: {ran:#?}");
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::common::server::{Answer, Gate, Server};
-use crate::common::{self, Place, Ran, complete, think};
+use crate::common::{self, Place, Ran, complete, finished, think};
 
 /// The arguments that begin the run, and that find it again.
 pub const START: [&str; 8] = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
@@ -113,30 +113,10 @@ impl Reference {
     }
 
     /// The same after a process that took the run up.
-    pub fn finish_after(&self, mut ran: Ran) -> (Value, u32) {
-        let mut uncertain = 0;
-        for _ in 0..10 {
-            match ran.code {
-                0 => return (ran.json(), uncertain),
-                3 => {
-                    let result = ran.json();
-                    ran = match result["termination"].as_str() {
-                        Some("human") => self.resume(&["--answer", "yes"], ""),
-                        Some("uncertain") => {
-                            uncertain += 1;
-                            if self.calls_of("post").is_empty() {
-                                self.resume(&["--retry"], "")
-                            } else {
-                                self.resume(&["--happened", r#"{"did":"post"}"#], "")
-                            }
-                        }
-                        other => panic!("paused for {other:?}: {ran:#?}"),
-                    };
-                }
-                _ => panic!("{ran:#?}"),
-            }
-        }
-        panic!("the run does not end: {ran:#?}");
+    pub fn finish_after(&self, ran: Ran) -> (Value, u32) {
+        let posted = || !self.calls_of("post").is_empty();
+        let (ran, uncertain) = finished(ran, |how| self.resume(how, ""), posted);
+        (ran.json(), uncertain)
     }
 
     /// The texts of the run's events that are durable.
