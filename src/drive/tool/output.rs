@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::engine::event::ToolFault;
 
-/// The most characters of foreign text that a fault's detail repeats.
+/// The most characters of a fault's detail that are kept.
 const MAX_DETAIL: usize = 2000;
 
 /// A fault: the class that the model reads, and what only the operator reads beside it.
@@ -36,16 +36,15 @@ pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value,
     Ok(Value::String(text))
 }
 
-/// The beginning of foreign text, for a fault's detail: at most 2,000 characters, and what was cut
-/// is counted.
-pub(super) fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    match text.char_indices().nth(MAX_DETAIL) {
+/// The beginning of a fault's detail: at most 2,000 characters, and what was cut is counted. To be cut when
+/// the secrets have been taken out: the first half of one is found by nobody.
+pub(super) fn shortened(detail: String) -> String {
+    match detail.char_indices().nth(MAX_DETAIL) {
         Some((at, _)) => {
-            let head = text.get(..at).unwrap_or_default();
-            format!("{head} [{} more bytes]", text.len().saturating_sub(at))
+            let head = detail.get(..at).unwrap_or_default();
+            format!("{head} [{} more bytes]", detail.len().saturating_sub(at))
         }
-        None => text.into_owned(),
+        None => detail,
     }
 }
 

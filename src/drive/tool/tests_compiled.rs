@@ -119,6 +119,15 @@ async fn a_command_as_written() {
 }
 
 #[tokio::test]
+async fn a_secret_where_a_failure_s_text_is_cut_is_taken_out_whole() {
+    let world = world(None);
+    let says = "head -c 1990 /dev/zero | tr '\\0' x >&2; printf '%s and more' \"$T\" >&2; exit 1";
+    let action = json!({"kind": "command", "action_name": "t", "description": "d", "program": "sh", "args": ["-c", says], "env": {"T": "orgconfig:k"}});
+    let ToolResult::Failed(fault) = run(&world, &action, json!({})).await else { panic!("it fails") };
+    assert_eq!(fault.detail, format!("{}[secret k] [9 more bytes]", "x".repeat(1990)));
+}
+
+#[tokio::test]
 async fn a_query_and_a_question_as_written() {
     let world = world(Some(&json!({"replies": ["four"], "tools": {"other": [1]}})));
     let action = json!({"kind": "db", "action_name": "t", "description": "d", "datasource": "d", "query": "SELECT a, :x AS x FROM t"});

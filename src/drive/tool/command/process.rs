@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use super::Prepared;
 use super::left::{self, Mark};
-use crate::drive::tool::output::{excerpt, fault, value};
+use crate::drive::tool::output::{fault, value};
 use crate::engine::event::ToolFault;
 
 /// The most bytes that a program may print.
@@ -46,7 +46,7 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
     drop(group);
     if !status.success() {
         let said = if printed.stderr.is_empty() { &printed.stdout } else { &printed.stderr };
-        return Err(fault(ended(status), excerpt(said)));
+        return Err(fault(ended(status), String::from_utf8_lossy(said)));
     }
     if printed.stdout.is_empty() {
         return Ok(json!({ "status": 0 }));

@@ -5,7 +5,7 @@ use reqwest::{Method, Response};
 use serde_json::{Map, Value, json};
 
 use super::network;
-use crate::drive::tool::output::{excerpt, fault, value};
+use crate::drive::tool::output::{fault, value};
 use crate::engine::event::ToolFault;
 
 /// The most bytes of an answer's body.
@@ -49,7 +49,7 @@ pub(super) async fn refused(response: Response) -> ToolFault {
         Some(encoding) => detail.push_str(&format!("content-encoding: {encoding}")),
         None => {
             if let Ok((bytes, _)) = body(response, MAX_REFUSAL).await {
-                detail.push_str(&excerpt(&bytes));
+                detail.push_str(&String::from_utf8_lossy(&bytes));
             }
         }
     }
