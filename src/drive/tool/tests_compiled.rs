@@ -128,6 +128,16 @@ async fn a_secret_where_a_failure_s_text_is_cut_is_taken_out_whole() {
 }
 
 #[tokio::test]
+async fn a_secret_in_a_long_header_of_an_answer_is_taken_out_whole() {
+    let world = world(None);
+    let etag = format!("{}hunter22-and-more", "x".repeat(190));
+    let server = Server::saying(format!("HTTP/1.1 200 OK\r\netag: {etag}\r\ncontent-length: 0\r\n\r\n"));
+    let action = json!({"kind": "http", "action_name": "t", "description": "d", "http_method": "HEAD", "url": server.url("/"), "headers": {"x-key": "orgconfig:k"}});
+    let ToolResult::Ok(value) = run(&world, &action, json!({})).await else { panic!("it is a success") };
+    assert_eq!(value["headers"]["etag"], format!("{}[secret k]", "x".repeat(190)));
+}
+
+#[tokio::test]
 async fn a_query_and_a_question_as_written() {
     let world = world(Some(&json!({"replies": ["four"], "tools": {"other": [1]}})));
     let action = json!({"kind": "db", "action_name": "t", "description": "d", "datasource": "d", "query": "SELECT a, :x AS x FROM t"});

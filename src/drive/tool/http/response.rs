@@ -74,8 +74,9 @@ fn encoding(headers: &HeaderMap) -> Option<String> {
     text(headers, CONTENT_ENCODING.as_str()).filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
 }
 
+/// A header whole: half of a secret in it would be found by nobody.
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).map(|text| String::from_utf8_lossy(text.as_bytes()).chars().take(200).collect())
+    headers.get(name).map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned())
 }
 
 fn told(headers: &HeaderMap) -> Map<String, Value> {
