@@ -25,7 +25,7 @@ use crate::compile::Program;
 use crate::engine::dialect;
 use crate::engine::event::{Decided, Decision, Event, Moment, What};
 use crate::engine::notice::Listener;
-use crate::engine::outcome::{Answer, Pause, Status, Termination};
+use crate::engine::outcome::{Answer, Pause, Status};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::memory::MemoryJournal;
