@@ -7,6 +7,7 @@ mod tests;
 #[cfg(test)]
 mod tests_plain;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::error::ValidationErrorKind;
@@ -23,6 +24,8 @@ const MAX_PATTERN_BYTES: usize = 4096;
 const MAX_PATTERN_PROGRAM: usize = 1 << 20;
 /// The most steps back of a pattern with look-around or back-references.
 const MAX_BACKTRACKS: usize = 50_000;
+/// How far the parts that describe one object may lie inside each other.
+const MAX_PARTS_DEPTH: usize = 8;
 /// The most digits of an exponent.
 const MAX_EXPONENT_DIGITS: usize = 6;
 
@@ -107,13 +110,10 @@ impl Schema {
     /// The names of the properties that it describes for an object, in their order: its own, those
     /// of what it refers to, and those of `allOf`, `anyOf` and `oneOf`.
     pub fn properties(&self) -> Vec<&str> {
-        let mut names = Vec::new();
-        self.each_part(self.source(), 8, &mut |part| {
-            for name in part.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
-                if !names.contains(&name.as_str()) {
-                    names.push(name.as_str());
-                }
-            }
+        let (mut names, mut known) = (Vec::new(), HashSet::new());
+        self.each_part(&mut |part| {
+            let described = part.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+            names.extend(described.map(String::as_str).filter(|name| known.insert(*name)));
         });
         names
     }
@@ -131,7 +131,7 @@ impl Schema {
     /// Whether it says itself that an object may have other properties than those it describes.
     pub fn is_open(&self) -> bool {
         let mut open = *self.source() == Value::Bool(true);
-        self.each_part(self.source(), 8, &mut |part| {
+        self.each_part(&mut |part| {
             let additional = part.get("additionalProperties").or_else(|| part.get("unevaluatedProperties"));
             open |= part.get("patternProperties").is_some() || additional.is_some_and(|value| *value != false);
         });
@@ -145,18 +145,37 @@ impl Schema {
             && self.source().get("patternProperties").is_none()
     }
 
-    /// Visits the parts that describe the same object.
-    fn each_part<'s>(&'s self, part: &'s Value, depth: usize, visit: &mut dyn FnMut(&'s Value)) {
-        visit(part);
+    /// Visits the parts that describe the same object, each once.
+    fn each_part<'s>(&'s self, visit: &mut dyn FnMut(&'s Value)) {
+        self.parts_of(self.source(), MAX_PARTS_DEPTH, &mut HashMap::new(), visit);
+    }
+
+    /// `seen` tells how deep the search below a part went: parts that name each other many times over
+    /// would be gone through without end.
+    fn parts_of<'s>(
+        &'s self,
+        part: &'s Value,
+        depth: usize,
+        seen: &mut HashMap<*const Value, usize>,
+        visit: &mut dyn FnMut(&'s Value),
+    ) {
+        match seen.insert(std::ptr::from_ref(part), depth) {
+            Some(deep) if deep >= depth => {
+                seen.insert(std::ptr::from_ref(part), deep);
+                return;
+            }
+            Some(_) => {}
+            None => visit(part),
+        }
         if depth == 0 {
             return;
         }
         if let Some(inner) = self.referred(part) {
-            self.each_part(inner, depth - 1, visit);
+            self.parts_of(inner, depth - 1, seen, visit);
         }
         for key in ["allOf", "anyOf", "oneOf"] {
             for inner in part.get(key).and_then(Value::as_array).into_iter().flatten() {
-                self.each_part(inner, depth - 1, visit);
+                self.parts_of(inner, depth - 1, seen, visit);
             }
         }
     }

@@ -358,6 +358,19 @@ fn a_schema_knows_the_names_that_it_describes() {
 }
 
 #[test]
+fn parts_that_name_each_other_a_thousand_times_over_are_gone_through_once() {
+    let again = vec![json!({"$ref": "#/$defs/a"}); 1_000];
+    let looped = schema(json!({"allOf": again, "$defs": {"a": {"properties": {"x": {}}, "anyOf": again}}}));
+    assert_eq!((looped.properties(), looped.is_open()), (vec!["x"], false));
+    // A part that was met at the bound is searched when it is met again nearer to the top.
+    let far = (0..4).fold(json!({"$ref": "#/$defs/a"}), |inner, _| json!({"allOf": [inner]}));
+    let near = json!({"$ref": "#/$defs/a"});
+    let parts = json!({"a": {"allOf": [{"allOf": [{"allOf": [{"allOf": [{"properties": {"x": {}}}]}]}]}]}});
+    assert!(schema(json!({"allOf": [far], "$defs": parts})).properties().is_empty());
+    assert_eq!(schema(json!({"allOf": [far, near], "$defs": parts})).properties(), ["x"]);
+}
+
+#[test]
 fn every_object_matches_any_and_nothing_else_does() {
     let any = Schema::any();
     assert!(any.faults(&json!({"a": [1]})).is_empty());
