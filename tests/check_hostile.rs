@@ -71,3 +71,42 @@ fn names_that_are_paths_open_nothing() {
     }
     assert!(!place.path().join("loops/x").exists());
 }
+
+/// A document with an action of these fields, and these properties.
+fn wide(action: &Value, properties: &Value) -> String {
+    let mut look: Value = serde_json::from_str(ACTION).unwrap();
+    look.as_object_mut().unwrap().extend(action.as_object().unwrap().clone());
+    let mut document: Value = serde_json::from_str(SOUND).unwrap();
+    document["actions"] = json!([look]);
+    document["properties"].as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
+    document.to_string()
+}
+
+/// Thirty thousand members, each made of its number.
+fn many(member: impl Fn(u32) -> (String, Value)) -> Value {
+    Value::Object((0..30_000).map(member).collect())
+}
+
+#[test]
+fn a_document_as_wide_as_may_be_costs_what_its_length_costs() {
+    let required: Vec<String> = (0..30_000).map(|at| format!("q{at}")).collect();
+    let described = |name: &str| json!({"type": "object", "properties": many(|at| (format!("{name}{at}"), json!({})))});
+    let mut closed = described("q");
+    closed["required"] = json!(required);
+    closed["additionalProperties"] = json!(false);
+    let taken = |name: &str| many(|at| (format!("k{at}"), json!(format!("{{{{{name}{at}}}}}"))));
+    let nothing = json!({});
+    let place = Place::new();
+    for (what, text, code) in [
+        ("fields", wide(&nothing, &many(|at| (format!("zq{at}x"), json!(1)))), 1),
+        ("headers", wide(&json!({"headers": many(|at| (format!("X-{at}"), json!("1")))}), &nothing), 0),
+        ("required", wide(&json!({"parameters": closed, "http_method": "POST", "body": "x"}), &nothing), 0),
+        ("query", wide(&json!({"query": taken("q")}), &nothing), 0),
+        ("slips", wide(&json!({"query": taken("longer_qs"), "parameters": described("longer_q")}), &nothing), 1),
+        ("fallbacks", wide(&nothing, &json!({"model": "m", "fallback_models": required})), 0),
+    ] {
+        place.file("loops/wide.json", &*text);
+        let ran = place.call(&["check", "loops/wide.json"]);
+        assert_eq!(ran.code, code, "{what}: {}", ran.stdout.chars().take(900).collect::<String>());
+    }
+}

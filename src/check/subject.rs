@@ -13,6 +13,9 @@ use crate::compile::{Compiled, Program, Texts, shape};
 use crate::diagnostic::{Place, codes};
 use crate::language::{Project, ReactProperties, ToolDeclaration};
 
+/// No loop has so many properties: most of these are unknown, and that was told.
+const MOST_PROPERTIES: usize = 1000;
+
 /// What rules look at. Where something is broken already, it gives nothing: a rule whose premise
 /// was told to be wrong is silent.
 pub struct Subject<'a> {
@@ -111,6 +114,9 @@ impl<'a> Subject<'a> {
 
     /// The properties without those that have faults, for which the defaults stand.
     fn readable(&self, layout: &Layout) -> Option<ReactProperties> {
+        if layout.properties(self.document()).nth(MOST_PROPERTIES).is_some() {
+            return None;
+        }
         let sound = layout.properties(self.document()).filter(|(name, _)| !self.is_faulty(&layout.pointer(name)));
         let mut values: Map<String, Value> = sound.map(|(name, value)| (name.to_owned(), value.clone())).collect();
         // Tools are read one by one: see `declarations`.

@@ -58,6 +58,11 @@ impl Source {
         self.place(0, 0)
     }
 
+    /// The line, from 1, that a byte stands in.
+    pub fn line(&self, byte: usize) -> usize {
+        self.lines.partition_point(|begin| *begin <= width(byte)).max(1)
+    }
+
     fn line_and_column(&self, byte: usize) -> (u32, u32) {
         let byte = (0..=byte).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
         let line = self.lines.partition_point(|begin| *begin <= width(byte)).saturating_sub(1);

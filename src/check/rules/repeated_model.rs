@@ -1,5 +1,7 @@
 //! A fallback that was tried before: the model itself, or one that is there twice.
 
+use std::collections::HashMap;
+
 use crate::check::{Rule, Subject, model};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 
@@ -15,9 +17,10 @@ pub const RULE: Rule = Rule {
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["model", "fallback_models"]) else { return };
     let first = model::named(subject, react.model.as_deref()).map(|model| model.name);
+    let mut met = HashMap::new();
     for (at, name) in react.fallback_models.iter().enumerate() {
         let Some(spot) = subject.property(&format!("fallback_models/{at}")) else { continue };
-        let earlier = react.fallback_models.iter().take(at).position(|other| other == name);
+        let earlier = Some(*met.entry(name).or_insert(at)).filter(|earlier| *earlier < at);
         let (what, place) = if first == Some(name) {
             ("is the model that failed before", subject.property("model"))
         } else if let Some(earlier) = earlier {

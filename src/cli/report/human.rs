@@ -181,14 +181,16 @@ impl Excerpt {
         if long {
             end = line_end(text, start).min(end);
         }
-        let (begin, close) = (line_begin(text, start), line_end(text, end));
-        let from = begin.max(floor(text, start.saturating_sub(side)));
-        let to = close.min(floor(text, end.saturating_add(side)));
+        // Nothing beyond is looked at: a minified document may have thousands of faults on its one line.
+        let (least, most) = (floor(text, start.saturating_sub(side)), floor(text, end.saturating_add(side)));
+        let from =
+            text.get(least..start).and_then(|near| near.rfind('\n')).map_or(least, |newline| least + newline + 1);
+        let to = text.get(end..most).and_then(|near| near.find('\n')).map_or(most, |newline| end + newline);
+        let newline = |at: Option<usize>| at.and_then(|at| text.as_bytes().get(at)).is_none_or(|byte| *byte == b'\n');
+        let whole = (newline(from.checked_sub(1)), newline(Some(to)));
         let excerpt = text.get(from..to).unwrap_or_default();
         let (text, span) = masked(excerpt, start - from..end - from);
-        let before = source.text.get(..from).unwrap_or_default();
-        let first_line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        (Self { text, first_line, span }, (from == begin, to == close))
+        (Self { text, first_line: source.line(from), span }, whole)
     }
 
     fn snippet<'a, T: Clone>(&self, file: &str) -> Snippet<'a, T> {
@@ -237,10 +239,6 @@ fn floor(text: &str, at: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-fn line_begin(text: &str, at: usize) -> usize {
-    text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
 }
 
 fn line_end(text: &str, at: usize) -> usize {

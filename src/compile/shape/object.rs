@@ -14,10 +14,12 @@ impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, form: &'a Form, node: &Node, members: &[Member], key: Option<Span>) -> Value {
         let mut explained: Vec<String> = self.told.take().into_iter().collect();
         if matches!(form.others, Others::None) {
-            let mut homes = BTreeMap::new();
+            let (mut homes, mut absent) = (BTreeMap::new(), None);
             for member in members.iter().filter(|member| !form.fields.contains_key(&*member.key)) {
                 if !self.full() {
-                    explained.extend(self.unknown(form, node, member, &mut homes));
+                    let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
+                    let absent = absent.get_or_insert_with(|| fields().collect::<Vec<_>>());
+                    explained.extend(self.unknown(form, absent, member, &mut homes));
                 }
             }
         }
@@ -38,20 +40,20 @@ impl<'a> Walker<'a> {
     }
 
     /// Tells of a field that is not known. Gives the name of the field that it explains the lack of.
-    /// Several that belong to one other place are one fault: `homes` says where it was told.
+    /// Several that belong to one other place are one fault: `homes` says where it was told. `absent` are the
+    /// known fields that are not there.
     fn unknown(
         &mut self,
         form: &Form,
-        node: &Node,
+        absent: &[&str],
         member: &Member,
         homes: &mut BTreeMap<String, usize>,
     ) -> Option<String> {
         let place = self.place(member.key_span);
         let name = &*member.key;
         let (fields, required) = (field_names(form.schema), &form.required);
-        let absent = fields.iter().copied().filter(|field| node.get(field).is_none());
-        let near = nearest_field(name, absent.clone()).map(str::to_owned);
-        let lone = is_lone(name, absent);
+        let near = nearest_field(name, absent.iter().copied()).map(str::to_owned);
+        let lone = is_lone(name, absent.iter().copied());
         let home = self.known.home(name, &self.pointer);
         let pointer = format!("{}/{}", self.pointer, crate::compile::parse::token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
@@ -77,8 +79,7 @@ impl<'a> Walker<'a> {
                 (if lone { fault.suggest(quoted(&near)) } else { fault }, Some(near))
             }
             (None, _) => {
-                let absent = fields.iter().filter(|field| node.get(field).is_none());
-                let names: Vec<String> = absent.map(|field| format!("`{field}`")).collect();
+                let names: Vec<String> = absent.iter().map(|field| format!("`{field}`")).collect();
                 let help = match names.as_slice() {
                     [] => "all fields that are known here are there".to_owned(),
                     names if names.len() < fields.len() => format!("also known here: {}", names.join(", ")),

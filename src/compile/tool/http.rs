@@ -1,5 +1,7 @@
 //! `http` actions: the address, the headers, the query, the body, and where secrets may go.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::{LocalFault, Work, is_at};
@@ -16,21 +18,19 @@ pub(super) fn compile(action: &HttpAction, work: &mut Work) -> Option<HttpTool> 
     let url = work.template(&action.url, Escape::Url, "/url");
     let parts = address(&action.url, work);
     let mut headers = Vec::with_capacity(action.headers.len());
+    let mut twins = HashMap::with_capacity(action.headers.len());
     for (name, value) in &action.headers {
-        headers.extend(header(name, value, action, work));
+        let first = *twins.entry(name.to_ascii_lowercase()).or_insert(name);
+        headers.extend(header(name, value, Some(first).filter(|first| *first != name), work));
     }
     let mut query = Vec::with_capacity(action.query.len());
     for (name, value) in &action.query {
         let pointer = format!("/query/{}", escape_pointer(name));
         query.extend(work.field(value, &pointer).map(|field| (name.clone(), field)));
     }
-    let mut used = Vec::new();
+    let (mut used, mut known) = (Vec::new(), HashSet::new());
     for pointer in ["/url", "/headers", "/query"] {
-        for name in work.arguments_at(pointer) {
-            if !used.contains(&name) {
-                used.push(name);
-            }
-        }
+        used.extend(work.arguments_at(pointer).into_iter().filter(|name| known.insert(name.clone())));
     }
     let body = action.body.as_ref().and_then(|body| self::body(body, &action.content_type, work));
     if let Some(parts) = parts {
@@ -120,10 +120,11 @@ fn outside_of_tags(text: &str) -> Vec<(usize, char)> {
     found
 }
 
+/// `twin` is a header before it of the same name but for the case of its letters.
 fn header(
     name: &str,
     value: &str,
-    action: &HttpAction,
+    twin: Option<&String>,
     work: &mut Work,
 ) -> Option<(String, crate::compile::reference::Field)> {
     let pointer = format!("/headers/{}", escape_pointer(name));
@@ -137,9 +138,7 @@ fn header(
     } else if OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
         let message = format!("the header `{name}` is set by the connection itself");
         work.push(bad(message).help("take it out"));
-    } else if let Some(twin) =
-        action.headers.keys().find(|other| other.as_str() < name && other.eq_ignore_ascii_case(name))
-    {
+    } else if let Some(twin) = twin {
         let message = format!("the header `{name}` is there twice: the other one is `{twin}`");
         work.push(bad(message).help("keep one of them"));
     }
@@ -148,9 +147,10 @@ fn header(
         let fault = LocalFault::error(codes::BAD_HEADER, &pointer, message).inside(at..at + c.len_utf8());
         work.push(fault.help("a header is one line"));
     }
+    let before = work.named.len();
     let field = work.field(&Value::from(value), &pointer)?;
-    let written = work.named.iter().find(|named| named.pointer == pointer && named.is_argument());
-    if let Some(named) = written.filter(|_| work.secrets.contains(&pointer)) {
+    let written = work.named.get(before..).unwrap_or_default().iter().find(|named| named.is_argument());
+    if let Some(named) = written.filter(|_| work.secrets.last() == Some(&pointer)) {
         let message = format!("the header `{name}` takes a secret, and `{}`, which the model writes", named.first());
         let inside = named.variable.range.clone();
         work.push(

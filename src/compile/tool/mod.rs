@@ -8,6 +8,7 @@ mod sql;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ use crate::language::tool::{ActionTool, LoopTool};
 use crate::language::{Action, ReactProperties};
 
 pub use sql::named_parameters;
+
+/// The most errors that are told of one action, and the most warnings.
+pub const MAX_FAULTS: usize = 100;
 
 /// A fault at a place in a document that the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +120,7 @@ impl LocalFault {
 /// at the action.
 ///
 /// # Errors
-/// All faults, warnings too, when there is an error among them.
+/// All faults, warnings too, when there is an error among them. Of each at most [`MAX_FAULTS`].
 pub fn declared(
     declaration: &ActionTool,
     action: &Action,
@@ -148,7 +152,7 @@ pub fn declared(
         );
     }
     let (Some(kind), Some(parameters), false) = (kind, parameters, work.has_errors()) else {
-        return Err(work.faults);
+        return Err(few(work.faults));
     };
     let tool = Tool {
         name: declaration.name.clone(),
@@ -163,7 +167,18 @@ pub fn declared(
         idempotent: head.idempotent.unwrap_or_else(|| kinds::is_idempotent(action)),
         on_uncertain: head.on_uncertain,
     };
-    Ok((tool, work.faults))
+    Ok((tool, few(work.faults)))
+}
+
+/// At most so many errors, and so many warnings.
+fn few(mut faults: Vec<LocalFault>) -> Vec<LocalFault> {
+    let (mut errors, mut warnings) = (0, 0);
+    faults.retain(|fault| {
+        let told = if fault.is_error() { &mut errors } else { &mut warnings };
+        *told += 1;
+        *told <= MAX_FAULTS
+    });
+    faults
 }
 
 /// The tool that an embedder's function makes, under the name of its declaration.
@@ -337,13 +352,9 @@ impl Work {
 
     /// The names of the model's that the strings at and under `pointer` take, each once.
     fn arguments_at(&self, pointer: &str) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for named in self.named.iter().filter(|named| named.is_argument() && is_at(&named.pointer, pointer)) {
-            if !names.iter().any(|name| name == named.first()) {
-                names.push(named.first().to_owned());
-            }
-        }
-        names
+        let mut known = HashSet::new();
+        let named = self.named.iter().filter(|named| named.is_argument() && is_at(&named.pointer, pointer));
+        named.map(Named::first).filter(|name| known.insert(*name)).map(str::to_owned).collect()
     }
 }
 

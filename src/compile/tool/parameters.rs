@@ -1,5 +1,7 @@
 //! The schema of a tool's input: as written, or derived from what the action takes.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{LocalFault, Work, derived};
@@ -7,6 +9,9 @@ use crate::compile::reference::{RESERVED, escape_pointer};
 use crate::compile::schema::Schema;
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
+
+/// The most names that are looked at for the nearest one, and how often that is done for an action.
+const MEASURED: (usize, usize) = (1_000, 20);
 
 /// The schema of an action's input. Names that the action takes have been gathered before.
 pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work) -> Option<Schema> {
@@ -72,10 +77,10 @@ fn no_object(schema: &Schema) -> Option<NoObject> {
         let message = "the schema is not for objects, and a tool's input is always an object";
         return found("/type", message.to_owned(), OBJECT);
     }
-    let (known, required) = (schema.properties(), schema.required());
+    let (known, required): (HashSet<_>, _) = (schema.properties().into_iter().collect(), schema.required());
     if schema.is_closed()
         && source.get("$ref").is_none()
-        && let Some(name) = required.iter().find(|name| !known.contains(name))
+        && let Some(name) = required.iter().find(|name| !known.contains(*name))
     {
         let message =
             format!("`{name}` is required and not allowed: it is not among the properties, and no others may be there");
@@ -100,12 +105,14 @@ fn no_object(schema: &Schema) -> Option<NoObject> {
 /// there is one that the schema does not have.
 fn unknown(schema: &Schema, work: &mut Work) -> bool {
     let known = schema.properties();
-    let required = schema.required();
+    let has: HashSet<_> = known.iter().copied().collect();
+    let required: HashSet<_> = schema.required().into_iter().collect();
+    let mut measured = 0;
     let mut faults: Vec<LocalFault> = Vec::new();
     for named in work.named.iter().filter(|named| named.is_argument()) {
         let name = named.first();
-        let fault = if known.contains(&name) {
-            if named.variable.optional || required.contains(&name) {
+        let fault = if has.contains(name) {
+            if named.variable.optional || required.contains(name) {
                 continue;
             }
             LocalFault::warning(
@@ -121,7 +128,9 @@ fn unknown(schema: &Schema, work: &mut Work) -> bool {
         } else {
             let message = format!("the action's `parameters` have no `{name}`");
             let fault = LocalFault::error(codes::NO_PARAMETER, &named.pointer, message);
-            match nearest(name, known.iter().copied().chain(RESERVED)) {
+            let looked = if measured < MEASURED.1 { MEASURED.0 } else { 0 };
+            measured += 1;
+            match nearest(name, known.iter().copied().take(looked).chain(RESERVED)) {
                 Some(near) => fault.help(format!("the nearest name is `{near}`")).rename(name, near),
                 None if known.is_empty() => fault.help("add it to the properties of `parameters`"),
                 None => fault.help(format!("they have {}; add it, or use one of them", list(&known))),
@@ -148,10 +157,10 @@ fn unused(schema: &Schema, action: &Action, work: &mut Work) {
     if matches!(action, Action::Http(http) if http.body.is_none()) {
         return;
     }
-    let used = work.arguments_at("");
-    let known = schema.properties();
+    let used: HashSet<_> = work.arguments_at("").into_iter().collect();
+    let known: HashSet<_> = schema.properties().into_iter().collect();
     for name in schema.required() {
-        if !known.contains(&name) || used.iter().any(|used| used == name) {
+        if !known.contains(name) || used.contains(name) {
             continue;
         }
         let pointer = format!("/parameters/properties/{}", escape_pointer(name));
