@@ -182,13 +182,16 @@ impl<'n, 's> Render<'n, 's> {
         let path = authority
             + ends(text.get(authority..).unwrap_or_default(), &['/', '?', '#']).unwrap_or(text.len() - authority);
         let path_end = path + ends(text.get(path..).unwrap_or_default(), &['?', '#']).unwrap_or(text.len() - path);
+        // Where the segment ends that was looked at last: a list may put thousands of values into one.
+        let mut judged = 0;
         for (printed, name) in self.printed.iter().zip(&self.names) {
-            if printed.start <= path || printed.end > path_end {
+            if printed.start <= path || printed.end > path_end || printed.start <= judged {
                 continue;
             }
             let begin = text.get(..printed.start).and_then(|before| before.rfind('/')).map_or(0, |at| at + 1);
             let rest = text.get(begin..path_end).unwrap_or_default();
             let segment = rest.split('/').next().unwrap_or_default();
+            judged = begin + segment.len();
             if segment.is_empty() {
                 return Err(Unresolved(format!("`{name}` is empty, and the address needs it")));
             }

@@ -372,6 +372,15 @@ fn a_value_cannot_lead_an_address_elsewhere() {
     assert_eq!(render("https://h/a?q={{x}}&r={{y}}", "").as_deref(), Ok("https://h/a?q=&r=."));
     assert_eq!(render("https://h/a{{x}}", "").as_deref(), Ok("https://h/a"));
     assert_eq!(render("{{x}}", "..").as_deref(), Ok(".."));
+    assert_eq!(render("https://h/a{{x}}{{y}}/{{x}}", ""), Err("`x` is empty, and the address needs it".to_owned()));
+    // Three hundred thousand values in one segment are looked at once, not once each.
+    let ids = render_with(
+        "https://h/{{#each l}}{{this}},{{/each}}",
+        Escape::Url,
+        &json!({"l": vec![1; 300_000]}),
+        &Value::Null,
+    );
+    assert_eq!(ids.map(|url| url.len()), Ok(10 + 600_000));
 }
 
 #[test]
