@@ -1,5 +1,7 @@
 //! Replies: an answer read whole, or put together from the pieces of a stream.
 
+use std::collections::HashMap;
+
 use super::Model;
 use super::failure::Failure;
 use crate::engine::event::{Finish, SaidCall, Tokens};
@@ -58,6 +60,8 @@ pub(super) struct Pieces {
     text: String,
     /// The native calls, each with its index in the reply.
     calls: Vec<(u64, SaidCall)>,
+    /// Where the last call of an index stands among them: a server may send very many.
+    places: HashMap<u64, usize>,
     /// Why the model stopped, when it has told.
     pub(super) finish: Option<Finish>,
     /// The tokens that it read.
@@ -87,12 +91,13 @@ impl Pieces {
     pub(super) fn add_call(&mut self, index: Option<u64>, piece: SaidCall) {
         let other = |call: &SaidCall| !piece.id.is_empty() && !call.id.is_empty() && piece.id != call.id;
         let place = match index {
-            Some(index) => self.calls.iter().rposition(|(known, _)| *known == index),
+            Some(index) => self.places.get(&index).copied(),
             None => self.calls.len().checked_sub(1),
         };
         let slot = place.and_then(|place| self.calls.get_mut(place)).filter(|(_, call)| !other(call));
         let Some((_, call)) = slot else {
             let index = index.or_else(|| self.calls.last().map(|(index, _)| *index)).unwrap_or(0);
+            self.places.insert(index, self.calls.len());
             self.calls.push((index, piece));
             return;
         };

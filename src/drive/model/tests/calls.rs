@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::drive::model::reply::Pieces;
 use crate::engine::event::{Finish, SaidCall};
 
 fn call(id: &str, name: &str, arguments: &str) -> SaidCall {
@@ -117,6 +118,19 @@ async fn pieces_of_calls_are_put_together_however_a_server_cuts_them() {
         piece(Some(1), None, Some("act"), "{}"),
     ]);
     assert_eq!(calls.await, [call("", "look", "{\"at\":\"x\"}"), call("", "act", "{}")]);
+}
+
+#[test]
+fn very_many_calls_are_put_together_as_few_are() {
+    let mut pieces = Pieces::default();
+    for arguments in ["{", "}"] {
+        for index in 0..150_000 {
+            pieces.add_call(Some(index), call("", "", arguments));
+        }
+    }
+    pieces.ended = true;
+    let calls = pieces.whole().unwrap().calls;
+    assert!(calls.len() == 150_000 && calls.iter().all(|call| call.arguments == "{}"));
 }
 
 #[tokio::test]
