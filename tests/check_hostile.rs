@@ -110,3 +110,23 @@ fn a_document_as_wide_as_may_be_costs_what_its_length_costs() {
         assert_eq!(ran.code, code, "{what}: {}", ran.stdout.chars().take(900).collect::<String>());
     }
 }
+
+#[test]
+fn wrong_names_by_the_thousand_among_names_by_the_thousand_are_told_without_measuring_all() {
+    let action = |at: u32| {
+        json!({"action_name": format!("a{at}"), "kind": "http", "description": "Asks.", "http_method": "GET",
+            "url": format!("https://some-long-host-nome{at}x.example.com/{{{{k}}}}"), "headers": {"X-Key": format!("orgconfig:SOME_LONG_NOME_{at}X")}})
+    };
+    let actions: Vec<Value> = (0..300).map(action).collect();
+    let tools: Vec<Value> = (0..300).map(|at| json!({"type": "action", "name": format!("a{at}")})).collect();
+    let place = Place::new();
+    let properties = json!({"mode": "react", "objective": "Do it.", "tools": tools});
+    place.json("loop.json", &json!({"type": "loop", "actions": actions, "properties": properties}));
+    let hosts: Vec<String> = (0..20_000).map(|at| format!("some-long-host-name{at}.example.com")).collect();
+    let keys = many(|at| (format!("SOME_LONG_NAME_{at}"), json!("env:KEY")));
+    place.json("loopctl.json", &json!({"allow": {"hosts": hosts}, "orgconfig": keys}));
+    let found = told(&place, &["loop.json"]);
+    assert_eq!(found.iter().filter(|fault| fault["code"] == "L108").count(), 300);
+    assert!(found[0]["help"].as_str().unwrap().starts_with("the nearest one"), "{}", found[0]);
+    assert_eq!(found.len(), 600, "{:?}", found.last());
+}

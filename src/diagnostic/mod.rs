@@ -9,7 +9,7 @@ mod tests;
 
 use serde::Serialize;
 
-pub use nearest::{is_lone, nearest, nearest_field};
+pub use nearest::{Nearest, is_lone, nearest, nearest_field};
 pub use source::{Place, Source};
 
 /// How grave a fault is.

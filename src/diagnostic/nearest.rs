@@ -22,6 +22,30 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// What the names that are measured for one rule may cost, in letters against letters.
+const MOST: usize = 10_000_000;
+
+/// Finds nearest names until that has cost too much: wrong names by the thousand among names by the
+/// thousand get no hint any more.
+#[derive(Debug, Default)]
+pub struct Nearest {
+    spent: usize,
+}
+
+impl Nearest {
+    /// As [`nearest`], among those candidates that may still be looked at.
+    pub fn of<'a>(&mut self, name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+        let spent = &mut self.spent;
+        nearest(
+            name,
+            candidates.into_iter().take_while(|candidate| {
+                *spent = spent.saturating_add(name.len().saturating_mul(candidate.len().min(LONGEST)));
+                *spent <= MOST
+            }),
+        )
+    }
+}
+
 /// Whether no two candidates are equally near to `name`: only then it is clear which one was meant.
 pub fn is_lone<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> bool {
     if name.len() > LONGEST {

@@ -2,7 +2,7 @@
 
 use crate::check::host::{Entry, Host};
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 use crate::language::Action;
 
 /// The rule.
@@ -18,6 +18,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(written) = subject.project().and_then(|project| project.allow.hosts.as_ref()) else { return };
     // An entry that can't be read is told by itself, or written in other letters: then nothing is sure.
     let Some(entries) = written.iter().map(|text| Entry::read(text)).collect::<Option<Vec<_>>>() else { return };
+    let mut nearest = Nearest::default();
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
         let Some(host) = Host::of(&http.url) else { continue };
@@ -35,7 +36,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         };
         let message = format!("the host `{}` is not in the project's `allow.hosts`: each call is refused", host.text);
         let fault = spot.tell(&RULE, message);
-        let near = nearest(&name, entries.iter().map(|entry| entry.name.as_str())).filter(|near| *near != name);
+        let near = nearest.of(&name, entries.iter().map(|entry| entry.name.as_str())).filter(|near| *near != name);
         found.push(match near.filter(|near| entries.iter().any(|entry| entry.takes(near, host.port))) {
             Some(near) => {
                 let near = format!("{near}{}", host.written_port());

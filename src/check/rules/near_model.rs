@@ -2,7 +2,7 @@
 
 use crate::check::{Rule, Spot, Subject};
 use crate::compile::parse::quoted;
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 use crate::language::Action;
 
 /// The rule.
@@ -16,9 +16,10 @@ pub const RULE: Rule = Rule {
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
+    let mut nearest = Nearest::default();
     let mut judge = |spot: Option<Spot<'_>>, name: Option<&str>| {
         let (Some(spot), Some(name)) = (spot, name) else { return };
-        let near = nearest(name, project.models.keys().map(String::as_str)).filter(|near| *near != name);
+        let near = nearest.of(name, project.models.keys().map(String::as_str)).filter(|near| *near != name);
         if let Some(near) = near.filter(|_| !project.models.contains_key(name)) {
             let message = format!("`{name}` is no model of the project, and nearly `{near}`, which is one");
             let help = format!("write `{near}`; what the project does not have is asked for as a provider's own id");

@@ -2,7 +2,7 @@
 
 use crate::check::{Rule, Subject};
 use crate::compile::parse::quoted;
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 use crate::language::Action;
 
 /// The rule.
@@ -17,6 +17,7 @@ pub const RULE: Rule = Rule {
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let allowed = &project.allow.commands;
+    let mut nearest = Nearest::default();
     for used in subject.actions() {
         let Action::Command(command) = &used.action else { continue };
         let program = command.program.as_str();
@@ -25,7 +26,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             continue;
         }
         let fault = spot.tell(&RULE, format!("the project does not allow the program `{program}`"));
-        found.push(match (nearest(program, allowed.iter().map(String::as_str)), subject.in_project("")) {
+        found.push(match (nearest.of(program, allowed.iter().map(String::as_str)), subject.in_project("")) {
             (Some(near), _) => fault.help(format!("the nearest one that it allows is `{near}`")).suggest(quoted(near)),
             (None, Some(spot)) if !allowed.is_empty() => {
                 let shown: Vec<&str> = allowed.iter().take(8).map(String::as_str).collect();

@@ -2,7 +2,7 @@
 
 use crate::check::{Rule, Subject};
 use crate::compile::parse::quoted;
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 use crate::language::Action;
 
 /// The rule.
@@ -16,6 +16,7 @@ pub const RULE: Rule = Rule {
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
+    let mut nearest = Nearest::default();
     for used in subject.actions() {
         let Action::Db(db) = &used.action else { continue };
         let name = db.datasource.as_str();
@@ -25,10 +26,11 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         let fault = used.at("/datasource").tell(&RULE, format!("the project has no datasource `{name}`"));
         let names: Vec<&str> = project.datasources.keys().map(String::as_str).collect();
-        found.push(match (nearest(name, names.iter().copied()), subject.in_project("")) {
+        found.push(match (nearest.of(name, names.iter().copied()), subject.in_project("")) {
             (Some(near), _) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
             (None, Some(spot)) if !names.is_empty() => {
-                fault.help(format!("`datasources` of {} has: {}", spot.place().file, names.join(", ")))
+                let shown: Vec<&str> = names.iter().take(8).copied().collect();
+                fault.help(format!("`datasources` of {} has: {}", spot.place().file, shown.join(", ")))
             }
             (None, at) => {
                 let entry = serde_json::json!({ "datasources": { name: { "url": "sqlite:data.db" } } });

@@ -3,7 +3,7 @@
 use crate::check::{Rule, Spot, Subject};
 use crate::compile::parse::token;
 use crate::compile::template::{Escape, Template};
-use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 
 /// What stands before the key of a secret.
 const MARK: &str = "orgconfig:";
@@ -19,19 +19,20 @@ pub const RULE: Rule = Rule {
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
+    let mut nearest = Nearest::default();
     for used in subject.actions() {
         for (pointer, text) in used.secret_strings() {
-            unknown(&used.at(&pointer), text, subject, found);
+            unknown(&used.at(&pointer), text, subject, (&mut nearest, &mut *found));
         }
     }
     for (name, datasource) in &project.datasources {
         if let Some(spot) = subject.in_project(&format!("/datasources/{}/url", token(name))) {
-            unknown(&spot, &datasource.url, subject, found);
+            unknown(&spot, &datasource.url, subject, (&mut nearest, &mut *found));
         }
     }
 }
 
-fn unknown(spot: &Spot<'_>, text: &str, subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn unknown(spot: &Spot<'_>, text: &str, subject: &Subject<'_>, (nearest, found): (&mut Nearest, &mut Vec<Diagnostic>)) {
     let (Some(project), true) = (subject.project(), text.contains(MARK)) else { return };
     let Ok(template) = Template::compile(text, Escape::Plain) else { return };
     for key in template.secrets().iter().filter(|key| !project.orgconfig.contains_key(*key)) {
@@ -39,7 +40,7 @@ fn unknown(spot: &Spot<'_>, text: &str, subject: &Subject<'_>, found: &mut Vec<D
         let spot = spot.clone().inside(at..at + key.len());
         let fault = spot.tell(&RULE, format!("the project has no secret `{key}`"));
         let keys = || project.orgconfig.keys().map(String::as_str);
-        found.push(match nearest(key, keys()) {
+        found.push(match nearest.of(key, keys()) {
             Some(near) => fault.help(format!("the nearest one in its `orgconfig` is `{near}`")).suggest(near),
             None => fault.help(add(key, subject)),
         });
