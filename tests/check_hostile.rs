@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Place, SOUND, sound};
+use common::{ACTION, Place, SOUND, sound};
 use serde_json::{Value, json};
 
 /// What is told of errors.
