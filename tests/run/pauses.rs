@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::common::server::{Answer, Gate, Server};
 use crate::common::{Place, complete, look, think};
-use crate::signals::wait_for_line;
+use crate::signals::{held_in_a_call, wait_for_line};
 
 fn paused(properties: Value, replies: &[Value]) -> (Place, String) {
     let place = Place::new();
@@ -235,15 +234,7 @@ fn an_answer_to_an_older_pause_and_one_after_the_end_are_refused() {
 
 #[test]
 fn who_starts_a_run_that_is_under_way_is_told_that_its_end_is_waited_for() {
-    let gate = Gate::default();
-    let held = gate.clone();
-    let server = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
-    let place = Place::new();
-    let mut document = crate::common::document(&json!({}));
-    document["actions"][1]["url"] = json!(format!("{}/act", server.url()));
-    place.json("loop.json", &document);
-    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
-    place.json("script.json", &json!({ "replies": [think("act", json!({ "what": "x" })), complete(json!("once"))] }));
+    let (place, server, gate) = held_in_a_call("once");
     let run = ["run", "loop.json", "--script", "script.json", "--run-id", "r"];
     let first = place.start(&run, &[]);
     server.wait_for(1);

@@ -27,19 +27,25 @@ pub fn wait_for_line(child: &mut Child, words: &str) -> std::thread::JoinHandle<
     })
 }
 
+/// A loop whose one call of `act` is held by the gate, and completes with this answer behind it.
+pub fn held_in_a_call(answer: &str) -> (Place, Server, Gate) {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let server = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
+    let place = Place::new();
+    let mut document = crate::common::document(&json!({}));
+    document["actions"][1]["url"] = json!(format!("{}/act", server.url()));
+    place.json("loop.json", &document);
+    place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
+    let replies = [think("act", json!({ "what": "x" })), complete(json!(answer))];
+    place.json("script.json", &json!({ "replies": replies }));
+    (place, server, gate)
+}
+
 #[test]
 fn a_signal_while_a_tool_is_called_lets_the_step_end_and_the_run_resumes() {
     for which in [Signal::SIGINT, Signal::SIGTERM] {
-        let gate = Gate::default();
-        let held = gate.clone();
-        let server = Server::with(move |_, _| Answer::json(&json!({ "did": 1 })).behind(&held));
-        let place = Place::new();
-        let mut document = crate::common::document(&json!({}));
-        document["actions"][1]["url"] = json!(format!("{}/act", server.url()));
-        place.json("loop.json", &document);
-        place.json("loopctl.json", &json!({ "allow": { "private_addresses": true } }));
-        let replies = [think("act", json!({ "what": "x" })), complete(json!("ok"))];
-        place.json("script.json", &json!({ "replies": replies }));
+        let (place, server, gate) = held_in_a_call("ok");
         let child =
             place.start(&["run", "loop.json", "--script", "script.json", "--output", "json", "--run-id", "r"], &[]);
         server.wait_for(1);
