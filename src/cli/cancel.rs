@@ -13,7 +13,7 @@ use crate::trace::{Tone, escape};
 
 /// End a run by hand
 ///
-/// A run that is under way in another process ends after its step.
+/// A run that is under way in another process ends there within a moment. A call that it makes is given up.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl cancel agent-0192 --reason \"the ticket was closed\"")]
@@ -46,7 +46,7 @@ impl Cancel {
         }
         let run = escape::line(&self.run);
         surface.say(&match status {
-            Status::Running => format!("{run} is under way: it ends after its step\n"),
+            Status::Running => format!("{run} is under way in another process, which ends it within a moment\n"),
             _ => format!("{} {run}\n", surface.err.paint(Tone::Warn, "■ cancelled")),
         });
         Ok(Exit::Completed)
