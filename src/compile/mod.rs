@@ -30,6 +30,7 @@ mod tests;
 #[cfg(test)]
 mod tests_names;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -70,6 +71,8 @@ pub struct Texts {
     pub embedded: Vec<Embedded>,
     /// Why files beside the document could not be read: told when an action is not found.
     pub unread: Vec<Diagnostic>,
+    /// The files that the project file names, as it writes them, and that are not there.
+    pub absent: Arc<BTreeSet<String>>,
     /// What was read of the files beside the document, shared with its neighbours.
     pub readings: Readings,
 }
@@ -86,6 +89,7 @@ impl Texts {
             workflows: Vec::new(),
             embedded: Vec::new(),
             unread: Vec::new(),
+            absent: Arc::default(),
             readings: Readings::default(),
         }
     }

@@ -62,6 +62,7 @@ codes! {
     NATIVE_NAME = "L055" "A tool that the provider knows by another name",
     UNKNOWN_WORKFLOW = "L056" "A workflow that is not found",
     PLAIN_VARIABLE = "L057" "A variable that is not written as one",
+    ABSENT_FILE = "L058" "A file of the project that is not there",
     NO_PARAMETER = "L060" "A variable that the action's parameters do not have",
     OPTIONAL_PARAMETER = "L061" "A variable whose parameter may be left out",
     UNUSED_PARAMETER = "L062" "A required parameter that nothing uses",

@@ -1,6 +1,7 @@
 //! Which files belong to a document: the project file, and the actions beside it. Only regular
 //! files are opened, none is waited for, and none is larger than a document may be.
 
+mod absent;
 mod around;
 mod replace;
 
@@ -16,6 +17,7 @@ use crate::compile::Texts;
 use crate::compile::parse::MAX_BYTES;
 use crate::diagnostic::{Diagnostic, Source, codes};
 
+pub use absent::absent;
 pub use around::{Around, Library, MAX_FILES, MAX_TOTAL};
 pub use replace::replace;
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};

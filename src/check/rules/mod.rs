@@ -1,5 +1,6 @@
 //! The rules, in the order of their codes.
 
+mod absent_file;
 mod bad_base_url;
 mod bad_command;
 mod bad_datasource;
@@ -159,6 +160,7 @@ pub const RULES: &[Rule] = &[
     native_name::RULE,
     unknown_workflow::RULE,
     plain_variable::RULE,
+    absent_file::RULE,
     no_parameter::RULE,
     optional_parameter::RULE,
     unused_parameter::RULE,

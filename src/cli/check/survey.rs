@@ -173,6 +173,9 @@ fn judge(work: Work<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) 
             faults.extend(document.faults);
             return (faults, vec![main]);
         }
+        None if document.kind == Some(DocumentKind::Project) => {
+            Texts { absent: Arc::new(files::absent(&main, &files::folder_of(&target.path))), ..Texts::new(main) }
+        }
         None => Texts::new(main),
     };
     let mut faults = alone(&document, declared);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Gathered, PROJECT, at, read, within};
+use super::{Gathered, PROJECT, absent, at, read, within};
 use crate::compile::{Readings, Texts};
 use crate::diagnostic::{Diagnostic, Source};
 
@@ -28,6 +28,7 @@ pub struct Around {
     /// What was read of these files: the documents of the folder share it.
     readings: Readings,
     unread: Vec<Diagnostic>,
+    absent: Arc<BTreeSet<String>>,
     faults: Vec<Diagnostic>,
 }
 
@@ -59,6 +60,7 @@ impl Around {
         texts.workflows = self.workflows.iter().map(|(_, source)| source.clone()).collect();
         texts.readings = self.readings.clone();
         texts.unread = self.unread.clone();
+        texts.absent = Arc::clone(&self.absent);
         Ok(Gathered { texts, root: self.root.clone() })
     }
 }
@@ -129,8 +131,9 @@ impl Library {
             std::mem::take(&mut search.found)
         };
         let (actions, loops, workflows) = (all("actions"), all("loops"), all("workflows"));
-        let unread = search.unread;
-        Around { root, project, given, actions, loops, workflows, readings: self.readings.clone(), unread, faults }
+        let (unread, readings) = (search.unread, self.readings.clone());
+        let absent = Arc::new(project.as_ref().map(|project| absent(project, &root)).unwrap_or_default());
+        Around { root, project, given, actions, loops, workflows, readings, unread, absent, faults }
     }
 
     fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {
