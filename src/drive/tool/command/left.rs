@@ -13,8 +13,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 /// The variable that holds the mark.
 pub(super) const VARIABLE: &str = "LOOPCTL_CALL";
 
-/// How often all processes are looked through: until none is found that was not killed yet, or one that
-/// forks faster than it is looked for has won.
+/// How often all processes are looked through: until none is found that was not killed yet and none is just
+/// being started, or one that forks faster than it is looked for has won.
 #[cfg(target_os = "linux")]
 const PASSES: usize = 50;
 
@@ -38,16 +38,20 @@ impl Mark {
         let entry = format!("{VARIABLE}={}", self.0).into_bytes();
         let mut killed = HashSet::new();
         for _ in 0..PASSES {
-            let before = killed.len();
-            for pid in pids() {
-                if !killed.contains(&pid) && has(pid, &entry) && kill(pid, &entry) {
-                    killed.insert(pid);
+            let (before, mut starting) = (killed.len(), false);
+            for pid in pids().filter(|pid| !killed.contains(pid)).collect::<Vec<_>>() {
+                match look(pid, &entry) {
+                    Seen::Marked if kill(pid, &entry) => drop(killed.insert(pid)),
+                    // It may have begun another program in between.
+                    Seen::Marked | Seen::Starting => starting = true,
+                    Seen::Other => {}
                 }
             }
             // What was killed forks no more: the next look finds what it had forked until then.
-            if killed.len() == before {
+            if killed.len() == before && !starting {
                 return;
             }
+            std::thread::yield_now();
         }
     }
 
@@ -62,11 +66,36 @@ fn pids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether a process was started with this variable. One of another user does not show it.
+/// What a process shows of its environment.
 #[cfg(target_os = "linux")]
-fn has(pid: i32, entry: &[u8]) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable == entry)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// It was started with the variable.
+    Marked,
+    /// It begins another program at this moment, and shows the environment of none.
+    Starting,
+    /// It was started without, is gone, is the kernel's, or of another user, who does not show it.
+    Other,
+}
+
+#[cfg(target_os = "linux")]
+fn look(pid: i32, entry: &[u8]) -> Seen {
+    let of = |name: &str| std::fs::read(format!("/proc/{pid}/{name}"));
+    let mut environment = of("environ").unwrap_or_default();
+    if environment.is_empty() {
+        match of("cmdline") {
+            // While a process begins a program, its arguments are not there either, and its file is; what the
+            // kernel runs itself, and what is gone, has no file.
+            Ok(arguments) if arguments.is_empty() => {
+                let has_file = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+                return if has_file { Seen::Starting } else { Seen::Other };
+            }
+            Ok(_) => environment = of("environ").unwrap_or_default(),
+            Err(_) => return Seen::Other,
+        }
+    }
+    let marked = environment.split(|byte| *byte == 0).any(|variable| variable == entry);
+    if marked { Seen::Marked } else { Seen::Other }
 }
 
 /// Kills one that has the variable; whether it was.
@@ -75,5 +104,6 @@ fn kill(pid: i32, entry: &[u8]) -> bool {
     let handle = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // Looked at once more: the number may have gone to another process before there was a handle. After
     // that, the handle is of the one that is looked at, or of one that is gone.
-    handle.is_some_and(|handle| has(pid, entry) && pidfd_send_signal(handle, Signal::KILL).is_ok())
+    let marked = || look(pid, entry) == Seen::Marked;
+    handle.is_some_and(|handle| marked() && pidfd_send_signal(handle, Signal::KILL).is_ok())
 }

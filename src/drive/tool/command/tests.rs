@@ -160,7 +160,12 @@ async fn a_dropped_call_kills_the_program_and_its_children() {
 /// A script that leaves a process in a session of its own, whose parent is gone, with this before it;
 /// ends when its number is in the file.
 fn deserter(before: &str, file: &Path) -> String {
-    let inner = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display());
+    leaving(before, file, "exec sleep 1000")
+}
+
+/// The same, which does this then.
+fn leaving(before: &str, file: &Path, then: &str) -> String {
+    let inner = format!("echo $$ > {0}.new; mv {0}.new {0}; {then}", file.display());
     format!("({before} setsid sh -c '{inner}' >/dev/null 2>&1 &); while [ ! -e {} ]; do :; done", file.display())
 }
 
@@ -185,6 +190,20 @@ async fn what_leaves_the_group_is_killed_too_and_a_process_of_another_call_is_no
         assert!(stranger.try_wait().unwrap().is_none(), "a process that is not ours was killed");
         stranger.kill().unwrap();
         stranger.wait().unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_begins_one_program_after_the_other_does_not_slip_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let again = folder.path().join("again");
+    // While a process begins a program, it shows no environment.
+    fs::write(&again, format!("exec sh {}\n", again.display())).unwrap();
+    for round in 0..20 {
+        let file = folder.path().join(format!("pid{round}"));
+        sh(&leaving("", &file, &format!("exec sh {}", again.display()))).await.unwrap();
+        assert!(is_gone(pid_in(&file).as_raw()).await, "{round}");
     }
 }
 
