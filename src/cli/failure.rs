@@ -95,7 +95,7 @@ impl Failure {
                     (Fault::Cut(_) | Fault::Store(_), Some(command)) => {
                         Some(format!("what was done is kept; go on with: {command}"))
                     }
-                    (Fault::Store(fault @ StoreFault::ReadOnly(_)), None) => store_help(fault).map(str::to_owned),
+                    (Fault::Store(fault), None) => store_help(fault).map(str::to_owned),
                     _ => None,
                 };
                 error(&fault.to_string()) + &more.map(|more| help(&more)).unwrap_or_default()

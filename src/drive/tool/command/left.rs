@@ -39,7 +39,10 @@ impl Mark {
         let mut killed = HashSet::new();
         for _ in 0..PASSES {
             let (before, mut starting) = (killed.len(), false);
-            for pid in pids().filter(|pid| !killed.contains(pid)).collect::<Vec<_>>() {
+            for pid in pids() {
+                if killed.contains(&pid) {
+                    continue;
+                }
                 match look(pid, &entry) {
                     Seen::Marked if kill(pid, &entry) => drop(killed.insert(pid)),
                     // It may have begun another program in between.
