@@ -83,22 +83,30 @@ enum Seen {
 
 #[cfg(target_os = "linux")]
 fn look(pid: i32, entry: &[u8]) -> Seen {
-    let of = |name: &str| std::fs::read(format!("/proc/{pid}/{name}"));
-    let mut environment = of("environ").unwrap_or_default();
-    if environment.is_empty() {
-        match of("cmdline") {
-            // While a process begins a program, its arguments are not there either, and its file is; what the
-            // kernel runs itself, and what is gone, has no file.
-            Ok(arguments) if arguments.is_empty() => {
-                let has_file = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
-                return if has_file { Seen::Starting } else { Seen::Other };
-            }
-            Ok(_) => environment = of("environ").unwrap_or_default(),
-            Err(_) => return Seen::Other,
-        }
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    if environment.split(|byte| *byte == 0).any(|variable| variable == entry) {
+        Seen::Marked
+    } else if environment.is_empty() && is_starting(pid) {
+        Seen::Starting
+    } else {
+        Seen::Other
     }
-    let marked = environment.split(|byte| *byte == 0).any(|variable| variable == entry);
-    if marked { Seen::Marked } else { Seen::Other }
+}
+
+/// Whether a process that shows no environment may have one.
+#[cfg(target_os = "linux")]
+fn is_starting(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    // Where its environment begins and ends: the 50th and 51st field, the third being the first of these.
+    let mut bounds = fields.skip(47);
+    match (bounds.next(), bounds.next()) {
+        // Nowhere, while it begins a program: it has a file then, and what the kernel runs itself has none.
+        (Some("0"), Some("0")) => std::fs::read_link(format!("/proc/{pid}/exe")).is_ok(),
+        // Somewhere: it has begun another program since its environment was looked for.
+        (Some(begin), Some(end)) => begin != end,
+        _ => false,
+    }
 }
 
 /// Kills one that has the variable; whether it was.

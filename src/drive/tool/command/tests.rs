@@ -195,6 +195,7 @@ async fn what_leaves_the_group_is_killed_too_and_a_process_of_another_call_is_no
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
+#[ignore = "nightly, on a quiet machine: under load such a process may stand still between two programs for longer than it is looked for"]
 async fn what_begins_one_program_after_the_other_does_not_slip_through() {
     let folder = tempfile::tempdir().unwrap();
     let again = folder.path().join("again");
