@@ -104,6 +104,7 @@ pub mod engine;
 pub mod journal;
 pub mod language;
 mod load;
+pub mod policy;
 pub mod serve;
 pub mod trace;
 

@@ -14,22 +14,23 @@ use source::{File, all_files, names_after, occurrences, root, sources};
 
 /// The rooms, from the ground up, with those that they may import.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("diagnostic", &[]),
-    ("language", &["diagnostic"]),
-    ("compile", &["diagnostic", "language"]),
-    ("check", &["diagnostic", "language", "compile"]),
-    ("engine", &["diagnostic", "language", "compile"]),
-    ("trace", &["diagnostic", "engine"]),
-    ("journal", &["diagnostic", "engine"]),
-    ("drive", &["diagnostic", "language", "compile", "engine", "journal"]),
-    ("serve", &["diagnostic", "language", "compile", "check", "engine", "trace", "journal", "drive"]),
+    ("diagnostic", &["policy"]),
+    ("policy", &[]),
+    ("language", &["diagnostic", "policy"]),
+    ("compile", &["diagnostic", "policy", "language"]),
+    ("check", &["diagnostic", "policy", "language", "compile"]),
+    ("engine", &["diagnostic", "policy", "language", "compile"]),
+    ("trace", &["diagnostic", "policy", "engine"]),
+    ("journal", &["diagnostic", "policy", "engine"]),
+    ("drive", &["diagnostic", "policy", "language", "compile", "engine", "journal"]),
+    ("serve", &["diagnostic", "policy", "language", "compile", "check", "engine", "trace", "journal", "drive"]),
     ("cli", EVERY),
 ];
 const EVERY: &[&str] =
-    &["diagnostic", "language", "compile", "check", "engine", "trace", "journal", "drive", "serve", "cli"];
+    &["diagnostic", "policy", "language", "compile", "check", "engine", "trace", "journal", "drive", "serve", "cli"];
 
 /// The rooms without a clock, a disk, a network, chance or `async`.
-const PURE: &[&str] = &["diagnostic", "language", "compile", "check", "engine", "trace"];
+const PURE: &[&str] = &["diagnostic", "policy", "language", "compile", "check", "engine", "trace"];
 
 /// What no pure room says.
 const IMPURE: &[&str] = &[

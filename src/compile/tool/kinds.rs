@@ -10,22 +10,7 @@ use crate::compile::template::{Escape, Variable, is_template};
 use crate::diagnostic::codes;
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
-
-/// Variables of the environment that say which code a program loads.
-const LOADERS: [&str; 12] = [
-    "PATH",
-    "ENV",
-    "BASH_ENV",
-    "IFS",
-    "SHELLOPTS",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PERL5OPT",
-    "RUBYOPT",
-    "JAVA_TOOL_OPTIONS",
-];
+use crate::policy::variables;
 
 pub(super) fn llm(action: &LlmAction, work: &mut Work) -> Option<LlmTool> {
     let template = work.template(&action.template, Escape::Plain, "/template")?;
@@ -117,8 +102,7 @@ pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<Command
 
 /// Refuses a value of the model where it would choose the code that runs.
 fn loader(name: &str, pointer: &str, work: &mut Work) {
-    let upper = name.to_ascii_uppercase();
-    let loads = LOADERS.contains(&upper.as_str()) || upper.starts_with("LD_") || upper.starts_with("DYLD_");
+    let loads = variables::steers(name);
     let Some(named) = work.named.iter().find(|named| loads && named.pointer == pointer && named.is_argument()) else {
         return;
     };

@@ -12,31 +12,10 @@ use super::output::fault;
 use crate::compile::program::CommandTool;
 use crate::compile::reference::{Scope, Unresolved};
 use crate::engine::event::ToolFault;
+use crate::policy::variables;
 
 /// Where a program that is named without a slash is looked for, and the `PATH` that it sees.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Variables that make a program load or run something else, beside all of `LD_` and `DYLD_`. Their
-/// values may only be written out in the action, never come from an input.
-const STEERING: &[&str] = &[
-    "PATH",
-    "ENV",
-    "BASH_ENV",
-    "IFS",
-    "SHELLOPTS",
-    "GCONV_PATH",
-    "HOSTALIASES",
-    "JAVA_TOOL_OPTIONS",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "RUBYLIB",
-    "RUBYOPT",
-];
 
 /// A program, ready to be started.
 #[derive(Debug)]
@@ -128,9 +107,7 @@ fn variable(name: &str, source: &str, text: String) -> Result<(String, String), 
     if name.is_empty() || name.contains(['=', '\0']) || text.contains('\0') {
         return refuse(format!("`{}` is no name of a variable, or its value has a zero byte", name.escape_default()));
     }
-    let upper = name.to_ascii_uppercase();
-    let steers = STEERING.contains(&upper.as_str()) || upper.starts_with("LD_") || upper.starts_with("DYLD_");
-    if steers && text != source {
+    if variables::steers(name) && text != source {
         return refuse(format!("the value of `{name}` must be written out, without templates"));
     }
     Ok((name.to_owned(), text))
