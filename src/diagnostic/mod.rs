@@ -1,5 +1,5 @@
 //! GROUND: what a fault is. One shape for the faults of authors and those of a run: a code, what
-//! happened, where, and what to do about it. Every room may import this one; it imports none.
+//! happened, where, and what to do about it. Every room may import this one; it imports `policy` only.
 
 pub mod codes;
 mod nearest;
@@ -8,6 +8,8 @@ mod source;
 mod tests;
 
 use serde::Serialize;
+
+use crate::policy::characters::deceives;
 
 pub use nearest::{Nearest, is_lone, nearest, nearest_field};
 pub use source::{Place, Source};
@@ -125,7 +127,7 @@ impl Diagnostic {
 const LONGEST: usize = 1_000;
 
 /// A text as it may be shown to people: what an author wrote may be repeated in it, and must neither
-/// steer a terminal, nor begin a new line of a log, nor turn the reading direction.
+/// steer a terminal, nor begin a new line of a log, nor turn the reading direction, nor pass for another name.
 pub fn shown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len().min(LONGEST));
     for (index, c) in text.chars().enumerate() {
@@ -133,9 +135,7 @@ pub fn shown(text: &str) -> String {
             safe.push('\u{2026}');
             break;
         }
-        let invisible = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-        if c.is_control() || invisible {
+        if c.is_control() || deceives(c) {
             safe.push_str(&format!("\\u{{{:X}}}", u32::from(c)));
         } else {
             safe.push(c);

@@ -1,13 +1,83 @@
-//! Which characters a reader does not see, or sees as something that they are not.
+//! Which characters a reader does not see, or sees as something that they are not. The one table of
+//! them: terminal, log, report and page escape by it, and so do the messages of `check`.
 
-/// Whether a character can steer a terminal or is not seen by a reader: control characters (C0 and
-/// C1, but for tab and newline), what changes the direction of text, what has no width, tags.
+#[cfg(test)]
+mod tests;
+
+/// A first and a last character.
+pub type Range = (char, char);
+
+/// What can steer a terminal or is not seen by a reader, in order: control characters (C0 and C1, but
+/// for tab and newline), what changes the direction of text, what has no width or no form, tags. That
+/// is Unicode's `Default_Ignorable_Code_Point` without [`PRESENTATION`], its `Bidi_Control`, its two
+/// separators of lines, the marks of annotations, and the few that fonts leave blank.
+pub const HIDDEN: &[Range] = &[
+    ('\u{00}', '\u{08}'),
+    ('\u{0B}', '\u{1F}'),
+    ('\u{7F}', '\u{9F}'),
+    ('\u{AD}', '\u{AD}'),
+    ('\u{34F}', '\u{34F}'),
+    ('\u{61C}', '\u{61C}'),
+    ('\u{115F}', '\u{1160}'),
+    ('\u{17B4}', '\u{17B5}'),
+    ('\u{180B}', '\u{180F}'),
+    ('\u{200B}', '\u{200F}'),
+    ('\u{2028}', '\u{202E}'),
+    ('\u{2060}', '\u{206F}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{FE00}', '\u{FE0D}'),
+    ('\u{FEFF}', '\u{FEFF}'),
+    ('\u{FFA0}', '\u{FFA0}'),
+    ('\u{FFF0}', '\u{FFFB}'),
+    ('\u{13430}', '\u{1343F}'),
+    ('\u{16FE4}', '\u{16FE4}'),
+    ('\u{1BCA0}', '\u{1BCA3}'),
+    ('\u{1D159}', '\u{1D159}'),
+    ('\u{1D173}', '\u{1D17A}'),
+    ('\u{E0000}', '\u{E0FFF}'),
+];
+
+/// The two that say whether the sign before them is a letter or an emoji. Prose is full of them, and
+/// there they do no harm.
+pub const PRESENTATION: &[Range] = &[('\u{FE0E}', '\u{FE0F}')];
+
+/// What looks like a space and is none: Unicode's `White_Space` beyond ASCII, and the empty Braille
+/// pattern. Prose of many languages has them.
+pub const BLANK: &[Range] = &[
+    ('\u{A0}', '\u{A0}'),
+    ('\u{1680}', '\u{1680}'),
+    ('\u{2000}', '\u{200A}'),
+    ('\u{202F}', '\u{202F}'),
+    ('\u{205F}', '\u{205F}'),
+    ('\u{2800}', '\u{2800}'),
+    ('\u{3000}', '\u{3000}'),
+];
+
+/// Whether a character steers a terminal or is not seen: wherever text from outside is shown, it is
+/// shown by its number.
 pub fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{00}'..='\u{08}' | '\u{0B}'..='\u{1F}' | '\u{7F}'..='\u{9F}'
-        | '\u{AD}' | '\u{61C}' | '\u{180E}'
-        | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
-        | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
-        | '\u{115F}' | '\u{1160}' | '\u{3164}' | '\u{FFA0}'
-        | '\u{E0000}'..='\u{E0FFF}')
+    lies_in(HIDDEN, c)
+}
+
+/// Whether a character looks like a space and is none.
+pub fn is_blank(c: char) -> bool {
+    lies_in(BLANK, c)
+}
+
+/// Whether a reader who must know each character can be deceived by this one: it is hidden, looks like
+/// a space, or changes nothing but how the sign before it looks. Where a human agrees to a call, and
+/// where a message repeats a name, it is shown by its number.
+pub fn deceives(c: char) -> bool {
+    is_hidden(c) || is_blank(c) || lies_in(PRESENTATION, c)
+}
+
+fn lies_in(table: &[Range], c: char) -> bool {
+    let at = table.partition_point(|range| range.1 < c);
+    table.get(at).is_some_and(|range| range.0 <= c)
+}
+
+/// The inside of a character class of a regular expression of JavaScript, with the flag `u`.
+pub fn class(tables: &[&[Range]]) -> String {
+    let sign = |c: char| format!("\\u{{{:X}}}", u32::from(c));
+    tables.iter().flat_map(|table| table.iter()).map(|range| format!("{}-{}", sign(range.0), sign(range.1))).collect()
 }

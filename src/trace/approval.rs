@@ -15,6 +15,7 @@ use super::look::{Block, Look, Tone, wrap};
 use super::redact::HIDDEN;
 use super::result::WaitingCall;
 use super::units::plural;
+use crate::policy::characters::{deceives, is_blank};
 
 /// So many lines of an input are shown where it may be cut.
 const LINES: usize = 40;
@@ -23,7 +24,7 @@ const LINES: usize = 40;
 /// first and the last ones, and how many stand between them.
 pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
     let id = look.paint(Tone::Dim, &format!("call {}  hash {}", call.id, call.hash));
-    let name = look.paint(Tone::Accent, &escape::line(&call.action));
+    let name = look.paint(Tone::Accent, &escape::exact_line(&call.action));
     let mut shown = format!("  {name}  {id}\n");
     for line in input(look, &call.action_input, cut) {
         shown.push_str(&format!("    {line}\n"));
@@ -38,7 +39,7 @@ pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
 /// The input as JSON on lines that fit, numbers as they are written.
 fn input(look: &Look, input: &Value, cut: bool) -> Vec<String> {
     let text = serde_json::to_string_pretty(input).unwrap_or_default();
-    let lines = wrap(&escape::terminal(&text), look.width.saturating_sub(4).max(16));
+    let lines = wrap(&escape::exact(&text), look.width.saturating_sub(4).max(16));
     if !cut || lines.len() <= LINES {
         return lines;
     }
@@ -65,6 +66,10 @@ pub fn concerns(call: &WaitingCall) -> Vec<String> {
     if found.unseen > 0 {
         told.push(format!("{} that nobody sees: written as \\u{{...}} here", plural(found.unseen, "character")));
     }
+    if found.blank > 0 {
+        let what = if found.blank == 1 { "looks like a space and is none" } else { "look like a space and are none" };
+        told.push(format!("{} that {what}: written as \\u{{...}} here", plural(found.blank, "character")));
+    }
     for (one, other) in &found.alike {
         told.push(format!("two names look alike and are not the same: {} and {}", spelled(one), spelled(other)));
     }
@@ -86,7 +91,7 @@ fn spelled(text: &str) -> String {
         .chars()
         .map(|c| if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { format!("\\u{{{:X}}}", u32::from(c)) })
         .collect();
-    let shown = escape::line(text);
+    let shown = escape::exact_line(text);
     if *shown == escaped { format!("\"{shown}\"") } else { format!("\"{shown}\" ({escaped})") }
 }
 
@@ -94,6 +99,7 @@ fn spelled(text: &str) -> String {
 #[derive(Default)]
 struct Found {
     unseen: u64,
+    blank: u64,
     secret: u64,
     mixed: Vec<String>,
     alike: Vec<(String, String)>,
@@ -120,13 +126,15 @@ impl Found {
     }
 
     fn text(&mut self, text: &str) {
-        let unseen = text.chars().filter(|c| escape::is_hidden(*c)).count();
-        self.unseen += u64::try_from(unseen).unwrap_or(u64::MAX);
+        for c in text.chars().filter(|c| deceives(*c)) {
+            let count = if is_blank(c) { &mut self.blank } else { &mut self.unseen };
+            *count += 1;
+        }
         if text.is_ascii() {
             return;
         }
         for word in text.split(|c: char| !c.is_alphanumeric()) {
-            if deceives(word) && !self.mixed.iter().any(|known| known == word) {
+            if mixes(word) && !self.mixed.iter().any(|known| known == word) {
                 self.mixed.push(word.to_owned());
             }
         }
@@ -135,14 +143,14 @@ impl Found {
 
 /// Whether letters of scripts that look alike stand in one word; Latin beside Chinese, Japanese or Korean
 /// is how people write.
-fn deceives(word: &str) -> bool {
+fn mixes(word: &str) -> bool {
     !word.is_single_script() && !word.check_restriction_level(RestrictionLevel::ModeratelyRestrictive)
 }
 
 /// What is left of a name for a quick eye: without case, what is not seen, and what tells look-alike
 /// letters apart.
 fn look_of(name: &str) -> String {
-    let seen: String = name.chars().filter(|c| !escape::is_hidden(*c) && !c.is_whitespace()).collect();
+    let seen: String = name.chars().filter(|c| !deceives(*c) && !c.is_whitespace()).collect();
     let folded: String = seen.nfkc().collect::<String>().to_lowercase();
     unicode_security::skeleton(&folded).collect::<String>().replace('-', "_")
 }

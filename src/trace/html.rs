@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use self::value::{boxed, prose};
+use self::value::{boxed, exactly, prose};
 use super::About;
 use super::entries::TraceEntry;
-use super::escape::html as escaped;
+use super::escape::{exact_html, html as escaped};
 use super::result::{RunResult, Waiting};
 use super::text::{reason, text_of_pretty, took};
 use super::units::{count, dollars, duration, plural};
@@ -158,10 +158,10 @@ fn pause(page: &mut String, waiting: &Waiting) {
         let _ = write!(
             page,
             "<p class=\"action\"><code>{}</code> <span class=\"meta\">call {}.{}</span></p>\n{}",
-            escaped(&call.action),
+            exact_html(&call.action),
             call.iteration,
             call.index,
-            boxed("in", &call.action_input)
+            exactly("in", &call.action_input)
         );
     }
     page.push_str("</section>\n");

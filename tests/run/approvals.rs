@@ -218,14 +218,19 @@ fn a_called_loop_whose_document_changed_shows_its_calls_again() {
 
 #[test]
 fn a_call_is_shown_with_what_could_deceive() {
-    let (place, _) = paused(r#"{"what": "p\u0430y \u202e\u200b", "am\u043eunt": 1e2, "amount": 100, "api_key": "k7"}"#);
+    let (place, _) = paused(
+        r#"{"what": "p\u0430y \u202e\u200b", "am\u043eunt": 1e2, "amount": 100, "api_key": "k7",
+        "command": "rm\u00a0-rf\u3000/\u2800\u034f"}"#,
+    );
     let ran = place.call(&["resume", "r", "--script", "script.json"]);
     assert_eq!(ran.code, 3, "{ran:#?}");
     for part in [
         "\\u{202E}\\u{200B}",
         ": 1e2",
         "\"amount\": 100",
-        "2 characters that nobody sees",
+        "rm\\u{A0}-rf\\u{3000}/\\u{2800}\\u{34F}",
+        "3 characters that nobody sees",
+        "3 characters that look like a space and are none",
         "two names look alike",
         "am\\u{43E}unt",
         "letters of several scripts in one word",
@@ -233,5 +238,7 @@ fn a_call_is_shown_with_what_could_deceive() {
     ] {
         assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
     }
-    assert!(!ran.stderr.contains("k7") && !ran.stderr.contains(['\u{202e}', '\u{200b}']));
+    assert!(
+        !ran.stderr.contains("k7") && !ran.stderr.contains(['\u{202e}', '\u{200b}', '\u{a0}', '\u{3000}', '\u{34f}'])
+    );
 }

@@ -44,7 +44,7 @@ fn a_run_is_followed_answered_and_approved_in_the_page() {
     let Some(browser) = Browser::open(DESKTOP, false) else { return };
     let tools = Server::with(|_, _| Answer::json(&json!({ "sum": 12.50, "note": BOMB })));
     // A number that JavaScript would round, and characters that hide.
-    let input = r#"{"to":"Ada\u202e\u200b","amount":12345678901234567890.10,"note":"<b>now</b>"}"#;
+    let input = r#"{"to":"Ada\u202e\u200b\u00a0\u2800\ufe0f","amount":12345678901234567890.10,"note":"<b>now</b>"}"#;
     let input: Value = serde_json::from_str(input).unwrap();
     let replies = [look("invoices"), question(), think("act", input), complete(json!("Paid."))];
     let place = with_tools(&tools, &replies);
@@ -72,7 +72,10 @@ fn a_run_is_followed_answered_and_approved_in_the_page() {
     browser.picture("question");
     browser.click("The second one");
     let seen = browser.shows(&["Wants your approval", "Approve", "Deny", "12345678901234567890.10"]);
-    assert!(seen.contains(r#""to": "Ada\u202e\u200b""#) && seen.contains(r#""note": "<b>now</b>""#), "{seen}");
+    assert!(
+        seen.contains(r#""to": "Ada\u202e\u200b\u00a0\u2800\ufe0f""#) && seen.contains(r#""note": "<b>now</b>""#),
+        "{seen}"
+    );
     assert_eq!(tools.requests().len(), 1, "nothing is made before it is approved");
     browser.picture("approval");
     browser.click("Approve");

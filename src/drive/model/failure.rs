@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::drive::secret::Vault;
 use crate::engine::event::{ModelFaultCode, Tokens};
+use crate::policy::characters::is_hidden;
 
 /// The most characters of a server's own words that are shown.
 const SHOWN: usize = 300;
@@ -80,7 +81,7 @@ impl Peer {
                 shown.push('…');
                 break;
             }
-            shown.push(if hidden(letter) { ' ' } else { letter });
+            shown.push(if letter.is_control() || is_hidden(letter) { ' ' } else { letter });
         }
         shown
     }
@@ -151,12 +152,6 @@ impl Peer {
             _ => format!("the connection to {name} broke: {}", self.clean(&deepest.to_string())),
         })
     }
-}
-
-/// Control characters, and those that turn or hide text.
-fn hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// What a server says about an error.

@@ -1,6 +1,6 @@
 // The page of `loopctl serve`: lists runs, follows one, and hands over what a human decides.
 
-import { count, el, fill, json, jsonText, parse, plain, readable, took, when } from "./text.js";
+import { count, el, exact, exactText, fill, parse, plain, readable, took, when } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY_MS = 2000;
@@ -352,16 +352,16 @@ function written(input, fault) {
 const place = (call) => `"call":"${called(call)}","hash":${JSON.stringify(call.hash)}`;
 const waiting = (call) => [
   head(call.action, `call ${called(call)}, with exactly this input`),
-  el("pre", { class: "exact" }, json(call.action_input))];
+  el("pre", { class: "exact" }, exact(call.action_input))];
 
 function approval(call, send, fault) {
-  const exact = jsonText(call.action_input);
+  const text = exactText(call.action_input);
   const [why, reason] = field("Why not (the model reads it)", "input");
-  const [other, input] = field("Another input, as JSON", "textarea", exact);
+  const [other, input] = field("Another input, as JSON", "textarea", text);
   const deny = () => send(`"deny":true,${reason.value.trim() ? `"reason":${JSON.stringify(reason.value)},` : ""}${place(call)}`);
   const edit = () => { const text = written(input, fault); if (text !== null) send(`"edit":${text},${place(call)}`); };
   // A hidden value would be replaced by the word that hides it.
-  const hidden = exact.includes("[hidden]");
+  const hidden = text.includes("[hidden]");
   return el("div", { class: "decision", role: "group", "aria-label": `The call of ${call.action}` }, waiting(call),
     hidden ? el("p", { class: "meta" }, "[hidden] stands for what its name or form says is secret; the call has the value.") : [],
     el("div", { class: "buttons" }, button("Approve", "good", () => send(`"approve":true,${place(call)}`))),

@@ -1,9 +1,10 @@
 // Text from outside, made safe to look at: it goes into the page as text, never as markup, and characters
 // that are not seen or that turn text around are shown by their numbers.
 
-const HIDDEN = new RegExp(
-  "[\\u0000-\\u0008\\u000B-\\u001F\\u007F-\\u009F\\u00AD\\u061C\\u115F\\u1160\\u180E\\u200B-\\u200F\\u2028-\\u202E" +
-  "\\u2060-\\u206F\\u3164\\uFEFF\\uFFA0\\uFFF9-\\uFFFB\\u{E0000}-\\u{E0FFF}]", "gu");
+// Both are filled in from the server's own table of characters when this file is served: what is shown by its
+// number in prose, and what is where somebody agrees to a call.
+const HIDDEN = /[@HIDDEN@]/gu;
+const DECEIVES = /[@DECEIVES@]/gu;
 // What marks a number that JavaScript would round. Nobody outside knows it.
 const MARK = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("") + ":";
 
@@ -45,13 +46,13 @@ export function parse(text) {
   return JSON.parse(kept);
 }
 
-const quoted = (text) => JSON.stringify(text).replace(HIDDEN, (sign) =>
+const quoted = (text, signs) => JSON.stringify(text).replace(signs, (sign) =>
   Array.from({ length: sign.length }, (_, at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""));
 
 /** A value as indented JSON, in nodes and strings. */
-export function json(value, indent = "") {
+export function json(value, indent = "", signs = HIDDEN) {
   if (typeof value === "string") {
-    return value.startsWith(MARK) ? [el("span", { class: "n" }, value.slice(MARK.length))] : [el("bdi", {}, quoted(value))];
+    return value.startsWith(MARK) ? [el("span", { class: "n" }, value.slice(MARK.length))] : [el("bdi", {}, quoted(value, signs))];
   }
   if (value === null || typeof value !== "object") return [el("span", { class: "n" }, String(value))];
   const list = Array.isArray(value);
@@ -59,11 +60,14 @@ export function json(value, indent = "") {
   if (!entries.length) return [list ? "[]" : "{}"];
   const inner = `${indent}  `;
   const members = entries.map(([key, member], at) => [
-    `${at ? "," : ""}\n${inner}`, list ? [] : [el("bdi", { class: "k" }, quoted(key)), ": "], json(member, inner)]);
+    `${at ? "," : ""}\n${inner}`, list ? [] : [el("bdi", { class: "k" }, quoted(key, signs)), ": "],
+    json(member, inner, signs)]);
   return [list ? "[" : "{", ...members.flat(Infinity), `\n${indent}${list ? "]" : "}"}`];
 }
 
-export const jsonText = (value) => json(value).map((piece) => (piece instanceof Node ? piece.textContent : piece)).join("");
+/** The same for what somebody agrees to: no character can pass for another one. */
+export const exact = (value) => json(value, "", DECEIVES);
+export const exactText = (value) => exact(value).map((piece) => (piece instanceof Node ? piece.textContent : piece)).join("");
 /** A text as it is, anything else as JSON. */
 export const readable = (value) => (typeof value === "string" && !value.startsWith(MARK) ? value : json(value));
 export const plain = (value) => (String(value).startsWith(MARK) ? String(value).slice(MARK.length) : String(value));

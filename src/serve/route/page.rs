@@ -1,7 +1,11 @@
 //! `GET /`: the page for humans, whole in the binary. It shows what the API tells it, and nothing more.
 
+use std::sync::LazyLock;
+
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
+
+use crate::policy::characters::{BLANK, HIDDEN, PRESENTATION, class};
 
 /// What the page may do: load its own files and ask its own server. Markup that is made from text
 /// is refused by the browser itself.
@@ -26,8 +30,14 @@ pub async fn script() -> Response {
 
 /// How it shows text.
 pub async fn text() -> Response {
-    file("text/javascript; charset=utf-8", include_str!("../page/text.js"))
+    file("text/javascript; charset=utf-8", &TEXT)
 }
+
+/// With the table of characters that the rest of the program escapes by.
+static TEXT: LazyLock<String> = LazyLock::new(|| {
+    let (hidden, deceives) = (class(&[HIDDEN]), class(&[HIDDEN, PRESENTATION, BLANK]));
+    include_str!("../page/text.js").replace("@HIDDEN@", &hidden).replace("@DECEIVES@", &deceives)
+});
 
 fn file(kind: &'static str, text: &'static str) -> Response {
     let headers: [(HeaderName, HeaderValue); 3] = [
@@ -36,4 +46,32 @@ fn file(kind: &'static str, text: &'static str) -> Response {
         (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
     ];
     (headers, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::characters::{deceives, is_hidden};
+
+    /// The ranges of the character class that a constant of the script holds.
+    fn ranges(name: &str) -> Vec<(u32, u32)> {
+        let (_, after) = TEXT.split_once(&format!("const {name} = /[")).unwrap();
+        let (class, _) = after.split_once("]/gu;").unwrap();
+        let number = |sign: &str| u32::from_str_radix(sign.strip_prefix("\\u{")?.strip_suffix('}')?, 16).ok();
+        let pairs = class.split_inclusive('}').collect::<Vec<_>>();
+        let pair = |pair: &[&str]| Some((number(pair[0])?, number(pair[1].strip_prefix('-')?)?));
+        pairs.chunks(2).map(|at| pair(at).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_page_hides_the_same_characters_as_the_rest() {
+        assert!(!TEXT.contains('@'), "every place is filled in");
+        type Rule = fn(char) -> bool;
+        for (name, rule) in [("HIDDEN", is_hidden as Rule), ("DECEIVES", deceives as Rule)] {
+            let ranges = ranges(name);
+            let in_page = |c: char| ranges.iter().any(|(first, last)| (*first..=*last).contains(&u32::from(c)));
+            let differs = ('\0'..=char::MAX).find(|c| in_page(*c) != rule(*c));
+            assert_eq!(differs, None, "{name}");
+        }
+    }
 }

@@ -30,14 +30,33 @@ fn numbers_stand_as_they_are_written() {
 
 #[test]
 fn what_is_not_seen_is_written_out_and_said() {
-    for hidden in ['\u{202e}', '\u{200b}', '\u{e0041}', '\u{2066}', '\u{85}', '\u{feff}'] {
+    let mut tried = 0;
+    for hidden in ('\u{7f}'..=char::MAX).filter(|c| deceives(*c) && !is_blank(*c)) {
         let shown = told(&json!({ "to": format!("a{hidden}b") }).to_string());
         let written = format!("\\u{{{:X}}}", u32::from(hidden));
         assert!(shown.contains(&written) && shown.contains("1 character that nobody sees"), "{shown}");
         assert!(!shown.contains(hidden), "{shown}");
+        tried += 1;
     }
+    assert!(tried > 4_000, "{tried}");
     // JSON writes the others of C0 itself.
     assert!(told(r#"{"to": "a\u001b[2Jb"}"#).contains(r"a\u001b[2Jb"));
+}
+
+#[test]
+fn a_look_alike_of_a_space_is_written_out_and_said() {
+    let mut tried = 0;
+    for blank in ('\0'..=char::MAX).filter(|c| is_blank(*c)) {
+        let shown = told(&json!({ "command": format!("rm{blank}-rf") }).to_string());
+        let written = format!("rm\\u{{{:X}}}-rf", u32::from(blank));
+        assert!(shown.contains(&written), "{shown}");
+        assert!(shown.contains("1 character that looks like a space and is none"), "{shown}");
+        tried += 1;
+    }
+    assert_eq!(tried, 17);
+    let plain = told(r#"{"command": "rm -rf"}"#);
+    assert!(plain.contains("rm -rf") && !plain.contains("looks like a space"), "{plain}");
+    assert!(told("{\"a\": \"\u{a0}\u{3000}\"}").contains("2 characters that look like a space and are none"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 #[cfg(test)]
 mod tests;
 
+use crate::policy::characters::deceives;
 pub use crate::policy::characters::is_hidden;
 
 /// Whether a character is a control character in the narrow sense: what a terminal may obey.
@@ -14,10 +15,16 @@ fn is_control(c: char) -> bool {
     matches!(c, '\u{00}'..='\u{08}' | '\u{0B}'..='\u{1F}' | '\u{7F}'..='\u{9F}')
 }
 
-/// For a terminal: hidden characters are shown as `\u{202E}`; tab and newline stay. A carriage return
-/// right before a newline is a part of it and goes.
+/// For prose on a terminal: hidden characters are shown as `\u{202E}`; tab and newline stay, and so do
+/// the spaces of all languages. A carriage return right before a newline is a part of it and goes.
 pub fn terminal(text: &str) -> Cow<'_, str> {
     show(text, is_hidden)
+}
+
+/// For what a human agrees to, on a terminal: as [`terminal`], and what looks like a space and is none
+/// is shown by its number, too.
+pub fn exact(text: &str) -> Cow<'_, str> {
+    show(text, deceives)
 }
 
 /// For human output that may go to a file: only what a terminal would obey is shown as `\u{1B}`;
@@ -28,7 +35,16 @@ pub fn controls(text: &str) -> Cow<'_, str> {
 
 /// For one line of a terminal or a log: as [`terminal`], and newlines and tabs are shown as `\n`, `\t`.
 pub fn line(text: &str) -> Cow<'_, str> {
-    if !text.contains(|c| matches!(c, '\n' | '\t') || is_hidden(c)) {
+    one_line(text, is_hidden)
+}
+
+/// For one line of what a human agrees to: as [`exact`], and newlines and tabs are shown.
+pub fn exact_line(text: &str) -> Cow<'_, str> {
+    one_line(text, deceives)
+}
+
+fn one_line(text: &str, hide: fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(|c| matches!(c, '\n' | '\t') || hide(c)) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
@@ -36,7 +52,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
         match c {
             '\n' => shown.push_str("\\n"),
             '\t' => shown.push_str("\\t"),
-            c => push(&mut shown, c, is_hidden),
+            c => push(&mut shown, c, hide),
         }
     }
     Cow::Owned(shown)
@@ -66,8 +82,17 @@ pub fn json(text: &str) -> Cow<'_, str> {
 /// For the inside of an HTML element or a quoted attribute. Hidden characters are shown as in a
 /// terminal, so that a page can't be read otherwise than it is written.
 pub fn html(text: &str) -> String {
+    markup(&terminal(text))
+}
+
+/// The same for what a human agrees to, with what [`exact`] shows by its number.
+pub fn exact_html(text: &str) -> String {
+    markup(&exact(text))
+}
+
+fn markup(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + text.len() / 8);
-    for c in terminal(text).chars() {
+    for c in text.chars() {
         match c {
             '&' => shown.push_str("&amp;"),
             '<' => shown.push_str("&lt;"),

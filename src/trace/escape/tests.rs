@@ -13,6 +13,18 @@ fn ansi_bidi_zero_width_and_tags_are_shown_by_their_code() {
 }
 
 #[test]
+fn prose_keeps_its_spaces_and_emoji_and_what_is_agreed_to_does_not() {
+    let prose = "10\u{202F}000\u{A0}€ \u{3000}漢字 ❤\u{FE0F}";
+    assert!(matches!(terminal(prose), Cow::Borrowed(same) if same == prose));
+    assert!(matches!(line(prose), Cow::Borrowed(same) if same == prose));
+    assert_eq!(html(prose), prose);
+    let shown = "10\\u{202F}000\\u{A0}€ \\u{3000}漢字 ❤\\u{FE0F}";
+    assert_eq!(exact(prose), shown);
+    assert_eq!(exact_line(&format!("{prose}\n")), format!("{shown}\\n"));
+    assert_eq!(exact_html(prose), shown);
+}
+
+#[test]
 fn plain_text_is_not_copied() {
     for text in ["plain", "line\n\tindented", "Zażółć 漢字 🦀"] {
         assert!(matches!(terminal(text), Cow::Borrowed(same) if same == text));
@@ -55,6 +67,8 @@ proptest! {
     fn nothing_hidden_ever_comes_through(text in ".*") {
         prop_assert!(!terminal(&text).contains(is_hidden));
         prop_assert!(!line(&text).contains(|c| is_hidden(c) || c == '\n' || c == '\t'));
+        prop_assert!(!exact(&text).contains(deceives) && !exact_html(&text).contains(deceives));
+        prop_assert!(!exact_line(&text).contains(|c| deceives(c) || c == '\n' || c == '\t'));
         prop_assert!(!controls(&text).contains(is_control));
         prop_assert!(!html(&text).contains(['<', '>', '"', '\'']));
     }

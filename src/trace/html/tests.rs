@@ -34,6 +34,14 @@ fn hostile_text_makes_no_element() {
 }
 
 #[test]
+fn a_call_that_waits_has_no_character_that_passes_for_another() {
+    let input = json!({ "command": "rm\u{a0}-rf\u{fe0f}" });
+    let exact = value::exactly("in", &input);
+    assert!(exact.contains("rm\\u{A0}-rf\\u{FE0F}"), "{exact}");
+    assert!(boxed("in", &input).contains("rm\u{a0}-rf\u{fe0f}"), "what was done already is prose");
+}
+
+#[test]
 fn the_page_fetches_nothing_and_runs_nothing() {
     let page = page("x");
     assert!(page.contains("default-src 'none'; style-src 'unsafe-inline'"));

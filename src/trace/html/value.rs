@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::trace::escape::html as escaped;
+use crate::trace::escape::{exact_html, html as escaped};
 use crate::trace::json::{Kind, gist, pieces};
 use crate::trace::units::plural;
 
@@ -19,7 +19,19 @@ const SEEN: usize = 320;
 
 /// A value in a box of a class; a long one can be opened, and its gist is seen.
 pub fn boxed(class: &str, value: &Value) -> String {
-    let shown = marked(value);
+    boxed_by(class, value, escaped)
+}
+
+/// The same for what a human agrees to: what looks like a space and is none is shown, too.
+pub fn exactly(class: &str, value: &Value) -> String {
+    boxed_by(class, value, exact_html)
+}
+
+/// How a text is made harmless.
+type Escape = fn(&str) -> String;
+
+fn boxed_by(class: &str, value: &Value, escape: Escape) -> String {
+    let shown = marked(value, escape);
     if shown.lines <= LINES && shown.characters <= CHARACTERS {
         return format!("<pre class=\"{class}\">{}</pre>\n", shown.text);
     }
@@ -32,7 +44,7 @@ pub fn boxed(class: &str, value: &Value) -> String {
     };
     format!(
         "<details class=\"{class}\"><summary><code>{}</code> <em>{}, {}</em></summary><pre>{}</pre></details>\n",
-        escaped(&begin),
+        escape(&begin),
         plural(shown.lines, "line"),
         plural(shown.characters, "character"),
         shown.text
@@ -43,7 +55,7 @@ pub fn boxed(class: &str, value: &Value) -> String {
 pub fn prose(value: &Value) -> String {
     match value {
         Value::String(text) => format!("<p class=\"prose\">{}</p>\n", escaped(text.trim())),
-        other => format!("<pre>{}</pre>\n", marked(other).text),
+        other => format!("<pre>{}</pre>\n", marked(other, escaped).text),
     }
 }
 
@@ -54,11 +66,11 @@ struct Marked {
     characters: usize,
 }
 
-fn marked(value: &Value) -> Marked {
+fn marked(value: &Value, escape: Escape) -> Marked {
     if let Value::String(text) = value {
         let text = text.trim_end_matches('\n');
         let lines = text.lines().count().max(1);
-        return Marked { text: escaped(text), lines, characters: text.chars().count() };
+        return Marked { text: escape(text), lines, characters: text.chars().count() };
     }
     let mut text = String::new();
     let (mut lines, mut characters) = (1, 0);
@@ -66,8 +78,8 @@ fn marked(value: &Value) -> Marked {
         lines += piece.matches('\n').count();
         characters += piece.chars().count();
         let _ = match class(kind) {
-            Some(class) => write!(text, "<span class=\"{class}\">{}</span>", escaped(piece)),
-            None => write!(text, "{}", escaped(piece)),
+            Some(class) => write!(text, "<span class=\"{class}\">{}</span>", escape(piece)),
+            None => write!(text, "{}", escape(piece)),
         };
     });
     Marked { text, lines, characters }
@@ -99,7 +111,7 @@ mod tests {
     #[test]
     fn what_is_marked_reads_as_it_would_without_marks() {
         let value = json!({"a": [1, true, "t"]});
-        let plain = marked(&value).text.replace("</span>", "").replace("<span class=\"k\">", "");
+        let plain = marked(&value, escaped).text.replace("</span>", "").replace("<span class=\"k\">", "");
         assert_eq!(plain.replace("<span class=\"n\">", "").replace("&quot;", "\""), on_one_line(&value));
     }
 }
