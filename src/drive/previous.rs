@@ -19,7 +19,7 @@ impl Engine {
             return Ok(None);
         };
         // Another organisation's run is told of like one that is not there.
-        let found = self.find(run_id).await?.filter(|run| run.org == start.org);
+        let found = self.world.journal.find_of(start.org.as_deref(), run_id).await.map_err(Fault::Store)?;
         let Some(run) = found else { return Err(Fault::NoPrevious(run_id.to_owned())) };
         let state = self.ended(program, run_id).await?;
         // A secret may have become known since that run was written.

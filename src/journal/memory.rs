@@ -25,14 +25,16 @@ pub struct MemoryJournal {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    by_id: HashMap<String, Arc<Run>>,
+    by_id: HashMap<Arc<str>, Arc<Run>>,
+    /// The same runs by organisation: whoever asks for another one's run finds as little as for none.
+    by_org: HashMap<Option<String>, HashMap<Arc<str>, Arc<Run>>>,
     in_order: Vec<Arc<Run>>,
 }
 
 /// A run: what never changes, and what does.
 #[derive(Debug)]
 struct Run {
-    run_id: String,
+    run_id: Arc<str>,
     loop_name: String,
     session: Option<String>,
     org: Option<String>,
@@ -132,7 +134,7 @@ impl MemoryJournal {
     fn make(&self, new: NewRun) -> Result<Created, StoreFault> {
         failpoint::store_call()?;
         let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = shelf.by_id.get(&new.run_id) {
+        if let Some(there) = shelf.by_id.get(new.run_id.as_str()) {
             return Ok(if there.identity == new.identity { Created::Same } else { Created::Conflict });
         }
         let mut events = Log::default();
@@ -146,8 +148,9 @@ impl MemoryJournal {
             cancel: None,
             callback: CallbackProgress::default(),
         };
+        let id: Arc<str> = new.run_id.into();
         let run = Arc::new(Run {
-            run_id: new.run_id.clone(),
+            run_id: Arc::clone(&id),
             loop_name: new.loop_name,
             session: new.session,
             org: new.org,
@@ -157,7 +160,8 @@ impl MemoryJournal {
             book: Mutex::new(book),
         });
         shelf.in_order.push(Arc::clone(&run));
-        shelf.by_id.insert(new.run_id, run);
+        shelf.by_org.entry(run.org.clone()).or_default().insert(Arc::clone(&id), Arc::clone(&run));
+        shelf.by_id.insert(id, run);
         Ok(Created::New(Lease { fence: 1, events: 1 }))
     }
 
@@ -185,7 +189,7 @@ impl MemoryJournal {
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit };
         let mut runs: Vec<_> = in_order.iter().rev().collect();
         if let Some(after) = &filter.after {
-            let at = runs.iter().position(|run| run.run_id == *after).map_or(runs.len(), |at| at + 1);
+            let at = runs.iter().position(|run| *run.run_id == **after).map_or(runs.len(), |at| at + 1);
             runs.drain(..at);
         }
         Ok(runs.iter().map(|run| run.summary()).filter(|run| is_wanted(filter, run)).take(limit).collect())
@@ -218,13 +222,13 @@ impl Run {
     /// The book, for whoever has the lease of this number.
     fn held(&self, fence: u64) -> Result<MutexGuard<'_, Book>, StoreFault> {
         let book = self.book();
-        if book.driven && book.fence == fence { Ok(book) } else { Err(StoreFault::Fenced(self.run_id.clone())) }
+        if book.driven && book.fence == fence { Ok(book) } else { Err(StoreFault::Fenced(self.run_id.to_string())) }
     }
 
     fn lease(&self) -> Result<Lease, StoreFault> {
         let mut book = self.book();
         if book.driven {
-            return Err(StoreFault::Driven(self.run_id.clone()));
+            return Err(StoreFault::Driven(self.run_id.to_string()));
         }
         book.driven = true;
         book.fence = book.fence.saturating_add(1);
@@ -241,7 +245,7 @@ impl Run {
     fn summary(&self) -> RunSummary {
         let book = self.book();
         RunSummary {
-            run_id: self.run_id.clone(),
+            run_id: self.run_id.to_string(),
             loop_name: self.loop_name.clone(),
             session: self.session.clone(),
             status: book.standing.status,
@@ -287,6 +291,15 @@ impl Journal for MemoryJournal {
             Err(StoreFault::NoSuchRun(_)) => Ok(None),
             Err(fault) => Err(fault),
         })
+    }
+
+    fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>> {
+        let of = org.map(str::to_owned);
+        let found = || {
+            let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
+            shelf.by_org.get(&of).and_then(|runs| runs.get(run_id)).cloned()
+        };
+        Ticket::ready(failpoint::store_call().map(|()| found().map(|run| run.summary())))
     }
 
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {

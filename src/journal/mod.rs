@@ -47,6 +47,10 @@ pub trait Journal: Send + Sync {
     /// One run's summary; `None` when there is no such run.
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>>;
 
+    /// One run's summary when it belongs to this organisation, or to none where `org` is `None`. One look-up by
+    /// both: another organisation's run costs what a run costs that does not exist, so that its time says nothing.
+    fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>>;
+
     /// Runs, newest first.
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>>;
 

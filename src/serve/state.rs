@@ -148,8 +148,7 @@ impl Served {
     /// # Errors
     /// 404 when there is none, or it is another organisation's.
     pub async fn find(&self, caller: &Caller, run_id: &str) -> Result<RunSummary, Problem> {
-        let found = self.journal.find(run_id).await?;
-        found.filter(|run| run.org == caller.org).ok_or_else(Problem::no_such_run)
+        self.journal.find_of(caller.org.as_deref(), run_id).await?.ok_or_else(Problem::no_such_run)
     }
 
     /// A run with its program and events.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use loopctl::drive::engine::Watch;
@@ -19,9 +19,10 @@ use loopctl::serve::feed::Feed;
 use loopctl::serve::folder::Folder;
 use loopctl::serve::{Options, Server};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use crate::client::{ask_for_events, parse, place, served, stream};
-use crate::common::{complete, think};
+use crate::common::{Place, complete, think};
 
 /// A store that counts.
 #[derive(Default)]
@@ -33,70 +34,122 @@ pub struct Counting {
     whole: AtomicUsize,
     /// The events that were read from a place on.
     from: AtomicUsize,
+    /// What it was asked, in that order.
+    asked: Mutex<Vec<&'static str>>,
+}
+
+impl Counting {
+    /// What it was asked since the last time, in that order.
+    pub fn asked(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    fn note(&self, asked: &'static str) {
+        self.asked.lock().unwrap().push(asked);
+    }
+}
+
+/// A server in this process, over this store.
+pub fn listening(place: &Place, journal: &Arc<Counting>) -> (Runtime, SocketAddr) {
+    let options = Options {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        hosts: Vec::new(),
+        most_runs: 4,
+        body_bytes: 1 << 20,
+        body_time: Duration::from_secs(30),
+        grace: Duration::ZERO,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let journal: Arc<dyn Journal> = Arc::clone(journal) as Arc<dyn Journal>;
+    let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
+    let server = runtime.block_on(Server::bind(folder, journal, options)).unwrap();
+    let address = server.address();
+    runtime.spawn(server.serve(pending()));
+    (runtime, address)
 }
 
 impl Journal for Counting {
     fn create(&self, run: NewRun) -> Ticket<Created> {
+        self.note("create");
         self.inner.create(run)
     }
 
     fn append(&self, entry: Append) -> Ticket<()> {
+        self.note("append");
         self.inner.append(entry)
     }
 
     fn read(&self, run_id: &str) -> Ticket<Vec<String>> {
+        self.note("read");
         self.whole.fetch_add(1, Ordering::SeqCst);
         let fails = self.unreadable.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         if fails.is_ok() { Ticket::ready(Err(StoreFault::Locked)) } else { self.inner.read(run_id) }
     }
 
     fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
+        self.note("read_from");
         let Ticket::Ready(Some(events)) = self.inner.read_from(run_id, from, most) else { panic!("it comes at once") };
         self.from.fetch_add(events.as_ref().map_or(0, Vec::len), Ordering::SeqCst);
         Ticket::ready(events)
     }
 
     fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {
+        self.note("texts");
         self.inner.texts(run_id)
     }
 
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
+        self.note("find");
         self.inner.find(run_id)
     }
 
+    fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>> {
+        self.note("find_of");
+        self.inner.find_of(org, run_id)
+    }
+
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
+        self.note("list");
         self.inner.list(filter)
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {
+        self.note("called_under");
         self.inner.called_under(run_id)
     }
 
     fn lease(&self, run_id: &str) -> Ticket<Lease> {
+        self.note("lease");
         self.inner.lease(run_id)
     }
 
     fn release(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.note("release");
         self.inner.release(run_id, fence)
     }
 
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
+        self.note("confirm");
         self.inner.confirm(run_id, fence)
     }
 
     fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
+        self.note("request_cancel");
         self.inner.request_cancel(run_id, reason)
     }
 
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
+        self.note("cancel_requested");
         self.inner.cancel_requested(run_id)
     }
 
     fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
+        self.note("note_callback");
         self.inner.note_callback(run_id, progress)
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {
+        self.note("recall");
         self.inner.recall(session)
     }
 }
@@ -126,20 +179,7 @@ fn each_of_many_readers_reads_an_event_once_however_often_it_is_woken() {
     replies.push(complete(json!("ok")));
     let place = place(json!({ "max_iterations": 100 }), &replies);
     let counting = Arc::new(Counting::default());
-    let options = Options {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        hosts: Vec::new(),
-        most_runs: 4,
-        body_bytes: 1 << 20,
-        body_time: Duration::from_secs(30),
-        grace: Duration::ZERO,
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let journal: Arc<dyn Journal> = Arc::clone(&counting) as Arc<dyn Journal>;
-    let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
-    let server = runtime.block_on(Server::bind(folder, journal, options)).unwrap();
-    let address = server.address();
-    runtime.spawn(server.serve(pending()));
+    let (runtime, address) = listening(&place, &counting);
 
     let run = parse(&ask(address, "POST", "/agents/execute", &json!({ "loop": "test" }))).unwrap().json();
     assert_eq!(run["status"], "paused", "{run}");

@@ -21,6 +21,7 @@ mod guard;
 mod idempotency;
 mod lists;
 mod metrics;
+mod owner;
 mod page;
 mod page_again;
 mod page_decided;

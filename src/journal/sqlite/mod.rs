@@ -154,6 +154,14 @@ impl Journal for SqliteJournal {
         self.quick.ask(Some(run_id), move |connection| census.find(connection, &run))
     }
 
+    fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let (mut census, org, run) = (self.census(), org.map(str::to_owned), run_id.to_owned());
+        self.quick.ask(Some(run_id), move |connection| census.find_of(connection, org.as_deref(), &run))
+    }
+
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));

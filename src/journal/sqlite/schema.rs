@@ -45,6 +45,7 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_status ON runs (status, id);
 CREATE INDEX runs_by_org ON runs (org, id) WHERE org IS NOT NULL;
+CREATE INDEX runs_by_owner ON runs (org, run_id);
 CREATE INDEX runs_by_callback ON runs (callback) WHERE callback = 'pending';
 CREATE TABLE events (
   run INTEGER NOT NULL,
@@ -77,6 +78,9 @@ CREATE TABLE drivers (
 ";
 
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
+
+/// Stores that were made before a run was looked up by its organisation have no index for it.
+const LATER_INDEX: &str = "CREATE INDEX IF NOT EXISTS runs_by_owner ON runs (org, run_id);";
 
 /// What a file turned out to be.
 enum Found {
@@ -178,7 +182,7 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
         )
         .map_err(failed)?;
     match found {
-        Found::Ours => Ok(()),
+        Found::Ours => connection.execute_batch(LATER_INDEX).map_err(failed),
         Found::Empty => make_tables(connection, store),
     }
 }

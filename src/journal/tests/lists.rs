@@ -46,6 +46,28 @@ fn a_list_holds_what_it_is_asked_for() {
 }
 
 #[test]
+fn a_run_is_found_by_its_organisation_and_its_id_together() {
+    with_both(|journal| {
+        wait(journal.create(NewRun { org: Some("acme".to_owned()), ..new_run("a") })).unwrap();
+        begin(&*journal, "b");
+        for (org, id, found) in [
+            (Some("acme"), "a", true),
+            (Some("other"), "a", false),
+            (Some(""), "a", false),
+            (None, "a", false),
+            (None, "b", true),
+            (Some("acme"), "b", false),
+            (Some("acme"), "nobody", false),
+            (None, "nobody", false),
+        ] {
+            let run = wait(journal.find_of(org, id)).unwrap();
+            assert_eq!(run.is_some(), found, "{org:?} {id}");
+            assert!(run.is_none() || run == wait(journal.find(id)).unwrap());
+        }
+    });
+}
+
+#[test]
 fn the_runs_that_a_run_called_are_counted_with_those_that_they_called() {
     with_both(|journal| {
         for (id, caller) in [

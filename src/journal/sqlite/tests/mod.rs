@@ -7,6 +7,7 @@ mod damage;
 mod faults;
 mod group;
 mod leases;
+mod owner;
 mod speed;
 
 use std::path::{Path, PathBuf};
