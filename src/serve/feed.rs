@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::problem::Problem;
 use super::state::Served;
 use crate::compile::Program;
 use crate::drive::fault::Fault;
@@ -16,6 +17,7 @@ use crate::engine::notice::{Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
+use crate::trace::events::Last;
 use crate::trace::{Redaction, Shown, escape, events, result};
 
 /// So many bytes of a journal are read at once: more only when the reader has taken what was told of them, so
@@ -105,7 +107,14 @@ pub struct Feed {
     ready: VecDeque<String>,
     silent: u32,
     ended: bool,
+    /// What the stream can't go on for, once its reader was told.
+    failed: Option<Interrupted>,
 }
+
+/// A stream stopped before its run ended. Its connection is cut, so that no reader takes this for the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the stream stopped before its run ended")]
+pub struct Interrupted;
 
 impl Feed {
     /// A stream of a run's events after `seen`. `None`: it has ended, and the reader has all.
@@ -131,6 +140,7 @@ impl Feed {
             ready: VecDeque::new(),
             silent: 0,
             ended: false,
+            failed: None,
         };
         while feed.ready.is_empty() && !feed.ended && feed.look().await.map_err(FeedFault::Fault)? {}
         Ok((!feed.ready.is_empty() || !feed.ended).then_some(feed))
@@ -162,12 +172,21 @@ impl Feed {
         Ok(())
     }
 
-    /// The next piece of the stream; none when the run has ended, or the server is about to.
-    pub async fn next(&mut self) -> Option<String> {
+    /// The next piece of the stream; none when the run has ended.
+    ///
+    /// # Errors
+    /// When the stream can't go on although the run may: the server is about to end, or the journal can't be
+    /// read, which the piece before it says.
+    pub async fn next(&mut self) -> Option<Result<String, Interrupted>> {
+        if let Some(interrupted) = self.failed {
+            // An error makes the connection drop what it still holds: let it send that first.
+            tokio::task::yield_now().await;
+            return Some(Err(interrupted));
+        }
         loop {
             if let Some(piece) = self.ready.pop_front() {
                 self.silent = 0;
-                return Some(piece);
+                return Some(Ok(piece));
             }
             if self.ended {
                 return None;
@@ -177,8 +196,12 @@ impl Feed {
             let news = live.as_ref().map(|live| live.news());
             match self.look().await {
                 Ok(true) => continue,
-                Ok(false) if !self.served.is_draining() => {}
-                Ok(false) | Err(_) => return None,
+                Ok(false) if self.served.is_draining() => return Some(Err(Interrupted)),
+                Ok(false) => {}
+                Err(fault) => {
+                    self.failed = Some(Interrupted);
+                    return Some(Ok(failure(&self.run_id, fault)));
+                }
             }
             match news {
                 Some(news) => drop(tokio::time::timeout(LOOK, news).await),
@@ -186,7 +209,7 @@ impl Feed {
             }
             self.silent += 1;
             if self.silent.is_multiple_of(SIGNS) {
-                return Some(": still here\n\n".to_owned());
+                return Some(Ok(": still here\n\n".to_owned()));
             }
         }
     }
@@ -247,6 +270,15 @@ pub enum FeedFault {
     Fault(Fault),
     /// The run has no such place.
     NoSuchPlace,
+}
+
+/// The last event of a stream that can't go on. It has no id: a reader who comes again goes on behind the last
+/// event that has one.
+fn failure(run_id: &str, fault: Fault) -> String {
+    tracing::error!(run_id, code = fault.code(), "a stream of events can't go on: {fault}");
+    let Problem { code, detail, .. } = fault.into();
+    let last = Last::StreamFailed { code: code.to_owned(), message: detail };
+    format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
 }
 
 /// An event of the stream. JSON on one line has no line end that could begin another one.

@@ -28,12 +28,20 @@ pub enum Line<'a> {
     Last(Last<'a>),
 }
 
-/// How the run stands, as the last line of a stream.
+/// The last line of a stream: how the run stands, or why there is no more.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Last<'a> {
     /// The result of the run, as `--output json` prints it.
     Result(&'a RunResult),
+    /// Over HTTP only: the stream can't go on, although the run may. A reader comes again with the id of the
+    /// last event that had one.
+    StreamFailed {
+        /// A stable word for what happened, as in the answers of the server.
+        code: String,
+        /// What happened, in a sentence.
+        message: String,
+    },
 }
 
 /// A notice as it is printed: its texts and values with secrets hidden.

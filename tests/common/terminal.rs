@@ -1,7 +1,7 @@
 //! A pseudo terminal with the program in it: what it shows is read, and what a human types is written.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -46,7 +46,10 @@ impl Terminal {
             move || {
                 let mut buffer = [0; 4096];
                 loop {
-                    let read = reader.read(&mut buffer).unwrap_or(0);
+                    let read = match reader.read(&mut buffer) {
+                        Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                        read => read.unwrap_or(0),
+                    };
                     let mut all = seen.0.lock().expect("the lock");
                     all.bytes.extend_from_slice(&buffer[..read]);
                     all.ended = read == 0;

@@ -1,6 +1,6 @@
 //! A server of its own for a test, and a client that sends exactly what it is told to.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout};
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// Whether the body came to its own end: one that was cut is shorter than its length, or lacks the last chunk.
+    pub whole: bool,
 }
 
 impl Reply {
@@ -90,20 +92,12 @@ impl Serving {
         stream
     }
 
-    /// Sends bytes as they are; all that is answered until the other side closes.
+    /// Sends bytes as they are; all that is answered until the other side closes, or breaks the connection.
     pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
         // The other side may close before it has read all.
         let _ = stream.write_all(bytes);
-        let mut answer = Vec::new();
-        let mut piece = [0; 8192];
-        while let Ok(count) = stream.read(&mut piece) {
-            if count == 0 {
-                break;
-            }
-            answer.extend_from_slice(&piece[..count]);
-        }
-        answer
+        read_until_closed(&mut stream)
     }
 
     pub fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
@@ -116,9 +110,7 @@ impl Serving {
         let mut stream = TcpStream::connect(self.address).ok()?;
         stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).ok()?;
         stream.write_all(&self.request(method, target, headers, body)).ok()?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).ok()?;
-        parse(&answer)
+        parse(&read_until_closed(&mut stream)).filter(|reply| reply.whole)
     }
 
     fn request(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
@@ -163,6 +155,7 @@ impl Serving {
         let reply = self.send("GET", &format!("/agents/{run_id}/events"), headers, b"");
         assert_eq!(reply.status, 200, "{reply:?}");
         assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+        assert!(reply.whole, "the stream was cut after {:?}", String::from_utf8_lossy(&reply.body).lines().last());
         stream(&String::from_utf8(reply.body).expect("text"))
     }
 }
@@ -193,6 +186,24 @@ pub fn stream(text: &str) -> Vec<(String, Value)> {
     events
 }
 
+/// All that comes until the other side closes the connection or breaks it. A signal to this process (a stop,
+/// the end of a child) interrupts a read that has a deadline: that is no end.
+pub fn read_until_closed(stream: &mut impl Read) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let mut piece = [0; 8192];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => return answer,
+            Ok(count) => answer.extend_from_slice(&piece[..count]),
+            Err(error) => match error.kind() {
+                ErrorKind::Interrupted => {}
+                ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => return answer,
+                _ => panic!("nothing more came: {error}"),
+            },
+        }
+    }
+}
+
 /// Reads the first answer of what came.
 pub fn parse(bytes: &[u8]) -> Option<Reply> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
@@ -203,25 +214,33 @@ pub fn parse(bytes: &[u8]) -> Option<Reply> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
         .collect();
-    let mut body = bytes[end + 4..].to_vec();
-    if headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value == "chunked") {
-        body = unchunked(&body);
-    }
-    Some(Reply { status, headers, body })
+    let value = |name: &str| headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+    let body = &bytes[end + 4..];
+    let (body, whole) = if value("transfer-encoding").is_some_and(|value| value == "chunked") {
+        unchunked(body)
+    } else {
+        let length = value("content-length").and_then(|length| length.parse().ok());
+        (body.to_vec(), length.is_none_or(|length: usize| body.len() >= length))
+    };
+    Some(Reply { status, headers, body, whole })
 }
 
-fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
+/// The body of chunks, and whether the last chunk came.
+fn unchunked(mut bytes: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") {
-        let length = usize::from_str_radix(&String::from_utf8_lossy(&bytes[..end]), 16).unwrap_or(0);
+        let length = usize::from_str_radix(&String::from_utf8_lossy(&bytes[..end]), 16).expect("a chunk's length");
         let start = end + 2;
-        if length == 0 || bytes.len() < start + length + 2 {
+        if length == 0 {
+            return (body, true);
+        }
+        if bytes.len() < start + length + 2 {
             break;
         }
         body.extend_from_slice(&bytes[start..start + length]);
         bytes = &bytes[start + length + 2..];
     }
-    body
+    (body, false)
 }
 
 /// A place with the loop `test` over the tools `look` and `act`, and a script for its model.
@@ -252,7 +271,10 @@ pub fn until(stream: &mut TcpStream, what: &str) -> String {
     let mut text = String::new();
     let mut piece = [0; 4096];
     while !text.contains(what) {
-        let count = stream.read(&mut piece).unwrap();
+        let count = match stream.read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => read.unwrap(),
+        };
         assert_ne!(count, 0, "{text}");
         text.push_str(&String::from_utf8_lossy(&piece[..count]));
     }

@@ -230,7 +230,7 @@ fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_
         let opened = Feed::new(Arc::clone(&served), finished.run_id(), None).await;
         let mut feed = opened.unwrap_or_else(|_| panic!("it can be read")).expect("there is something to tell");
         let mut told = String::new();
-        while let Some(piece) = feed.next().await {
+        while let Some(Ok(piece)) = feed.next().await {
             told.push_str(&piece);
             let event: usize = piece["id: ".len()..].split('.').next().unwrap().parse().unwrap();
             // He may stop reading here. The first event was read twice.

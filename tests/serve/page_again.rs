@@ -1,6 +1,6 @@
 //! The page when its server goes away and comes again, and when a stream is cut: nothing is lost or shown twice.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -101,6 +101,7 @@ fn pass(mut page: TcpStream, server: SocketAddr, bytes: usize, count: &AtomicUsi
     let mut piece = [0; 512];
     while !request.windows(4).any(|four| four == b"\r\n\r\n") {
         match page.read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => return,
             Ok(read) => request.extend_from_slice(&piece[..read]),
         }
@@ -118,6 +119,7 @@ fn pass(mut page: TcpStream, server: SocketAddr, bytes: usize, count: &AtomicUsi
     let mut piece = [0; 256];
     while left > 0 {
         match far.read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => break,
             Ok(read) => {
                 let some = read.min(left);

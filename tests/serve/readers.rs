@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::client::{Serving, ask_for_events, parse, place, stream, until};
+use crate::client::{Serving, ask_for_events, parse, place, read_until_closed, stream, until};
 use crate::common::{complete, think};
 
 fn asks() -> Value {
@@ -139,6 +139,75 @@ fn readers_that_stop_reading_are_dropped_and_their_memory_is_given_back() {
     }
     eprintln!("20 readers were dropped: {} KB of memory", server.memory());
     drop(open);
+}
+
+/// A run that waits for a human, and the store that it is in.
+fn waiting() -> (crate::common::Place, Serving, String) {
+    let place = place(json!({}), &[asks(), complete(json!("ok"))]);
+    let server = Serving::start(&place, &[]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    let id = id(&run).to_owned();
+    (place, server, id)
+}
+
+#[test]
+fn a_stream_that_can_t_go_on_says_why_and_its_connection_is_cut() {
+    let (place, server, id) = waiting();
+    let mut reader = server.reader(&id);
+    let mut seen = until(&mut reader, "\"paused\"").into_bytes();
+    let store = rusqlite::Connection::open(place.path().join(".loopctl/runs.db")).unwrap();
+    let added = "INSERT INTO events SELECT run, max(seq) + 1, 7, event FROM events";
+    assert_eq!(store.execute(added, []).unwrap(), 1, "an event that nobody wrote");
+    seen.extend(read_until_closed(&mut reader));
+    let reply = parse(&seen).unwrap();
+    let events = stream(&String::from_utf8(reply.body).unwrap());
+    let (place, last) = events.last().unwrap();
+    assert_eq!((&last["event"], &last["code"]), (&json!("stream_failed"), &json!("store_corrupt")), "{last}");
+    assert_eq!(*place, events[events.len() - 2].0, "it has no place of its own");
+    assert!(!reply.whole, "no reader takes this for the end of the run");
+}
+
+#[test]
+fn a_stream_that_ends_because_its_server_does_is_cut_and_the_next_server_goes_on_with_it() {
+    let (place, server, id) = waiting();
+    let mut reader = server.reader(&id);
+    let mut seen = until(&mut reader, "\"paused\"").into_bytes();
+    crate::restart::terminate(&server);
+    seen.extend(read_until_closed(&mut reader));
+    assert_eq!(server.ended(), Some(0));
+    let reply = parse(&seen).unwrap();
+    assert!(!reply.whole, "no reader takes this for the end of the run");
+    let events = stream(&String::from_utf8(reply.body).unwrap());
+    let next = Serving::start(&place, &[]);
+    let done = next.post(&format!("/agents/{id}/resume"), &json!({ "answer": "yes" }));
+    assert_eq!(done.json()["status"], "completed", "{done:?}");
+    let rest = next.events(&id, &[("last-event-id", &events.last().unwrap().0)]);
+    assert_eq!([events, rest].concat(), next.events(&id, &[]), "the twin: this one came to its end");
+}
+
+/// A connection whose reads are interrupted by signals before each piece.
+struct Interrupted(Vec<&'static [u8]>, bool);
+
+impl std::io::Read for Interrupted {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.1 = !self.1;
+        if self.1 {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
+        let piece = if self.0.is_empty() { &b""[..] } else { self.0.remove(0) };
+        into[..piece.len()].copy_from_slice(piece);
+        Ok(piece.len())
+    }
+}
+
+#[test]
+fn a_signal_to_the_reader_is_no_end_of_what_it_reads() {
+    let pieces: Vec<&[u8]> =
+        vec![b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n", b"ab\r\n0", b"\r\n\r\n"];
+    let reply = parse(&read_until_closed(&mut Interrupted(pieces.clone(), false))).unwrap();
+    assert_eq!((reply.body.as_slice(), reply.whole), (&b"ab"[..], true));
+    let reply = parse(&read_until_closed(&mut Interrupted(pieces[..1].to_vec(), false))).unwrap();
+    assert!(!reply.whole, "the twin: what is cut is not whole");
 }
 
 /// A run with a few events, in its end.

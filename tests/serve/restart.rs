@@ -11,7 +11,7 @@ use crate::common::server::{Answer, Gate, Server};
 use crate::common::{complete, think};
 use crate::queue::acting;
 
-fn terminate(server: &Serving) {
+pub fn terminate(server: &Serving) {
     kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGTERM).unwrap();
 }
 

@@ -27,6 +27,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
         match stream.read(&mut piece) {
             Ok(0) => return true,
             Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return error.kind() != ErrorKind::WouldBlock,
         }
     }

@@ -1,11 +1,11 @@
 //! What is too much costs the server less memory than the longest body: each case with what it had before
 //! and after.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 
 use serde_json::json;
 
-use crate::client::{Serving, parse, place};
+use crate::client::{Serving, parse, place, read_until_closed};
 use crate::common::complete;
 
 /// The longest body of these servers, in bytes.
@@ -21,11 +21,7 @@ fn flood(server: &Serving, bytes: &[u8]) -> Vec<u8> {
     std::thread::scope(|scope| {
         // The other side may close before it has read all.
         scope.spawn(|| drop((&stream).write_all(bytes)));
-        let (mut answer, mut piece) = (Vec::new(), [0; 65_536]);
-        while let Ok(count @ 1..) = reader.read(&mut piece) {
-            answer.extend_from_slice(&piece[..count]);
-        }
-        answer
+        read_until_closed(&mut reader)
     })
 }
 

@@ -162,7 +162,7 @@ async function follow(run) {
     try {
       for await (const [id, event] of events(run, last)) {
         if (open !== run) return;
-        last = id;
+        if (id) last = id;
         over = event.event === "result";
         told[event.event]?.(run, event);
       }
@@ -210,6 +210,9 @@ function card(run, iteration, call, action, input) {
 }
 
 const told = {
+  stream_failed(run, event) {
+    say(`${event.message} It is tried again.`);
+  },
   run_started(run, event) {
     fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
       el("p", { class: "objective" }, event.objective), el("p", { class: "meta" }, `model ${event.model}`));

@@ -1,6 +1,5 @@
 //! `GET /agents/{id}/events`: what happens in a run, from its beginning, as server-sent events.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -38,7 +37,7 @@ pub async fn events(
     let Some(feed) = feed else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let pieces = stream::unfold(feed, |mut feed| async move {
         let piece = feed.next().await?;
-        Some((Ok::<_, Infallible>(piece), feed))
+        Some((piece, feed))
     });
     let mut response = Body::from_stream(pieces).into_response();
     let headers = response.headers_mut();
