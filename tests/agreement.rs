@@ -12,6 +12,8 @@
 
 #[path = "agreement/choices.rs"]
 mod choices;
+#[path = "agreement/environment.rs"]
+mod environment;
 #[path = "agreement/loops.rs"]
 mod loops;
 #[path = "agreement/shapes.rs"]

@@ -33,6 +33,7 @@ const SAFE: &[(&str, Safe)] = &[
     (codes::UNKNOWN_ACTION, Safe::Slip),
     (codes::LEGACY_TOOL, Safe::Always),
     (codes::DECLARED_BUILTIN, Safe::Always),
+    (codes::LOOSENED, Safe::Always),
 ];
 
 /// The codes of faults that may throw a reader off its way.

@@ -31,8 +31,10 @@ pub struct Token {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum May {
-    /// Start loops, and end them
+    /// Start the folder's loops, and end runs
     Run,
+    /// Start agent requests, and end runs
+    Compose,
     /// See runs, loops and diagnostics
     Read,
     /// Answer, approve, deny and edit

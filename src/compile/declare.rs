@@ -197,7 +197,10 @@ impl<'a> Declare<'a> {
                 Some(embedded) => self.embedded(declaration, embedded, pointer),
                 None => self.unknown(name, at),
             },
-            [action] => self.registered(declaration, *action, at),
+            [action] => {
+                self.loosened(declaration, *action, pointer);
+                self.registered(declaration, *action, at);
+            }
             [first, second, ..] => {
                 let message = format!("there are two actions of the name `{name}`");
                 let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place());
@@ -288,6 +291,21 @@ impl<'a> Declare<'a> {
                 self.faults.extend(warnings.into_iter().map(|fault| place(action, &pointer, fault)));
             }
             Err(faults) => self.faults.extend(faults.into_iter().map(|fault| place(action, &pointer, fault))),
+        }
+    }
+
+    /// Warns of what the declaration at `pointer` would take away from its action.
+    fn loosened(&mut self, declaration: &ActionTool, action: Registered<'a>, pointer: &str) {
+        let (Some(written), Ok(meaning)) = (self.main.value.pointer(pointer), layout::action(action.value)) else {
+            return;
+        };
+        for (field, floor) in tool::loosened(declaration, written, &meaning) {
+            let at = format!("{pointer}/{field}");
+            let message = format!("the action `{}` says `\"{field}\": {floor}`, and that counts", declaration.name);
+            let said = action.document.tree.place(&format!("{}/{field}", action.pointer()));
+            let fault = Diagnostic::warning(codes::LOOSENED, message, at.as_str(), self.main.tree.place(&at));
+            let fault = fault.help(format!("write {floor}, or take it out of the declaration"));
+            self.faults.push(fault.related(&said, "the action says so here").suggest(floor));
         }
     }
 

@@ -113,6 +113,10 @@ pub struct Allow {
     /// The programs that `command` actions may start, as written in `program`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
+    /// The variables of the environment of `command` actions that a value may fill: what a model writes, or
+    /// the run's input. One that is written out, or is a secret, needs no permission.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
     /// Whether `http` actions may reach private, loopback and link-local addresses.
     pub private_addresses: bool,
 }

@@ -13,6 +13,29 @@ pub struct Serving {
     /// The key that results posted to a `callback_url` are signed with: `env:VAR` or `file:PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_secret: Option<String>,
+    /// Which agent requests are taken: documents that come with a request, in place of the folder's loops.
+    #[serde(skip_serializing_if = "AgentRequests::is_all")]
+    pub agent_requests: AgentRequests,
+}
+
+/// Which agent requests are taken over HTTP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentRequests {
+    /// None: only the folder's loops are started.
+    Off,
+    /// Those that use only the actions that they bring along: none of the folder's actions and loops.
+    OwnActions,
+    /// All: they may use the folder's actions and loops.
+    #[default]
+    All,
+}
+
+impl AgentRequests {
+    /// Whether all are taken.
+    pub fn is_all(&self) -> bool {
+        *self == Self::All
+    }
 }
 
 impl Serving {
@@ -45,10 +68,27 @@ pub struct Token {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Start loops, and end them.
+    /// Start the folder's loops, and end runs.
     Run,
+    /// Start agent requests, and end runs.
+    Compose,
     /// See runs, loops and diagnostics.
     Read,
     /// Answer, approve, deny and edit.
     Decide,
+}
+
+impl Scope {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Run, Self::Compose, Self::Read, Self::Decide];
+
+    /// Its name in the project file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Compose => "compose",
+            Self::Read => "read",
+            Self::Decide => "decide",
+        }
+    }
 }

@@ -109,12 +109,16 @@ impl Folder {
         self.around.gathered(Source::new(REQUEST, text), None).map(|gathered| gathered.texts)
     }
 
-    /// The program of a document that came with a request.
+    /// The program of a document that came with a request. Unless all agent requests are taken, nothing of the
+    /// folder is there for it but the project's settings.
     ///
     /// # Errors
     /// All that is wrong with it.
     pub fn compile(&self, text: &str) -> Result<Loaded, Unsound> {
-        let texts = self.texts(text).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+        let mut texts = self.texts(text).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+        if !self.project.serve.agent_requests.is_all() {
+            texts = Texts { project: texts.project, absent: texts.absent, ..Texts::new(texts.main) };
+        }
         load::load_texts(&texts, self.root.clone())
     }
 }

@@ -38,9 +38,19 @@ pub struct Caller {
     pub name: Option<String>,
     /// The organisation that it acts for.
     pub org: Option<String>,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
 }
 
 impl Caller {
+    /// That the caller may do what needs this scope.
+    ///
+    /// # Errors
+    /// 403 without it.
+    pub fn require(&self, scope: Scope) -> Result<(), Problem> {
+        if self.scopes.contains(&scope) { Ok(()) } else { Err(lacks(&[scope])) }
+    }
+
     /// The organisation as filters of runs know it: the empty text is none.
     pub fn owner(&self) -> String {
         self.org.clone().unwrap_or_default()
@@ -68,7 +78,7 @@ impl Gate {
                 return refuse("has an `org` with other signs than letters, digits, `_`, `-` and `.`, or more than 64");
             }
             if token.scopes.is_empty() {
-                return refuse("has no scopes: write one or more of run, read and decide");
+                return refuse("has no scopes: write one or more of run, compose, read and decide");
             }
             let (name, scopes, org) = (token.name.clone(), token.scopes.clone(), token.org.clone());
             holders.push(Holder { name, hash, scopes, org });
@@ -86,17 +96,17 @@ impl Gate {
         !self.is_open() || address.is_loopback()
     }
 
-    /// Who a request comes from, when it may do what needs this scope.
+    /// Who a request comes from, when it may do what needs one of these scopes.
     ///
     /// # Errors
-    /// 401 without a token that is known, 403 without the scope or for another organisation.
-    pub fn admit(&self, headers: &HeaderMap, scope: Scope) -> Result<Caller, Problem> {
+    /// 401 without a token that is known, 403 without any of the scopes or for another organisation.
+    pub fn admit(&self, headers: &HeaderMap, any: &[Scope]) -> Result<Caller, Problem> {
         let named = one(headers, "x-org-id").map_err(|()| Problem::bad_request("`X-Org-Id` may come once"))?;
         if named.is_some_and(|org| !is_org(org)) {
             return Err(Problem::bad_request("`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64"));
         }
         if self.is_open() {
-            return Ok(Caller { name: None, org: named.map(str::to_owned) });
+            return Ok(Caller { name: None, org: named.map(str::to_owned), scopes: Scope::ALL.to_vec() });
         }
         let unknown = || {
             let detail = "a token is needed that this server knows: `Authorization: Bearer TOKEN`";
@@ -109,15 +119,11 @@ impl Gate {
         if named.is_some() && named != holder.org.as_deref() {
             return Err(forbidden("`X-Org-Id` is not the token's organisation".to_owned()));
         }
-        if !holder.scopes.contains(&scope) {
-            let scope = match scope {
-                Scope::Run => "run",
-                Scope::Read => "read",
-                Scope::Decide => "decide",
-            };
-            return Err(forbidden(format!("the token lacks the scope `{scope}`")));
+        if !any.iter().any(|scope| holder.scopes.contains(scope)) {
+            return Err(lacks(any));
         }
-        Ok(Caller { name: Some(holder.name.clone()), org: holder.org.clone() })
+        let (name, org, scopes) = (Some(holder.name.clone()), holder.org.clone(), holder.scopes.clone());
+        Ok(Caller { name, org, scopes })
     }
 
     /// Looks at every hash whatever the others gave, each in constant time.
@@ -131,6 +137,13 @@ impl Gate {
         }
         found
     }
+}
+
+/// That a token has none of the scopes that would do.
+fn lacks(any: &[Scope]) -> Problem {
+    let names: Vec<String> = any.iter().map(|scope| format!("`{}`", scope.name())).collect();
+    let detail = format!("the token lacks the scope {}", names.join(" or "));
+    Problem::new(StatusCode::FORBIDDEN, "forbidden", detail)
 }
 
 /// The one value of a header; an error when there are several, or it is no text.

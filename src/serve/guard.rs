@@ -152,16 +152,16 @@ fn is_foreign(headers: &HeaderMap, host: &str) -> bool {
     origin || site
 }
 
-/// Lets a request in that may do what needs this scope, with its body read.
+/// Lets a request in that may do what needs one of these scopes, with its body read.
 ///
 /// # Errors
 /// 401, 403, 408, 413 or 415.
 pub async fn admitted(
-    State((served, scope)): State<(Arc<Served>, Scope)>,
+    State((served, scopes)): State<(Arc<Served>, &'static [Scope])>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let caller: Caller = served.gate.admit(request.headers(), scope)?;
+    let caller: Caller = served.gate.admit(request.headers(), scopes)?;
     request.extensions_mut().insert(caller);
     if request.method() == Method::POST {
         if !is_json(request.headers()) {

@@ -110,7 +110,12 @@ fn runs(writer: &mut Writer, paths: &mut Map<String, Value>) {
     put(&mut key, "schema", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" }));
     parameters.push(key);
     let answers = writer.waited();
-    let execute = writer.operation("Start a loop", &parameters, Some(body), answers);
+    let execute = writer.operation(
+        "Start a loop of the folder (scope run) or an agent request (scope compose)",
+        &parameters,
+        Some(body),
+        answers,
+    );
     paths.insert("/agents/execute".to_owned(), json!({ "post": execute }));
     let parameters = writer.query::<AgentsQuery>();
     let answers = json!({ "200": writer.json::<AgentList>("The runs, the newest first") });

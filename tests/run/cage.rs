@@ -159,3 +159,44 @@ fn what_the_loop_declares_runs() {
     assert_eq!(server.requests().len(), 5);
     assert!(place.path().join("touched").exists());
 }
+
+/// A loop that calls another one, whose action has this address and this header beside it.
+fn keyed(server: &Server, url: &str, header: &str) -> Place {
+    let place = Place::new();
+    place.file("key", "hunter22-and-more");
+    let url = url.replace("SERVER", &server.address().to_string());
+    let action = web("ask", &url, json!({ "headers": { "Authorization": header } }));
+    let inner = json!({ "type": "loop", "name": "inner", "actions": [action], "input": { "type": "object" },
+        "properties": { "mode": "react", "objective": "x", "tools": [{ "type": "action", "name": "ask" }] } });
+    place.json("loops/inner.json", &inner);
+    place.actions(&[], &json!({ "allow": { "private_addresses": true }, "orgconfig": { "k": "file:key" } }));
+    place.json(
+        "loop.json",
+        &json!({ "type": "loop", "name": "test", "properties": { "mode": "react", "objective": "x",
+            "tools": [{ "type": "loop", "name": "inner" }] } }),
+    );
+    place
+}
+
+#[test]
+fn no_input_of_a_called_loop_names_the_host_of_a_secret_or_stands_beside_one() {
+    let server = Server::with(|_, _| Answer::json("{}"));
+    for (url, header, code) in [
+        ("http://{{input.host}}/x", "orgconfig:k", "L102"),
+        ("http://{{#if input.a}}SERVER/{{/if}}{{input.host}}/x", "orgconfig:k", "L102"),
+        ("http://SERVER/x", "{{input.x}} orgconfig:k", "L131"),
+    ] {
+        let told = keyed(&server, url, header).refused();
+        assert!(told.contains(code), "{url} {header}: {told}");
+    }
+    assert_eq!(server.connections(), 0);
+    // The twin: written out, it is sent, and the server has the secret.
+    let place = keyed(&server, "http://SERVER/{{input.x}}", "orgconfig:k");
+    let call = think("inner", json!({ "x": "a" }));
+    let end = crate::common::complete(json!("ok"));
+    let loops = json!({ "inner": [think("ask", json!({})), end] });
+    place.json("script.json", &json!({ "replies": [call, end], "loops": loops }));
+    let ran = place.call(&["run", "loop.json", "--script", "script.json", "--store", "memory"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(server.requests()[0].header("authorization"), Some("hunter22-and-more"));
+}

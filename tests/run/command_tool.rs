@@ -18,7 +18,7 @@ fn place(scripts: &[(&str, &str)], actions: &[Value]) -> Place {
     }
     let mut allowed: Vec<String> = scripts.iter().map(|(name, _)| format!("./{name}")).collect();
     allowed.extend(["cat", "env", "pwd"].map(str::to_owned));
-    place.actions(actions, &json!({ "allow": { "commands": allowed } }));
+    place.actions(actions, &json!({ "allow": { "commands": allowed, "env": ["TICKET"] } }));
     place
 }
 
@@ -113,14 +113,11 @@ fn the_environment_is_what_is_declared_and_nothing_else() {
     let actions = [
         program("bare", "env", json!({})),
         program("declared", "env", json!({ "env": { "HOME": "/nowhere", "TICKET": "{{id}}" } })),
-        program("steered", "env", json!({ "env": { "LD_PRELOAD": "{{input.id}}" } })),
-        program("path", "env", json!({ "env": { "PATH": "{{input.id}}:/bin" } })),
     ];
     let place = place(&[], &actions);
     let declared = think("declared", json!({ "id": "T=1\nX=2" }));
-    let calls = [think("bare", json!({})), declared, think("steered", json!({})), think("path", json!({}))];
     let env = [("LOOPCTL_OUTSIDE", "seen"), ("AWS_SECRET_ACCESS_KEY", "outside")];
-    let trace = place.calls_with(&calls, &["--input", "id=./evil.so"], &env);
+    let trace = place.calls_with(&[think("bare", json!({})), declared], &[], &env);
     let names = |entry: &Value| -> Vec<String> {
         let mut names: Vec<String> =
             observed(entry).lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect();
@@ -131,21 +128,37 @@ fn the_environment_is_what_is_declared_and_nothing_else() {
     assert_eq!(names(&trace[0]), ["LANG", "LOOPCTL_CALL", "PATH"], "{:#}", trace[0]);
     assert_eq!(names(&trace[1]), ["HOME", "LANG", "LOOPCTL_CALL", "PATH", "TICKET", "X"], "{:#}", trace[1]);
     assert!(observed(&trace[1]).contains("TICKET=T=1\nX=2"), "a line end in a value is the value's");
-    for entry in &trace[2..4] {
-        assert!(observed(entry).contains("environment not allowed"), "{entry:#}");
+}
+
+/// What is told of a document whose program has this variable.
+fn refused(name: &str, value: &str) -> String {
+    let mut env = json!({});
+    env[name] = json!(value);
+    place(&[], &[program("steered", "env", json!({ "env": env }))]).refused()
+}
+
+#[test]
+fn a_document_in_which_a_value_chooses_what_is_loaded_does_not_run() {
+    for name in
+        ["LD_PRELOAD", "PATH", "BASH_ENV", "NODE_OPTIONS", "_JAVA_OPTIONS", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT"]
+    {
+        for value in ["{{id}}", "{{input.id}}", "/bin:{{input.id}}"] {
+            let told = refused(name, value);
+            assert!(told.contains("L105") && told.contains(name), "{name} {value}: {told}");
+        }
     }
 }
 
 #[test]
-fn a_document_in_which_the_model_chooses_what_is_loaded_does_not_run() {
-    for name in ["LD_PRELOAD", "PATH", "BASH_ENV", "NODE_OPTIONS"] {
-        let mut env = json!({});
-        env[name] = json!("{{id}}");
-        let place = place(&[], &[program("steered", "env", json!({ "env": env }))]);
-        place.json("script.json", &json!({ "replies": [] }));
-        let ran = place.call(&["run", "loop.json", "--script", "script.json"]);
-        assert!(ran.code == 2 && ran.stderr.contains(name), "{ran:#?}");
+fn a_value_fills_no_variable_that_the_project_does_not_allow() {
+    for value in ["{{id}}", "{{input.id}}", "orgconfig:key {{id}}"] {
+        let told = refused("LESSCHARSET_OF_OURS", value);
+        assert!(told.contains("L129") && told.contains(r#"add `"env": ["LESSCHARSET_OF_OURS"]` to `allow`"#), "{told}");
     }
+    // Written out, it is the author's.
+    let written = program("written", "env", json!({ "env": { "LESSCHARSET_OF_OURS": "utf-8" } }));
+    let trace = place(&[], &[written]).calls(&[think("written", json!({}))]);
+    assert!(observed(&trace[0]).contains("LESSCHARSET_OF_OURS=utf-8"), "{:#}", trace[0]);
 }
 
 #[test]

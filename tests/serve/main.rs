@@ -10,6 +10,7 @@ mod callbacks;
 #[cfg(unix)]
 mod called;
 mod client;
+mod composed;
 mod counted;
 mod decisions;
 mod deputy;

@@ -42,7 +42,7 @@ fn another_organisation_s_run_is_told_of_like_one_that_is_not_there() {
     let place = place(json!({}), &[]);
     let (mut tokens, mut entries) = (Vec::new(), Vec::<Value>::new());
     for org in ["acme", "other"] {
-        let made = place.call(&["token", org, "--org", org, "--scope", "run"]);
+        let made = place.call(&["token", org, "--org", org, "--scope", "run", "--scope", "compose"]);
         assert_eq!(made.code, 0, "{made:?}");
         entries.push(serde_json::from_str(made.stderr.lines().nth(1).expect("an entry")).expect("JSON"));
         tokens.push(format!("Bearer {}", made.stdout.trim()));

@@ -11,7 +11,7 @@ fn guarded() -> (Place, Vec<(String, String)>) {
     let mut tokens = Vec::new();
     let mut entries: Vec<Value> = Vec::new();
     for org in ["acme", "other"] {
-        for scope in ["run", "read", "decide"] {
+        for scope in ["run", "compose", "read", "decide"] {
             let name = format!("{org}-{scope}");
             let made = place.call(&["token", &name, "--org", org, "--scope", scope]);
             assert_eq!(made.code, 0, "{made:?}");
@@ -29,6 +29,7 @@ fn guarded() -> (Place, Vec<(String, String)>) {
 fn routes(id: &str) -> Vec<(&'static str, String, &'static str, &'static str, u16)> {
     vec![
         ("POST", "/agents/execute".to_owned(), r#"{"loop":"test"}"#, "run", 200),
+        ("POST", "/agents/execute".to_owned(), r#"{"objective":"Go on.","tools":[]}"#, "compose", 200),
         ("GET", "/agents".to_owned(), "", "read", 200),
         ("GET", format!("/agents/{id}/status"), "", "read", 200),
         ("GET", format!("/agents/{id}/trace"), "", "read", 200),
@@ -87,7 +88,9 @@ fn every_route_takes_its_scope_and_shows_nobody_another_organisation_s_run() {
         assert_eq!(ask(method, &format!("{path}?token={right}&access_token={right}"), body, &[]).status, 401);
         let foreign = [("authorization", twice.as_str()), ("x-org-id", "other")];
         assert_eq!(ask(method, &path, body, &foreign).code(), "forbidden", "{said}");
-        for scope in ["run", "read", "decide"].iter().filter(|scope| **scope != needed) {
+        // Whoever starts something may end it.
+        let is_enough = |scope: &str| scope == needed || (method == "DELETE" && scope == "compose");
+        for scope in ["run", "compose", "read", "decide"].iter().filter(|scope| !is_enough(scope)) {
             let reply = ask(method, &path, body, &[("authorization", &of(&format!("acme-{scope}")))]);
             assert_eq!((reply.status, reply.code()), (403, "forbidden".to_owned()), "{said} as {scope}");
         }

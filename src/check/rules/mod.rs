@@ -29,6 +29,8 @@ mod duplicate_tool;
 mod empty_budget;
 mod empty_file;
 mod encoding;
+mod filled_header;
+mod filled_variable;
 mod fixed_temperature;
 mod folder_outside;
 mod hidden_parameter;
@@ -43,6 +45,7 @@ mod legacy_tool;
 mod loader;
 mod loop_cycle;
 mod loops_too_deep;
+mod loosened;
 mod missing_field;
 mod missing_input;
 mod missing_script;
@@ -216,6 +219,9 @@ pub const RULES: &[Rule] = &[
     folder_outside::RULE,
     body_of_get::RULE,
     odd_status::RULE,
+    filled_variable::RULE,
+    loosened::RULE,
+    filled_header::RULE,
     bad_pointer::RULE,
     bad_input::RULE,
     missing_input::RULE,

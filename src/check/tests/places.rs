@@ -47,5 +47,6 @@ pub const PLACES: &[&str] = &[
     "L126 loop.json:9:14 /actions/0/cwd: \"../other\"",
     "L127 loop.json:10:7 /actions/0/body: \"body\"",
     "L128 loop.json:10:20 /actions/0/ok_status: []",
+    "L129 loop.json:10:29 /actions/0/env/LC_ALL: language",
     "L138 loop.json:19:34 /properties/tools/0/remember/carrier: \"shipping.carrier\"",
 ];

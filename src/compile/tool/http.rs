@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{LocalFault, Work, is_at};
+use super::{LocalFault, Named, Work, is_at, is_value};
 use crate::compile::program::{Body, HttpTool};
-use crate::compile::reference::{as_path, escape_pointer};
-use crate::compile::template::{Escape, Template};
+use crate::compile::reference::{Field, as_path, escape_pointer};
+use crate::compile::template::{Escape, Template, Variable};
 use crate::diagnostic::codes;
 use crate::language::action::HttpAction;
 
@@ -33,10 +33,11 @@ pub(super) fn compile(action: &HttpAction, work: &mut Work) -> Option<HttpTool> 
         used.extend(work.arguments_at(pointer).into_iter().filter(|name| known.insert(name.clone())));
     }
     let body = action.body.as_ref().and_then(|body| self::body(body, &action.content_type, work));
+    let url = url?;
     if let Some(parts) = parts {
-        secrets(&action.url, parts, work);
+        secrets(&url, parts, work);
     }
-    Some(HttpTool { action: action.clone(), url: url?, headers, query, body, used })
+    Some(HttpTool { action: action.clone(), url, headers, query, body, used })
 }
 
 /// Where the host of an address begins and ends.
@@ -66,10 +67,7 @@ fn address(url: &str, work: &mut Work) -> Option<Parts> {
         return None;
     };
     let marks = outside_of_tags(url);
-    let end = marks
-        .iter()
-        .find(|(at, c)| *at >= host && matches!(c, '/' | '?' | '#' | '\\'))
-        .map_or(url.len(), |(at, _)| *at);
+    let end = host_end(url, host);
     if end == host {
         work.push(
             LocalFault::error(codes::BAD_URL, "/url", "the address names no host")
@@ -93,6 +91,56 @@ fn address(url: &str, work: &mut Work) -> Option<Parts> {
         );
     }
     Some(Parts { secure, host, end })
+}
+
+/// Where the host of an address ends that begins at `host`. What stands in a block may be left out, and ends nothing:
+/// in `https://{{#if a}}x/{{/if}}{{b}}/` the value of `b` may be the host.
+fn host_end(url: &str, host: usize) -> usize {
+    let (mut depth, mut last) = (0_usize, 0);
+    for (at, c) in outside_of_tags(url) {
+        let between = url.get(last..at).unwrap_or_default();
+        for tag in between.split("{{").skip(1).map(|tag| tag.trim_start_matches(['{', '~'])) {
+            let opens = tag.starts_with('#') || tag.strip_prefix('^').is_some_and(|rest| !rest.starts_with(['}', '~']));
+            depth = if opens { depth + 1 } else { depth.saturating_sub(usize::from(tag.starts_with('/'))) };
+        }
+        last = at;
+        if at >= host && depth == 0 && matches!(c, '/' | '?' | '#' | '\\') {
+            return at;
+        }
+    }
+    url.len()
+}
+
+/// The values that name the host of an address, or a part of it.
+fn values_in_host(url: &Template) -> impl Iterator<Item = &Variable> {
+    let source = url.source();
+    let host = source.find("://").map_or(0, |at| at + 3);
+    let end = host_end(source, host);
+    url.variables().iter().filter(move |variable| variable.range.start < end && is_value(variable))
+}
+
+/// The first value in a field that names a secret, too.
+fn value_beside_secret(field: &Field) -> Option<Variable> {
+    let values = || field.variables().into_iter().map(|found| found.variable);
+    values().find(is_value).filter(|_| !field.secrets().is_empty())
+}
+
+/// Why a secret of this action must not be sent: a value decides to whom it goes, or stands beside it in a header.
+/// What is compiled has no such address and header; the driver asks all the same.
+pub fn strays(tool: &HttpTool) -> Option<String> {
+    if let Some((name, value)) = tool.headers.iter().find_map(|(name, field)| Some((name, value_beside_secret(field)?)))
+    {
+        return Some(format!("the header `{name}` takes a secret, and the value of `{}`", value.path.join(".")));
+    }
+    let fields = || tool.headers.iter().chain(&tool.query).map(|(_, field)| field);
+    let in_body = match &tool.body {
+        Some(Body::Json(field)) => !field.secrets().is_empty(),
+        Some(Body::Text(template)) => !template.secrets().is_empty(),
+        None => false,
+    };
+    let sends = in_body || !tool.url.secrets().is_empty() || fields().any(|field| !field.secrets().is_empty());
+    let value = values_in_host(&tool.url).next().filter(|_| sends)?;
+    Some(format!("a secret would go to whatever host `{}` names", value.path.join(".")))
 }
 
 /// A character as it stands in an address: `%20`.
@@ -147,16 +195,17 @@ fn header(
         let fault = LocalFault::error(codes::BAD_HEADER, &pointer, message).inside(at..at + c.len_utf8());
         work.push(fault.help("a header is one line"));
     }
-    let before = work.named.len();
     let field = work.field(&Value::from(value), &pointer)?;
-    let written = work.named.get(before..).unwrap_or_default().iter().find(|named| named.is_argument());
-    if let Some(named) = written.filter(|_| work.secrets.last() == Some(&pointer)) {
-        let message = format!("the header `{name}` takes a secret, and `{}`, which the model writes", named.first());
-        let inside = named.variable.range.clone();
+    if let Some(variable) = value_beside_secret(&field) {
+        let named = Named { pointer: pointer.clone(), variable };
+        let (code, who) =
+            if named.is_argument() { (codes::MIXED_HEADER, "the model") } else { (codes::FILLED_HEADER, "the caller") };
+        let path = named.variable.path.join(".");
+        let message = format!("the header `{name}` takes a secret, and `{path}`, which {who} writes");
         work.push(
-            LocalFault::error(codes::MIXED_HEADER, &pointer, message)
-                .inside(inside)
-                .help("send what the model writes in a header of its own, in the query or in the body"),
+            LocalFault::error(code, &pointer, message)
+                .inside(named.variable.range)
+                .help(format!("send what {who} writes in a header of its own, in the query or in the body")),
         );
     }
     Some((name.to_owned(), field))
@@ -203,26 +252,23 @@ fn unquoted(template: &Template, work: &mut Work) {
 }
 
 /// A secret goes to the host that the action names, and to no other.
-fn secrets(url: &str, parts: Parts, work: &mut Work) {
+fn secrets(address: &Template, parts: Parts, work: &mut Work) {
+    let url = address.source();
     let Some(pointer) = ["/url", "/headers", "/query", "/body"]
         .into_iter()
         .find_map(|top| work.secrets.iter().find(|pointer| is_at(pointer, top)).cloned())
     else {
         return;
     };
-    let in_host = work.named.iter().filter(|named| named.pointer == "/url" && named.variable.range.start < parts.end);
     let mut faults = Vec::new();
-    for named in in_host {
-        let message = format!("a secret would go to whatever host `{}` names", named.variable.path.join("."));
-        let fault = if named.is_argument() {
+    for variable in values_in_host(address) {
+        let message = format!("a secret would go to whatever host `{}` names", variable.path.join("."));
+        let place = pointer.trim_start_matches('/').replace('/', ".");
+        faults.push(
             LocalFault::error(codes::WANDERING_SECRET, "/url", message)
-        } else {
-            LocalFault::warning(codes::WANDERING_SECRET, "/url", message)
-        };
-        faults.push(fault.inside(named.variable.range.clone()).help(format!(
-            "write the host out; the secret is the one at {}",
-            pointer.trim_start_matches('/').replace('/', ".")
-        )));
+                .inside(variable.range.clone())
+                .help(format!("write the host out; the secret is the one at {place}")),
+        );
     }
     let host = url.get(parts.host..parts.end).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);

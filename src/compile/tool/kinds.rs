@@ -100,13 +100,15 @@ pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<Command
     Some(CommandTool { action: action.clone(), args, stdin, env })
 }
 
-/// Refuses a value of the model where it would choose the code that runs.
+/// Refuses a value where it would choose the code that runs. No project can allow it: it is passed no names.
 fn loader(name: &str, pointer: &str, work: &mut Work) {
-    let loads = variables::steers(name);
-    let Some(named) = work.named.iter().find(|named| loads && named.pointer == pointer && named.is_argument()) else {
+    let mut filled = work.named.iter().filter(|named| named.pointer == pointer && named.is_value());
+    let Some(named) = filled.next() else { return };
+    if variables::refusal(name, true, &[]) != Some(variables::Refusal::Steers) {
         return;
-    };
-    let message = format!("`{name}` decides which programs run, and `{}` is written by the model", named.first());
+    }
+    let path = named.variable.path.join(".");
+    let message = format!("`{name}` decides which programs run, and `{path}` {}", named.writer());
     let inside = named.variable.range.clone();
     work.push(LocalFault::error(codes::LOADER, pointer, message).inside(inside).help("write its value out"));
 }

@@ -1,6 +1,7 @@
 //! Tools: a declaration and the action that it names become something that can be called, with the
 //! schema of its input. All faults are gathered, each at its place in the action.
 
+mod floor;
 mod http;
 mod kinds;
 mod parameters;
@@ -23,6 +24,8 @@ use crate::language::action::OnUncertain;
 use crate::language::tool::{ActionTool, LoopTool};
 use crate::language::{Action, ReactProperties};
 
+pub use floor::loosened;
+pub use http::strays;
 pub use sql::named_parameters;
 
 /// The most errors that are told of one action, and the most warnings.
@@ -159,9 +162,10 @@ pub fn declared(
         description: described.map_or_else(|| kinds::describe(action), str::to_owned),
         parameters,
         kind,
-        requires_approval: declaration.requires_approval,
-        max_calls: declaration.max_calls,
-        timeout_ms: declaration.timeout_ms.or(head.timeout_ms).unwrap_or(properties.tool_timeout_ms),
+        // What the action says is a floor: a declaration asks for more, never for less.
+        requires_approval: declaration.requires_approval || head.requires_approval,
+        max_calls: floor::least(declaration.max_calls, head.max_calls),
+        timeout_ms: floor::least(declaration.timeout_ms, head.timeout_ms).unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
         remember: declaration.remember.clone(),
         idempotent: head.idempotent.unwrap_or_else(|| kinds::is_idempotent(action)),
@@ -288,6 +292,16 @@ impl Named {
     fn is_argument(&self) -> bool {
         !RESERVED.contains(&self.first())
     }
+
+    /// Whether it is none of the engine's own: the model writes it, or it is of the run's input.
+    fn is_value(&self) -> bool {
+        is_value(&self.variable)
+    }
+
+    /// Who writes it, in words.
+    fn writer(&self) -> &'static str {
+        if self.is_argument() { "is written by the model" } else { "is the run's input" }
+    }
 }
 
 /// What is gathered while an action is compiled.
@@ -356,6 +370,13 @@ impl Work {
         let named = self.named.iter().filter(|named| named.is_argument() && is_at(&named.pointer, pointer));
         named.map(Named::first).filter(|name| known.insert(*name)).map(str::to_owned).collect()
     }
+}
+
+/// Whether a variable takes what a model writes, or the run's input. Both may be a stranger's: a called loop's
+/// input is its caller's model's, and over HTTP a request's.
+pub fn is_value(variable: &Variable) -> bool {
+    let first = variable.path.first().map(String::as_str).unwrap_or_default();
+    first == "input" || !RESERVED.contains(&first)
 }
 
 fn is_at(pointer: &str, top: &str) -> bool {

@@ -228,19 +228,38 @@ fn what_runs_is_written_out() {
     for name in ["PATH", "LD_PRELOAD", "ld_library_path", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "NODE_OPTIONS"] {
         assert_told(command(json!({"env": {(name): "/x:{{p}}"}})), true, &format!("L105 /env/{name}: p: "));
     }
-    assert!(told(command(json!({"env": {"PATH": "{{input.path}}"}}))).is_empty());
+    assert_told(
+        command(json!({"env": {"PATH": "{{input.path}}"}})),
+        true,
+        "L105 /env/PATH: input.path: `PATH` decides which programs run, and `input.path` is the run's input",
+    );
+    assert!(
+        told(command(json!({"env": {"PATH": "orgconfig:path", "GIT_PAGER": "cat", "TICKET": "{{id}}"}}))).is_empty()
+    );
 }
 
 #[test]
-fn the_declaration_wins_over_the_action_and_the_action_over_the_loop() {
+fn the_declaration_tightens_the_action_and_the_action_wins_over_the_loop() {
     let fields = json!({"timeout_ms": 5, "idempotent": false, "on_uncertain": "retry"});
     let (plain, _) = compile(http(fields.clone())).unwrap();
     assert_eq!((plain.timeout_ms, plain.idempotent, plain.on_uncertain), (5, false, OnUncertain::Retry));
     assert_eq!((plain.description.as_str(), plain.requires_approval, plain.max_calls), ("Does it.", false, None));
     let declaration = json!({"name": "mine", "description": "Mine.", "timeout_ms": 7, "requires_approval": true, "max_calls": 2, "polling": true});
     let (own, _) = compile_as(declaration, http(fields)).unwrap();
-    assert_eq!((own.name.as_str(), own.description.as_str(), own.timeout_ms), ("mine", "Mine.", 7));
+    assert_eq!((own.name.as_str(), own.description.as_str(), own.timeout_ms), ("mine", "Mine.", 5));
     assert_eq!((own.requires_approval, own.max_calls, own.polling), (true, Some(2), true));
+    // What an action says about its own calls is a floor.
+    let floor = json!({"requires_approval": true, "max_calls": 3, "timeout_ms": 9});
+    let (own, _) = compile_as(
+        json!({"name": "t", "requires_approval": false, "max_calls": 8, "timeout_ms": 10}),
+        http(floor.clone()),
+    )
+    .unwrap();
+    assert_eq!((own.requires_approval, own.max_calls, own.timeout_ms), (true, Some(3), 9));
+    let (own, _) = compile_as(json!({"name": "t", "max_calls": 2, "timeout_ms": 4}), http(floor.clone())).unwrap();
+    assert_eq!((own.requires_approval, own.max_calls, own.timeout_ms), (true, Some(2), 4));
+    let (own, _) = compile(http(floor)).unwrap();
+    assert_eq!((own.requires_approval, own.max_calls, own.timeout_ms), (true, Some(3), 9));
     assert_eq!(compile(http(json!({}))).unwrap().0.timeout_ms, 30_000);
     for (method, idempotent) in
         [("GET", true), ("HEAD", true), ("PUT", true), ("DELETE", true), ("POST", false), ("PATCH", false)]

@@ -50,7 +50,8 @@ pub(super) async fn ask(
     };
     let price = model.facts.price;
     let mut wire = Wire::default();
-    match model::ask(&[model], &ask, &mut wire, &Retry::default(), &|_| {}).await {
+    let retry: Retry = tool.action.retry.clone().unwrap_or_default();
+    match model::ask(&[model], &ask, &mut wire, &retry, &|_| {}).await {
         Ok(reply) => {
             let said = Said { reply: reply.usage, asked: conversation.bytes, text: reply.text.len() };
             let spent = spent(&reply.attempts, Some(said), price);

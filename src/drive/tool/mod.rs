@@ -251,7 +251,7 @@ impl Toolbox {
     }
 
     async fn command(&self, tool: &CommandTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
-        let prepared = command::prepare(tool, &self.project.allow.commands, &self.root, &self.scope(call))?;
+        let prepared = command::prepare(tool, &self.project.allow, &self.root, &self.scope(call))?;
         command::run(&prepared).await
     }
 

@@ -17,6 +17,9 @@ super::action! {
         #[serde(default = "crate::language::react::defaults::temperature")]
         #[schemars(range(min = 0.0, max = 2.0))]
         temperature: f64,
+        /// How often the model is asked again. Nothing else says so: not the loop, and no declaration.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<crate::language::react::Retry>,
     }
 }
 

@@ -76,6 +76,10 @@ pub struct ActionHead<'a> {
     pub on_uncertain: OnUncertain,
     /// The deadline of a call in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// Whether a human must approve each call.
+    pub requires_approval: bool,
+    /// How many times a run may call it.
+    pub max_calls: Option<u32>,
 }
 
 /// Declares the struct of an action's kind: what every kind has, then its own fields.
@@ -112,10 +116,18 @@ macro_rules! action {
             /// What to do with a call that may or may not have happened before a crash.
             #[serde(default)]
             pub on_uncertain: crate::language::action::OnUncertain,
-            /// The deadline of a call in milliseconds. Default: the loop's `tool_timeout_ms`.
+            /// The deadline of a call in milliseconds: a declaration can only shorten it. Default: the
+            /// declaration's, else the loop's `tool_timeout_ms`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schemars(range(min = 1))]
             pub timeout_ms: Option<u64>,
+            /// Whether a human must approve each call, whatever a declaration says.
+            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+            pub requires_approval: bool,
+            /// How many times a run may call it: a declaration can only lower it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(range(min = 1))]
+            pub max_calls: Option<u32>,
             $($(#[$field_doc])* pub $field: $ty,)*
         }
 
@@ -129,6 +141,8 @@ macro_rules! action {
                     idempotent: self.idempotent,
                     on_uncertain: self.on_uncertain,
                     timeout_ms: self.timeout_ms,
+                    requires_approval: self.requires_approval,
+                    max_calls: self.max_calls,
                 }
             }
         }

@@ -11,7 +11,7 @@ fn gate(tokens: &[(&str, &[Scope], Option<&str>)]) -> Gate {
         scopes: scopes.to_vec(),
         org: org.map(str::to_owned),
     };
-    Gate::new(&Serving { tokens: tokens.iter().map(token).collect(), callback_secret: None }).unwrap()
+    Gate::new(&Serving { tokens: tokens.iter().map(token).collect(), ..Serving::default() }).unwrap()
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -26,7 +26,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 fn a_token_gives_its_scopes_and_its_organisation() {
     let gate = gate(&[("one", &[Scope::Read], Some("acme")), ("two", &[Scope::Run, Scope::Decide], None)]);
     let ask = |pairs: &[(&'static str, &str)], scope| {
-        gate.admit(&headers(pairs), scope).map(|caller| caller.org).map_err(|problem| problem.status.as_u16())
+        gate.admit(&headers(pairs), &[scope]).map(|caller| caller.org).map_err(|problem| problem.status.as_u16())
     };
     let acme = Some("acme".to_owned());
     assert_eq!(ask(&[("authorization", "Bearer one")], Scope::Read), Ok(acme.clone()));
@@ -62,7 +62,7 @@ fn without_tokens_only_this_machine_is_listened_on() {
 #[test]
 fn a_token_that_can_t_be_used_is_named() {
     let token = Token { name: "ci".to_owned(), hash: hash_text("t"), scopes: vec![Scope::Run], org: None };
-    let said = |token: Token| Gate::new(&Serving { tokens: vec![token], callback_secret: None }).unwrap_err();
+    let said = |token: Token| Gate::new(&Serving { tokens: vec![token], ..Serving::default() }).unwrap_err();
     for wrong in [
         Token { hash: "sha256:12".to_owned(), ..token.clone() },
         Token { hash: "t".to_owned(), ..token.clone() },
@@ -72,7 +72,7 @@ fn a_token_that_can_t_be_used_is_named() {
     ] {
         assert!(said(wrong.clone()).contains("`ci`"), "{wrong:?}");
     }
-    assert!(Gate::new(&Serving { tokens: vec![token.clone(), token], callback_secret: None }).is_err());
+    assert!(Gate::new(&Serving { tokens: vec![token.clone(), token], ..Serving::default() }).is_err());
 }
 
 #[test]
@@ -81,6 +81,7 @@ fn new_tokens_differ_and_their_hash_is_what_is_let_in() {
     assert_ne!(one, two);
     assert_eq!(one.len(), PREFIX.len() + 43);
     let gate = gate(&[(&one, &[Scope::Run], None)]);
-    let ask = |token: &str| gate.admit(&headers(&[("authorization", &format!("Bearer {token}"))]), Scope::Run).is_ok();
+    let ask =
+        |token: &str| gate.admit(&headers(&[("authorization", &format!("Bearer {token}"))]), &[Scope::Run]).is_ok();
     assert_eq!((ask(&one), ask(&two)), (true, false));
 }

@@ -16,6 +16,7 @@ use crate::compile::{Program, document};
 use crate::diagnostic::{Source, nearest};
 use crate::drive::begin::Begin;
 use crate::drive::start::Start;
+use crate::language::serving::{AgentRequests, Scope};
 use crate::serve::folder::REQUEST;
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
@@ -70,7 +71,7 @@ pub async fn execute(
         let detail = "the server is about to end: try again in a moment";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
-    let Order { program, root, mut start } = order(&served, &body)?;
+    let Order { program, root, mut start } = order(&served, &caller, &body)?;
     if let Some(session) = &start.session {
         if !is_session(session) {
             return Err(Problem::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
@@ -99,12 +100,18 @@ pub async fn execute(
     answer(&served, &run_id, &waiting).await
 }
 
-fn order(served: &Served, body: &[u8]) -> Result<Order, Problem> {
+fn order(served: &Served, caller: &Caller, body: &[u8]) -> Result<Order, Problem> {
     let text = std::str::from_utf8(body).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
     let keys: Map<String, Value> = request::body(body)?;
     if keys.contains_key("loop") {
+        caller.require(Scope::Run)?;
         return of_loop(served, request::body(body)?);
     }
+    if served.folder.project.serve.agent_requests == AgentRequests::Off {
+        let detail = "this server starts the folder's loops only: {\"loop\": NAME, \"input\": {...}}";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));
+    }
+    caller.require(Scope::Compose)?;
     let (text, beside) = request::part(text)?;
     request::may_come(&document::read(&Source::new(REQUEST, text.as_str())))?;
     let loaded = served.folder.compile(&text)?;

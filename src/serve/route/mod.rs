@@ -34,22 +34,25 @@ pub use loops::LoopList;
 pub use resume::ResumeRequest;
 pub use status::StatusQuery;
 
+/// Who may start something, and end it. What is started says which of the two it takes.
+const START: &[Scope] = &[Scope::Run, Scope::Compose];
+
 /// All routes of a server.
 pub fn router(served: &Arc<Served>) -> Router {
-    let guarded = |scope: Scope, route: MethodRouter<Arc<Served>>| {
-        route.route_layer(middleware::from_fn_with_state((Arc::clone(served), scope), guard::admitted))
+    let guarded = |scopes: &'static [Scope], route: MethodRouter<Arc<Served>>| {
+        route.route_layer(middleware::from_fn_with_state((Arc::clone(served), scopes), guard::admitted))
     };
     Router::new()
-        .route("/agents/execute", guarded(Scope::Run, post(execute::execute)))
-        .route("/agents", guarded(Scope::Read, get(agents::agents)))
-        .route("/agents/{id}/status", guarded(Scope::Read, get(status::status)))
-        .route("/agents/{id}/trace", guarded(Scope::Read, get(trace::trace)))
-        .route("/agents/{id}/events", guarded(Scope::Read, get(events::events)))
-        .route("/agents/{id}/resume", guarded(Scope::Decide, post(resume::resume)))
-        .route("/agents/{id}", guarded(Scope::Run, delete(cancel::cancel)))
-        .route("/loops", guarded(Scope::Read, get(loops::loops)))
-        .route("/check", guarded(Scope::Read, post(check::check)))
-        .route("/metrics", guarded(Scope::Read, get(metrics::metrics)))
+        .route("/agents/execute", guarded(START, post(execute::execute)))
+        .route("/agents", guarded(&[Scope::Read], get(agents::agents)))
+        .route("/agents/{id}/status", guarded(&[Scope::Read], get(status::status)))
+        .route("/agents/{id}/trace", guarded(&[Scope::Read], get(trace::trace)))
+        .route("/agents/{id}/events", guarded(&[Scope::Read], get(events::events)))
+        .route("/agents/{id}/resume", guarded(&[Scope::Decide], post(resume::resume)))
+        .route("/agents/{id}", guarded(START, delete(cancel::cancel)))
+        .route("/loops", guarded(&[Scope::Read], get(loops::loops)))
+        .route("/check", guarded(&[Scope::Read], post(check::check)))
+        .route("/metrics", guarded(&[Scope::Read], get(metrics::metrics)))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/openapi.json", get(openapi::openapi))

@@ -53,8 +53,15 @@ fn headers_have_names_of_their_own_and_one_line() {
 fn what_the_model_writes_never_lands_in_a_header_with_a_secret() {
     let with = |value: &str| http(json!({"headers": {"Authorization": value}}));
     assert_told(with("Bearer orgconfig:api:x {{who}}"), true, "L101 /headers/Authorization: who: ");
-    assert!(told(with("Bearer orgconfig:api:x {{input.who}}")).is_empty(), "the run's input is the operator's");
+    // A called loop's input is its caller's model's, and over HTTP a tenant's.
+    assert_told(with("{{input.who}} orgconfig:k"), true, "L131 /headers/Authorization: input.who: ");
+    assert_told(
+        with("{{#each input.xs}}{{this}}{{/each}} orgconfig:k"),
+        true,
+        "L131 /headers/Authorization: input.xs: ",
+    );
     assert!(told(with("Bearer {{token}}")).is_empty(), "a twin without a secret");
+    assert!(told(with("{{input.who}}")).is_empty(), "a twin without a secret");
 }
 
 #[test]
@@ -66,8 +73,19 @@ fn a_secret_goes_to_the_host_that_is_written_out() {
         assert_told(with(url, "orgconfig:k"), true, "L102 /url");
         assert!(told(with(url, "plain")).is_empty(), "a twin without a secret");
     }
-    assert_told(with("https://{{input.tenant}}.h.example/", "orgconfig:k"), false, "L102 /url: input.tenant");
+    for url in [
+        "https://{{input.host}}/x",
+        "https://{{input.tenant}}.h.example/",
+        "https://h.example:{{input.port}}/",
+        "https://h.example{{input.path}}",
+        "https://{{#if input.host}}h.example/{{/if}}{{input.host}}/",
+        "https://{{#each input.hosts}}{{this}}/{{/each}}h.example/",
+    ] {
+        assert_told(with(url, "orgconfig:k"), true, "L102 /url: input.");
+        assert!(told(with(url, "plain")).is_empty(), "a twin without a secret");
+    }
     assert!(told(with("https://h.example/{{path}}", "orgconfig:k")).is_empty());
+    assert!(told(with("https://h.example/{{#if input.a}}{{input.b}}/{{/if}}", "orgconfig:k")).is_empty());
     assert_told(with("http://h.example/", "orgconfig:k"), false, "L103 /url: http://");
     for host in ["localhost:8080", "127.0.0.1", "[::1]:80"] {
         assert!(told(with(&format!("http://{host}/"), "orgconfig:k")).is_empty());

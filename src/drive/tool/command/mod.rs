@@ -11,8 +11,11 @@ pub(super) use self::process::run;
 use super::output::fault;
 use crate::compile::program::CommandTool;
 use crate::compile::reference::{Scope, Unresolved};
+use crate::compile::template::Template;
+use crate::compile::tool::is_value;
 use crate::engine::event::ToolFault;
-use crate::policy::variables;
+use crate::language::project::Allow;
+use crate::policy::variables::{self, Refusal};
 
 /// Where a program that is named without a slash is looked for, and the `PATH` that it sees.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -34,12 +37,12 @@ pub(super) struct Prepared {
 /// When the program is not allowed or not there, or an argument or a variable is refused.
 pub(super) fn prepare(
     tool: &CommandTool,
-    allowed: &[String],
+    allow: &Allow,
     root: &Path,
     scope: &Scope<'_>,
 ) -> Result<Prepared, ToolFault> {
     let action = &tool.action;
-    let program = locate(&action.program, allowed, root)?;
+    let program = locate(&action.program, &allow.commands, root)?;
     // Arguments are seen by every user of the machine: no secret stands in one.
     let open = Scope { secrets: None, ..*scope };
     let mut args = Vec::with_capacity(tool.args.len());
@@ -49,8 +52,8 @@ pub(super) fn prepare(
     }
     let mut env = vec![("PATH".to_owned(), PATH.to_owned()), ("LANG".to_owned(), "C.UTF-8".to_owned())];
     for (name, template) in &tool.env {
-        let text = template.render(scope).map_err(missing)?;
-        let pair = variable(name, template.source(), text)?;
+        permitted(name, template, &allow.env)?;
+        let pair = variable(name, template.render(scope).map_err(missing)?)?;
         env.retain(|(name, _)| *name != pair.0);
         env.push(pair);
     }
@@ -102,13 +105,21 @@ fn argument(source: &str, text: String, allow_leading_dash: bool) -> Result<Stri
     Ok(text)
 }
 
-fn variable(name: &str, source: &str, text: String) -> Result<(String, String), ToolFault> {
-    let refuse = |why: String| Err(fault("environment not allowed", why));
+/// Refuses a variable that a value fills, by the same rule as `check`: [`variables::refusal`].
+fn permitted(name: &str, template: &Template, allowed: &[String]) -> Result<(), ToolFault> {
+    let filled = template.variables().iter().any(is_value);
+    let why = match variables::refusal(name, filled, allowed) {
+        None => return Ok(()),
+        Some(Refusal::Steers) => format!("the value of `{name}` must be written out, without templates"),
+        Some(Refusal::NotAllowed) => format!("no value may fill `{name}`: it is not in `allow.env` of loopctl.json"),
+    };
+    Err(fault("environment not allowed", why))
+}
+
+fn variable(name: &str, text: String) -> Result<(String, String), ToolFault> {
     if name.is_empty() || name.contains(['=', '\0']) || text.contains('\0') {
-        return refuse(format!("`{}` is no name of a variable, or its value has a zero byte", name.escape_default()));
-    }
-    if variables::steers(name) && text != source {
-        return refuse(format!("the value of `{name}` must be written out, without templates"));
+        let why = format!("`{}` is no name of a variable, or its value has a zero byte", name.escape_default());
+        return Err(fault("environment not allowed", why));
     }
     Ok((name.to_owned(), text))
 }

@@ -271,25 +271,38 @@ fn a_dash_at_the_beginning_must_be_the_authors() {
 }
 
 #[test]
-fn variables_that_steer_programs_are_written_out_or_refused() {
-    let class =
-        |name: &str, source: &str, text: &str| variable(name, source, text.to_owned()).map_err(|fault| fault.class);
-    for (name, source, text) in [
-        ("LD_PRELOAD", "{{x}}", "/lib/x.so"),
-        ("ld_library_path", "/lib{{x}}", "/lib/x"),
-        ("DYLD_INSERT_LIBRARIES", "{{x}}", "x"),
-        ("PATH", "{{x}}", "/tmp"),
-        ("BASH_ENV", "{{x}}", "/tmp/x"),
-        ("NODE_OPTIONS", "{{x}}", "-r x"),
-        ("A=B", "x", "x"),
-        ("", "x", "x"),
-        ("A", "{{x}}", "a\0b"),
+fn a_variable_that_a_value_fills_needs_the_projects_permission_and_one_that_steers_has_none() {
+    let allowed = ["TICKET", "LD_PRELOAD", "PATH"].map(str::to_owned);
+    let class = |name: &str, source: &str| {
+        let template = Template::compile(source, crate::compile::template::Escape::Plain).unwrap();
+        permitted(name, &template, &allowed).map_err(|fault| fault.class)
+    };
+    for (name, source) in [
+        ("LD_PRELOAD", "{{x}}"),
+        ("ld_library_path", "/lib{{x}}"),
+        ("DYLD_INSERT_LIBRARIES", "{{input.x}}"),
+        ("PATH", "{{#if input.x}}/tmp{{/if}}"),
+        ("GIT_SSH_COMMAND", "{{input.x}}"),
+        ("OTHER", "{{x}}"),
+        ("OTHER", "{{#each input.xs}}{{this}}{{/each}}"),
+        ("ticket", "{{x}}"),
     ] {
-        assert_eq!(class(name, source, text).unwrap_err(), "environment not allowed", "{name}");
+        assert_eq!(class(name, source).unwrap_err(), "environment not allowed", "{name}");
     }
-    assert!(class("PATH", "/opt/bin", "/opt/bin").is_ok());
-    assert!(class("LD_LIBRARY_PATH", "/opt/lib", "/opt/lib").is_ok());
-    assert!(class("TICKET", "{{x}}", "-$(id)\n").is_ok());
+    for (name, source) in [
+        ("PATH", "/opt/bin"),
+        ("LD_LIBRARY_PATH", "/opt/lib"),
+        ("GIT_SSH_COMMAND", "ssh -F none"),
+        ("TICKET", "{{x}} {{input.y}}"),
+        ("KEY", "orgconfig:k"),
+        ("AT", "{{now}} {{__run_id}}"),
+    ] {
+        assert!(class(name, source).is_ok(), "{name}");
+    }
+    for (name, text) in [("A=B", "x"), ("", "x"), ("A", "a\0b")] {
+        assert_eq!(variable(name, text.to_owned()).unwrap_err().class, "environment not allowed", "{name}");
+    }
+    assert!(variable("TICKET", "-$(id)\n".to_owned()).is_ok());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::compile::program::{Body, HttpTool};
 use crate::compile::reference::{Scope, Unresolved};
+use crate::compile::tool::strays;
 use crate::drive::tool::ToolCall;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
@@ -60,6 +61,9 @@ pub(in crate::drive::tool) fn build(
     call: &ToolCall<'_>,
     scope: &Scope<'_>,
 ) -> Result<Request, ToolFault> {
+    if let Some(why) = strays(tool) {
+        return Err(fault("secret not sent", why));
+    }
     let action = &tool.action;
     let method = Method::from_bytes(action.http_method.as_str().as_bytes())
         .map_err(|error| fault("request not valid", error.to_string()))?;

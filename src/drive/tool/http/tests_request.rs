@@ -51,6 +51,29 @@ fn header(request: &Request, name: &str) -> String {
 }
 
 #[test]
+fn a_secret_beside_a_value_is_refused_at_the_call_too() {
+    // What no document compiles to: the driver does not rely on that.
+    let with = |url: &str, header: &str| {
+        let mut tool = tool(&json!({"url": url, "http_method": "GET", "headers": {}}));
+        tool.headers.push(("X-Key".to_owned(), Field::compile(&json!(header)).unwrap()));
+        built(&tool, &json!({"x": "a.example", "key": "v"})).map_err(|fault| fault.class)
+    };
+    for (url, header) in [
+        ("https://{{x}}/", "orgconfig:k"),
+        ("https://{{input.host}}/x", "orgconfig:k"),
+        ("https://{{#if x}}a.example/{{/if}}{{input.host}}/", "orgconfig:k"),
+        ("https://a.example/", "{{x}} orgconfig:k"),
+        ("https://a.example/", "{{input.x}} orgconfig:k"),
+        ("https://{{input.host}}/?k=orgconfig:k", "plain"),
+    ] {
+        assert_eq!(with(url, header).unwrap_err(), "secret not sent", "{url} {header}");
+    }
+    assert!(with("https://{{x}}/", "{{key}}").is_ok(), "a twin without a secret");
+    // A secret alone passes, as far as to where it is resolved.
+    assert_eq!(with("https://a.example/{{x}}", "orgconfig:k").unwrap_err(), "a value is missing or can't be used");
+}
+
+#[test]
 fn input_that_nothing_uses_is_the_body_of_a_post() {
     let mut tool = tool(&json!({"url": "https://a.example/x", "http_method": "POST"}));
     tool.used = vec!["id".to_owned()];

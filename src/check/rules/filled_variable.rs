@@ -1,0 +1,44 @@
+//! A variable of the environment that a value fills and the project does not allow.
+
+use crate::check::{Rule, Subject};
+use crate::compile::parse::token;
+use crate::compile::template::{Escape, Template};
+use crate::compile::tool::is_value;
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::language::Action;
+use crate::policy::variables::{self, Refusal};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    code: codes::FILLED_VARIABLE,
+    name: "filled-variable",
+    severity: Severity::Error,
+    page: include_str!("filled_variable.md"),
+    look: Some(look),
+};
+
+fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(project) = subject.project() else { return };
+    for used in subject.actions() {
+        let Action::Command(command) = &used.action else { continue };
+        for (name, text) in &command.env {
+            // What is no template, and what steers programs, was told by the compiler.
+            let Ok(template) = Template::compile(text, Escape::Plain) else { continue };
+            let Some(value) = template.variables().iter().find(|variable| is_value(variable)) else { continue };
+            if variables::refusal(name, true, &project.allow.env) != Some(Refusal::NotAllowed) {
+                continue;
+            }
+            let spot = used.at(&format!("/env/{}", token(name))).inside(value.range.clone());
+            let message =
+                format!("`{}` fills the variable `{name}`, which the project does not allow", value.path.join("."));
+            let entry = serde_json::json!([name]);
+            let help = match subject.in_project("") {
+                Some(project) => {
+                    format!("add `\"env\": {entry}` to `allow` in {}, or write the value out", project.place().file)
+                }
+                None => format!("make a loopctl.json with {{\"allow\": {{\"env\": {entry}}}}}, or write the value out"),
+            };
+            found.push(spot.tell(&RULE, message).help(help));
+        }
+    }
+}
