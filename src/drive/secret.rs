@@ -1,8 +1,12 @@
 //! The vault: secrets of the project by key, resolved late, and taken out of whatever comes back.
 
+mod decode;
 mod encodings;
+mod scrubber;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_spellings;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +14,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use self::scrubber::Scrubber;
 use crate::compile::reference::Secrets;
 use crate::diagnostic::nearest;
 
@@ -27,9 +31,10 @@ const MIN_SCRUBBED: usize = 4;
 /// Resolves `env:VAR` and `file:PATH` on first use, and remembers what it resolved to be able to
 /// take it out of texts. Its `Debug` shows keys only.
 ///
-/// A secret is found again when it comes back plain, escaped for JSON (once and twice) or HTML,
-/// percent-encoded (once and twice), in base64 at any offset, or in hexadecimal. It is not found
-/// when it is shorter than 4 bytes, cut in pieces, reversed, compressed, or encrypted.
+/// A secret is found again plain and under up to four layers of escapes (of JSON and its like,
+/// percent, HTML), in hexadecimal, in base64 and base32 at any offset, with blanks and line ends in
+/// them or not, and as UTF-16. It is not found when it is shorter than 4 bytes, cut in pieces,
+/// reversed, compressed, or encrypted.
 pub struct Vault {
     keys: BTreeMap<String, String>,
     root: PathBuf,
@@ -43,12 +48,6 @@ struct Found {
     texts: BTreeMap<String, SecretString>,
     /// Finds every one of them; none when there is nothing to find.
     scrubber: Option<Arc<Scrubber>>,
-}
-
-struct Scrubber {
-    automaton: AhoCorasick,
-    /// What stands in the place of each pattern.
-    replacements: Vec<String>,
 }
 
 impl fmt::Debug for Vault {
@@ -111,25 +110,15 @@ impl Vault {
         let sources: Vec<String> = texts.iter().map(|(source, _)| source.clone()).collect();
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
         found.texts.extend(texts.into_iter().map(|(source, text)| (source, SecretString::from(text))));
-        let mut patterns: BTreeMap<String, String> = BTreeMap::new();
-        for (source, text) in &found.texts {
-            let text = text.expose_secret();
-            if text.len() < MIN_SCRUBBED {
-                continue;
-            }
-            for spelling in encodings::spellings(text) {
-                patterns.entry(spelling).or_insert_with(|| format!("[secret {}]", self.label(source)));
-            }
-        }
-        if patterns.is_empty() {
+        let secrets = found.texts.iter().map(|(source, text)| (source, text.expose_secret()));
+        let secrets = secrets.filter(|(_, text)| text.len() >= MIN_SCRUBBED);
+        let mut secrets = secrets.map(|(source, text)| (text, format!("[secret {}]", self.label(source)))).peekable();
+        if secrets.peek().is_none() {
             return Ok(());
         }
-        // The longest one first: a secret that begins like another is taken out whole.
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(patterns.keys())
-            .map_err(|_| format!("the secret at `{}` is too long", sources.join("`, `")))?;
-        found.scrubber = Some(Arc::new(Scrubber { automaton, replacements: patterns.into_values().collect() }));
+        let scrubber =
+            Scrubber::new(secrets).map_err(|_| format!("the secret at `{}` is too long", sources.join("`, `")))?;
+        found.scrubber = Some(Arc::new(scrubber));
         Ok(())
     }
 
@@ -142,11 +131,20 @@ impl Vault {
         self.found.read().unwrap_or_else(PoisonError::into_inner).scrubber.clone()
     }
 
-    /// Takes every resolved secret out of a text: plain, JSON-escaped, URL-encoded, base64, hex.
-    /// `[secret KEY]` stands in its place.
+    /// Takes every resolved secret out of a text, in all the spellings that are known. `[secret KEY]`
+    /// stands in its place.
     pub fn scrub(&self, text: String) -> String {
         match self.scrubber() {
-            Some(scrubber) => scrubber.text(text),
+            Some(scrubber) => scrubber.text(text, false),
+            None => text,
+        }
+    }
+
+    /// The same for a text that may be the beginning of a longer one: at its end, what may be the
+    /// beginning of a secret is taken out, too.
+    pub fn scrub_cut(&self, text: String) -> String {
+        match self.scrubber() {
+            Some(scrubber) => scrubber.text(text, true),
             None => text,
         }
     }
@@ -156,38 +154,6 @@ impl Vault {
         match self.scrubber() {
             Some(scrubber) => scrubber.value(value),
             None => value,
-        }
-    }
-}
-
-impl Scrubber {
-    fn text(&self, text: String) -> String {
-        if self.automaton.is_match(&text) { self.automaton.replace_all(&text, &self.replacements) } else { text }
-    }
-
-    fn value(&self, value: Value) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.text(text)),
-            Value::Number(number) => {
-                let text = number.to_string();
-                match self.automaton.find(&text) {
-                    Some(found) if found.len() == text.len() => Value::String(self.text(text)),
-                    _ => Value::Number(number),
-                }
-            }
-            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.value(item)).collect()),
-            Value::Object(fields) => {
-                let mut clean = Map::with_capacity(fields.len());
-                for (key, value) in fields {
-                    let mut key = self.text(key);
-                    while clean.contains_key(&key) {
-                        key.push('\'');
-                    }
-                    clean.insert(key, self.value(value));
-                }
-                Value::Object(clean)
-            }
-            other => other,
         }
     }
 }

@@ -40,6 +40,10 @@ fn escaped(text: &str) -> String {
     json!(text).to_string().trim_matches('"').to_owned()
 }
 
+fn in_lines(encoded: &str, end: &str) -> String {
+    encoded.as_bytes().chunks(4).map(|line| str::from_utf8(line).unwrap()).collect::<Vec<_>>().join(end)
+}
+
 /// A text in the encodings that are promised to be found.
 fn encodings(text: &str) -> Vec<String> {
     let mut all = vec![
@@ -55,6 +59,19 @@ fn encodings(text: &str) -> Vec<String> {
         escaped(text),
         escaped(&escaped(text)),
         text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
+        in_lines(&STANDARD.encode(text), "\n"),
+        in_lines(&STANDARD.encode(text), "\r\n  "),
+        in_lines(&STANDARD.encode(text), "\\n"),
+        in_lines(&hex(text), ":"),
+        percent(text).replace("%2F", "/"),
+        text.chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_string() } else { format!("&#x{:x};", u32::from(c)) })
+            .collect(),
+        text.chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_string() } else { format!("&#{};", u32::from(c)) })
+            .collect(),
+        text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect(),
+        text.chars().map(|c| format!("{c}\0")).collect::<String>().replace('\0', "\\u0000"),
     ];
     all.sort();
     all.dedup();

@@ -72,11 +72,11 @@ impl Peer {
     /// The other side's words as they may be shown: without secrets, without characters that move a
     /// terminal's cursor or turn the direction of text, and short.
     pub(super) fn clean(&self, text: &str) -> String {
-        // Cut before the scrub too, as it need not look at megabytes; far enough that no secret is cut in two in what is shown.
-        let near: String = text.chars().take(SHOWN * 40).collect();
-        let scrubbed = self.vault.scrub(near);
+        // Cut before the scrub too, as it need not look at megabytes. Secrets before the cut may make
+        // the rest so short that what is cut in two would be shown.
+        let near = self.vault.scrub_cut(text.chars().take(SHOWN * 40).collect());
         let mut shown = String::new();
-        for (count, letter) in scrubbed.trim().chars().enumerate() {
+        for (count, letter) in near.trim().chars().enumerate() {
             if count == SHOWN {
                 shown.push('…');
                 break;

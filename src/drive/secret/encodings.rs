@@ -1,153 +1,142 @@
-//! The spellings that a secret may come back in.
+//! The spellings that a secret may come back in, for each of the ways in which a text is read.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+use super::decode::decoded;
 
 /// Above this many bytes a secret is looked for in its common spellings only, so that a large key
 /// does not cost hundreds of megabytes.
 const LARGE: usize = 4096;
 
-/// Every spelling of `secret` that is looked for: plain; escaped for JSON once and twice, in the
-/// ways of the common libraries; percent-encoded once and twice; escaped for HTML; base64 of both
-/// alphabets, wherever in the encoded bytes it begins; hexadecimal; and each of these inside of a
-/// text of JSON.
-pub fn spellings(secret: &str) -> BTreeSet<String> {
-    let mut all = BTreeSet::from([secret.to_owned()]);
-    let large = secret.len() > LARGE;
-    for style in STYLES.iter().take(if large { 1 } else { STYLES.len() }) {
-        let once = json(secret, *style);
-        all.insert(json(&once, *style));
-        all.insert(once);
+/// The fewest characters of base32 that are looked for: it is read without regard to case and spaces,
+/// so that fewer would turn up in prose.
+const MIN_BASE32: usize = 7;
+
+/// So many layers of escapes are taken away from a text: a URL in a text of JSON in a text of JSON in
+/// a model's reply has four.
+pub const LAYERS: usize = 4;
+
+/// What is looked for in a text, by the way in which the text is read. Escapes are no matter here: a
+/// text is looked at with each layer of them taken away.
+pub struct Spellings {
+    /// As it is, and with the escapes taken away that it has itself.
+    pub plain: BTreeSet<Vec<u8>>,
+    /// Hexadecimal digits in lower case, with a 0 before each pair or not (`0x41, 0x42`).
+    pub hex: BTreeSet<Vec<u8>>,
+    /// Base64 of the common alphabet, without padding.
+    pub base64: BTreeSet<Vec<u8>>,
+    /// Base32 in upper case, without padding.
+    pub base32: BTreeSet<Vec<u8>>,
+}
+
+impl Spellings {
+    pub fn of(secret: &str) -> Self {
+        let mut all =
+            Self { plain: plain(secret), hex: BTreeSet::new(), base64: BTreeSet::new(), base32: BTreeSet::new() };
+        if secret.len() > LARGE {
+            all.encode(secret.as_bytes());
+            return all;
+        }
+        // What is encoded may be a text of JSON or UTF-16 with the secret in it.
+        let written = serde_json::to_string(secret).unwrap_or_default();
+        let inner = written.trim_start_matches('"').strip_suffix('"').unwrap_or_default();
+        let little: Vec<u8> = secret.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = secret.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for bytes in [secret.as_bytes(), inner.as_bytes(), &little, &big] {
+            all.encode(bytes);
+            all.hex.insert(hex(bytes, "0"));
+            base32(bytes, &mut all.base32);
+        }
+        all
     }
-    base64(secret.as_bytes(), &mut all);
-    all.insert(hex(secret.as_bytes(), Digits::Lower));
-    if large {
-        return all;
+
+    fn encode(&mut self, bytes: &[u8]) {
+        self.hex.insert(hex(bytes, ""));
+        base64(bytes, &mut self.base64);
     }
-    all.insert(hex(secret.as_bytes(), Digits::Upper));
-    all.insert(html(secret));
-    for digits in [Digits::Lower, Digits::Upper] {
-        for kept in ["-._~", "-._*", "-._~!'()*", "-._~!'()*;,/?:@&=+$#"] {
-            let once = percent(secret, kept, digits);
-            all.insert(once.replace("%20", "+"));
-            all.insert(percent(&once, "-._~", digits));
-            all.insert(once);
+}
+
+/// A text that has escapes of its own loses them together with those that were put around it.
+fn plain(secret: &str) -> BTreeSet<Vec<u8>> {
+    let mut all = BTreeSet::from([secret.as_bytes().to_vec()]);
+    let mut text = secret.as_bytes().to_vec();
+    for _ in 0..LAYERS {
+        let Some(view) = decoded(&text, None) else { break };
+        text = view.bytes;
+        // What is blank would be found in every text.
+        if text.iter().filter(|byte| byte.is_ascii_graphic() || !byte.is_ascii()).count() >= super::MIN_SCRUBBED {
+            all.insert(text.clone());
         }
     }
-    // A model's reply is JSON itself: what it writes into one of its texts is escaped once more.
-    let inside: Vec<String> =
-        all.iter().flat_map(|spelling| STYLES.iter().map(|style| json(spelling, *style))).collect();
-    all.extend(inside);
     all
 }
 
-#[derive(Clone, Copy)]
-enum Digits {
-    Lower,
-    Upper,
-}
-
-/// What a JSON writer escapes beside what it must.
-#[derive(Clone, Copy)]
-struct Style {
-    slash: bool,
-    ascii: bool,
-    html: bool,
-    digits: Digits,
-}
-
-const STYLES: &[Style] = &[
-    Style { slash: false, ascii: false, html: false, digits: Digits::Lower },
-    Style { slash: false, ascii: true, html: false, digits: Digits::Lower },
-    Style { slash: true, ascii: true, html: false, digits: Digits::Lower },
-    Style { slash: true, ascii: false, html: false, digits: Digits::Lower },
-    Style { slash: false, ascii: false, html: true, digits: Digits::Lower },
-    Style { slash: false, ascii: true, html: true, digits: Digits::Upper },
-];
-
-fn json(text: &str, style: Style) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '/' if style.slash => out.push_str("\\/"),
-            '<' | '>' | '&' | '\'' | '+' if style.html && (style.ascii || !matches!(c, '\'' | '+')) => {
-                unicode(&mut out, c, style.digits);
-            }
-            c if u32::from(c) < 0x20 || (style.ascii && !c.is_ascii()) => unicode(&mut out, c, style.digits),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-fn unicode(out: &mut String, c: char, digits: Digits) {
-    for unit in c.encode_utf16(&mut [0; 2]) {
-        // Writing to a String can't fail.
-        let _ = match digits {
-            Digits::Lower => write!(out, "\\u{unit:04x}"),
-            Digits::Upper => write!(out, "\\u{unit:04X}"),
-        };
-    }
-}
-
-fn percent(text: &str, kept: &str, digits: Digits) -> String {
-    let mut out = String::with_capacity(text.len() * 2);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) {
-            out.push(char::from(byte));
-            continue;
-        }
-        let _ = match digits {
-            Digits::Lower => write!(out, "%{byte:02x}"),
-            Digits::Upper => write!(out, "%{byte:02X}"),
-        };
-    }
-    out
-}
-
-fn html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
-}
-
-fn hex(bytes: &[u8], digits: Digits) -> String {
-    let mut out = String::with_capacity(bytes.len() * 2);
+fn hex(bytes: &[u8], before: &str) -> Vec<u8> {
+    let mut out = String::with_capacity(bytes.len() * 3);
     for byte in bytes {
-        let _ = match digits {
-            Digits::Lower => write!(out, "{byte:02x}"),
-            Digits::Upper => write!(out, "{byte:02X}"),
-        };
+        // Writing to a String can't fail.
+        let _ = write!(out, "{before}{byte:02x}");
     }
-    out
+    out.into_bytes()
 }
 
-/// The whole encodings, and, for a secret that stands inside of a longer encoded text, the
-/// characters that depend on nothing but the secret, for each of the three places in a group of
-/// bytes at which it may begin.
-fn base64(bytes: &[u8], all: &mut BTreeSet<String>) {
-    all.insert(STANDARD.encode(bytes));
-    all.insert(STANDARD_NO_PAD.encode(bytes));
-    all.insert(URL_SAFE.encode(bytes));
-    all.insert(URL_SAFE_NO_PAD.encode(bytes));
-    for before in 0..3_usize {
-        let mut shifted = vec![0; before];
-        shifted.extend_from_slice(bytes);
-        // Characters that bytes before the secret have a part in, and those wholly known.
-        let first = (before * 8).div_ceil(6);
-        let end = shifted.len() * 8 / 6;
-        for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
-            if let Some(inner) = engine.encode(&shifted).get(first..end) {
-                all.insert(inner.to_owned());
-            }
+/// The whole encoding, and, for a secret that stands inside of a longer encoded text, the characters
+/// that depend on nothing but the secret, for each of the three places in a group of bytes at which
+/// it may begin.
+fn base64(bytes: &[u8], all: &mut BTreeSet<Vec<u8>>) {
+    all.insert(STANDARD_NO_PAD.encode(bytes).into_bytes());
+    for before in 0..3 {
+        let shifted = shifted(bytes, before);
+        let encoded = STANDARD_NO_PAD.encode(&shifted);
+        all.extend(inner(encoded.as_bytes(), before, shifted.len(), 6));
+    }
+}
+
+/// The same for base32, whose groups have five bytes.
+fn base32(bytes: &[u8], all: &mut BTreeSet<Vec<u8>>) {
+    let whole = spelled32(bytes);
+    let shifts = (0..5).filter_map(|before| {
+        let shifted = shifted(bytes, before);
+        inner(&spelled32(&shifted), before, shifted.len(), 5)
+    });
+    all.extend(shifts.chain([whole]).filter(|spelling| spelling.len() >= MIN_BASE32));
+}
+
+fn shifted(bytes: &[u8], before: usize) -> Vec<u8> {
+    let mut shifted = vec![0; before];
+    shifted.extend_from_slice(bytes);
+    shifted
+}
+
+/// Of an encoding with so many bits a character: without those that bytes before the secret have a
+/// part in, and those that bytes after it would.
+fn inner(encoded: &[u8], before: usize, bytes: usize, bits: usize) -> Option<Vec<u8>> {
+    let first = (before * 8).div_ceil(bits);
+    encoded.get(first..bytes * 8 / bits).map(<[u8]>::to_vec)
+}
+
+fn spelled32(bytes: &[u8]) -> Vec<u8> {
+    let (mut held, mut bits) = (0_u32, 0_u32);
+    let mut out = Vec::with_capacity(bytes.len() * 8 / 5 + 1);
+    let sign = |five: u32| match u8::try_from(five & 31).unwrap_or_default() {
+        letter @ 0..26 => b'A'.saturating_add(letter),
+        digit => b'2'.saturating_add(digit.saturating_sub(26)),
+    };
+    for byte in bytes {
+        // Of what is held only the bits that are not written yet: at most 4 of them.
+        held = ((held & 0xF) << 8) | u32::from(*byte);
+        bits = bits.saturating_add(8);
+        while bits >= 5 {
+            bits = bits.saturating_sub(5);
+            out.push(sign(held >> bits));
         }
     }
+    if bits > 0 {
+        out.push(sign(held << 5_u32.saturating_sub(bits)));
+    }
+    out
 }

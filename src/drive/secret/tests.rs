@@ -22,7 +22,7 @@ fn vault(secrets: &[(&str, &str)]) -> (tempfile::TempDir, Vault) {
     (root, vault)
 }
 
-fn resolved(secrets: &[(&str, &str)]) -> Vault {
+pub fn resolved(secrets: &[(&str, &str)]) -> Vault {
     let (_root, vault) = vault(secrets);
     for (key, text) in secrets {
         assert_eq!(vault.secret(key).unwrap(), *text);

@@ -198,7 +198,7 @@ impl Toolbox {
             Ok(value) => ToolResult::Ok(storable::kept(self.vault.scrub_value(value))),
             Err(fault) => ToolResult::Failed(ToolFault {
                 class: self.vault.scrub(fault.class),
-                detail: output::shortened(self.vault.scrub(fault.detail)),
+                detail: output::shortened(self.vault.scrub_cut(fault.detail)),
             }),
         };
         Called { result, spent }
