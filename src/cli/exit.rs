@@ -39,7 +39,7 @@ impl Exit {
             Status::Completed => Self::Completed,
             Status::Failed => Self::Failed,
             Status::Paused => Self::Paused,
-            Status::Cancelled | Status::Running => Self::Cancelled,
+            Status::Cancelled | Status::Running | Status::Quarantined => Self::Cancelled,
         }
     }
 }

@@ -59,6 +59,8 @@ pub enum Which {
     Failed,
     /// Stopped by hand or by a signal
     Cancelled,
+    /// Cut off again and again: no server takes it up any more
+    Quarantined,
 }
 
 impl From<Which> for Status {
@@ -69,6 +71,7 @@ impl From<Which> for Status {
             Which::Completed => Self::Completed,
             Which::Failed => Self::Failed,
             Which::Cancelled => Self::Cancelled,
+            Which::Quarantined => Self::Quarantined,
         }
     }
 }
@@ -152,18 +155,18 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     let id_width = ids.iter().map(|id| id.width()).max().unwrap_or(0).max(3);
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
     // What is left for the reason, after the columns and the blanks between them.
-    let room = look.width.saturating_sub(id_width + name_width + 33);
+    let room = look.width.saturating_sub(id_width + name_width + 35);
     if room < LEAST {
         return runs.iter().zip(&ids).zip(&names).map(|((run, id), name)| lines(run, id, name, look, now_ms)).collect();
     }
-    let head = format!("{}  {}  STATUS     ITER.  AGE      WHY", pad("RUN", id_width), pad("LOOP", name_width));
+    let head = format!("{}  {}  STATUS       ITER.  AGE      WHY", pad("RUN", id_width), pad("LOOP", name_width));
     let mut shown = look.paint(Tone::Dim, &head) + "\n";
     for ((run, id), name) in runs.iter().zip(&ids).zip(&names) {
         let line = format!(
             "{}  {}  {}  {:>5}  {}  {}",
             pad(id, id_width),
             pad(name, name_width),
-            status(look, run.status, 9),
+            status(look, run.status, 11),
             run.iterations,
             pad(&age(now_ms, run.started_at_ms), 7),
             look.paint(Tone::Dim, &cut(why(run), room)),
@@ -195,6 +198,7 @@ fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> St
 fn why(run: &RunSummary) -> &'static str {
     match (run.status, run.termination) {
         (Status::Running, _) if !run.driven => "cut off; resume goes on",
+        (Status::Quarantined, _) => "its process died 3 times; resume goes on",
         (Status::Cancelled, None) => "stopped; resume goes on",
         (Status::Completed | Status::Running, None) => "",
         (_, Some(Termination::Complete | Termination::Cancelled)) => "",

@@ -13,7 +13,7 @@ use super::clock;
 use super::family::Families;
 use super::fault::Fault;
 use super::fold;
-use super::hold::Hold;
+use super::hold::Leased;
 use super::model::{Ask, Model, Models, Script, Wire};
 use super::run::{Driver, Seat};
 use super::secret::Vault;
@@ -211,10 +211,24 @@ impl Engine {
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
+        let leased = Leased::take(&self.world.journal, run_id).await.map_err(Fault::Store)?;
+        self.resume_leased(program, leased, resume, watch).await
+    }
+
+    /// [`Engine::resume`] for a run whose lease was taken before.
+    ///
+    /// # Errors
+    /// As those of [`Engine::resume`].
+    pub async fn resume_leased(
+        &self,
+        program: &Arc<Program>,
+        leased: Leased,
+        resume: Resume,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
         self.world.vault.find_all();
-        let journal = &self.world.journal;
-        let lease = journal.lease(run_id).await.map_err(Fault::Store)?;
-        let hold = Hold::new(journal, run_id, &lease);
+        let Leased { run_id, lease, hold } = leased;
+        let run_id = run_id.as_str();
         match Box::pin(self.take_up(program, run_id, &resume)).await {
             Ok(Taken::AsItIs(state)) => {
                 hold.give_back().await.map_err(Fault::Store)?;

@@ -3,10 +3,42 @@
 
 use std::sync::Arc;
 
-use crate::journal::{Journal, Lease, StoreFault};
+use crate::journal::{Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
+
+/// A run that is leased to us, and that nothing was done with yet.
+pub struct Leased {
+    pub(super) run_id: String,
+    pub(super) lease: Lease,
+    pub(super) hold: Hold,
+}
+
+impl Leased {
+    /// Takes the lease of a run.
+    ///
+    /// # Errors
+    /// When another driver has it, there is no such run, or the store fails.
+    pub async fn take(journal: &Arc<dyn Journal>, run_id: &str) -> Result<Self, StoreFault> {
+        let lease = journal.lease(run_id).await?;
+        let hold = Hold::new(journal, run_id, &lease);
+        Ok(Self { run_id: run_id.to_owned(), lease, hold })
+    }
+
+    /// Whether too many drivers in a row took the run up, did nothing in it and died.
+    pub fn is_to_be_quarantined(&self) -> bool {
+        self.lease.failed_take_ups >= MOST_FAILED_TAKE_UPS
+    }
+
+    /// Gives the lease back without anything done.
+    ///
+    /// # Errors
+    /// When the store fails; the lease then expires.
+    pub async fn give_back(self) -> Result<(), StoreFault> {
+        self.hold.give_back().await
+    }
+}
 
 /// Holds a run's lease. Dropping it gives the lease back without waiting for the store's word.
-pub(super) struct Hold {
+pub struct Hold {
     journal: Arc<dyn Journal>,
     run_id: String,
     fence: Option<u64>,

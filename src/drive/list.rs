@@ -16,7 +16,10 @@ use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 /// When the store can't be read.
 pub async fn list(journal: &dyn Journal, filter: RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
     let mut runs = journal.list(filter).await?;
-    for run in runs.iter_mut().filter(|run| run.status == Status::Running && run.damaged.is_none()) {
+    for run in runs
+        .iter_mut()
+        .filter(|run| matches!(run.status, Status::Running | Status::Quarantined) && run.damaged.is_none())
+    {
         // One run that can't be read hides no other, and itself neither.
         if let Ok(events) = journal.read(&run.run_id).await {
             let events: Vec<Event> = events.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();

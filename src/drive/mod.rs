@@ -11,7 +11,7 @@ mod family;
 pub mod fault;
 pub mod files;
 pub mod fold;
-mod hold;
+pub mod hold;
 pub mod list;
 pub mod model;
 pub mod notices;

@@ -21,6 +21,9 @@ pub enum Status {
     Failed,
     /// Stopped by hand or by a signal.
     Cancelled,
+    /// Cut off again and again: several drivers in a row took it up and died before anything happened in it, so no
+    /// server takes it up any more. Stores say this; a run's own state does not know it.
+    Quarantined,
 }
 
 impl Status {
@@ -32,6 +35,7 @@ impl Status {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::Quarantined => "quarantined",
         }
     }
 }

@@ -162,7 +162,7 @@ impl MemoryJournal {
         shelf.in_order.push(Arc::clone(&run));
         shelf.by_org.entry(run.org.clone()).or_default().insert(Arc::clone(&id), Arc::clone(&run));
         shelf.by_id.insert(id, run);
-        Ok(Created::New(Lease { fence: 1, events: 1 }))
+        Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
     }
 
     fn write(&self, entry: Append) -> Result<(), StoreFault> {
@@ -232,7 +232,7 @@ impl Run {
         }
         book.driven = true;
         book.fence = book.fence.saturating_add(1);
-        Ok(Lease { fence: book.fence, events: book.next() })
+        Ok(Lease { fence: book.fence, events: book.next(), failed_take_ups: 0 })
     }
 
     fn release(&self, fence: u64) {

@@ -156,7 +156,14 @@ pub struct Lease {
     pub fence: u64,
     /// How many events the run has.
     pub events: u64,
+    /// How many drivers in a row took the run up, did nothing in it and died; 0 again as soon as something
+    /// happens in it or in one of its sub-runs. A store in memory ends with its drivers: it counts none.
+    pub failed_take_ups: u32,
 }
+
+/// So many failed take-ups in a row set a run aside: from then on it is `quarantined`, and only who asks for
+/// it by its id takes it up.
+pub const MOST_FAILED_TAKE_UPS: u32 = 3;
 
 /// A run in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -237,7 +244,7 @@ impl RunSummary {
 /// Which runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// Of this status only.
+    /// Of this status only. A run that is quarantined is not `running` here.
     pub status: Option<Status>,
     /// Of this organisation only; the empty text is the runs of none.
     pub org: Option<String>,

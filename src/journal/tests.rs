@@ -127,7 +127,7 @@ fn a_run_has_one_driver_and_each_lease_a_higher_number() {
         wait(journal.append(event("r", first, 1))).unwrap();
         wait(journal.release("r", first)).unwrap();
         let second = wait(journal.lease("r")).unwrap();
-        assert_eq!(second, Lease { fence: first + 1, events: 2 });
+        assert_eq!(second, Lease { fence: first + 1, events: 2, failed_take_ups: 0 });
         wait(journal.confirm("r", second.fence)).unwrap();
         wait(journal.append(event("r", second.fence, 2))).unwrap();
     });

@@ -89,7 +89,7 @@ impl Callbacks {
     pub async fn look_at_all(&self, served: &Arc<Served>) -> Result<(), StoreFault> {
         let filter = RunFilter { callback_pending: true, ..RunFilter::default() };
         for run in served.journal.list(filter).await? {
-            if !matches!(run.status, Status::Running | Status::Paused) {
+            if !matches!(run.status, Status::Running | Status::Paused | Status::Quarantined) {
                 self.look(served, &run.run_id);
             }
         }

@@ -9,10 +9,12 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use super::metrics::Meter;
 use super::state::Served;
+use super::take_up::TakenUp;
 use crate::compile::Program;
 use crate::drive::begin::Begun;
 use crate::drive::engine::{Engine, Finished, Resume, Watch};
 use crate::drive::fault::Fault;
+use crate::drive::hold::Leased;
 use crate::drive::stop::Stop;
 use crate::engine::event::Decided;
 use crate::engine::notice::{Listener, Notice};
@@ -88,6 +90,7 @@ impl Listener for Ears {
 /// What a run of the desk is to do.
 enum Work {
     Drive(Box<Begun>),
+    TakeUp(Leased),
     Resume(Resume, Option<oneshot::Sender<()>>),
 }
 
@@ -210,23 +213,23 @@ impl Served {
             };
             let served = Arc::clone(self);
             tokio::spawn(async move {
-                match served.recorded(&run_id).await {
-                    Ok(found) => {
-                        let work = Work::Resume(Resume::default(), None);
-                        served.spawn((found.engine, found.program), run_id, live, work);
+                match served.take_up(&run_id).await {
+                    Ok(TakenUp::Leased(found, leased)) => {
+                        served.spawn((found.engine, found.program), run_id, live, Work::TakeUp(leased));
                     }
+                    Ok(TakenUp::Quarantined) => served.end(&run_id, &live),
                     Err(fault) => served.left(&run_id, &live, Err(fault)),
                 }
             });
         }
     }
 
-    /// Hands a decision to a run and drives it on, also when as many runs as may be are driven: who
+    /// Hands a decision to a run, or none to one that was set aside, and drives it on, also when as many runs as may be are driven: who
     /// decided must hear whether it was taken.
     ///
     /// # Errors
     /// When the decision does not fit, another driver has the run, or the store fails.
-    pub async fn decide(self: &Arc<Self>, run_id: &str, decided: Decided) -> Result<(), Fault> {
+    pub async fn decide(self: &Arc<Self>, run_id: &str, decided: Option<Decided>) -> Result<(), Fault> {
         let found = self.recorded(run_id).await?;
         let live = Live::new();
         {
@@ -238,7 +241,7 @@ impl Served {
             inner.live.insert(run_id.to_owned(), Arc::clone(&live));
         }
         let (sender, taken) = oneshot::channel();
-        let resume = Resume { decided: Some(decided), new_document: false };
+        let resume = Resume { decided, new_document: false };
         let work = Work::Resume(resume, Some(sender));
         let driven = self.spawn((found.engine, found.program), run_id.to_owned(), live, work);
         // The sender is dropped with its run: then the run's own end says what came of it.
@@ -264,7 +267,7 @@ impl Served {
             let (result, decided) = {
                 let (work, taken) = match work {
                     Work::Resume(resume, taken) => (Work::Resume(resume, None), taken),
-                    drive @ Work::Drive(_) => (drive, None),
+                    other => (other, None),
                 };
                 let decided = taken.is_some();
                 let meter = Meter::new(Arc::clone(&served.metrics));
@@ -272,6 +275,7 @@ impl Served {
                 let watch = Watch { listener: Some(&ears), stop: Some(served.desk.stop.clone()) };
                 let result = match work {
                     Work::Drive(begun) => engine.drive(&program, begun, watch).await,
+                    Work::TakeUp(leased) => engine.resume_leased(&program, leased, Resume::default(), watch).await,
                     Work::Resume(resume, _) => engine.resume(&program, &run_id, resume, watch).await,
                 };
                 // Whether the decision is still to be heard of.

@@ -23,6 +23,17 @@ const OTHER: &str = "other";
 
 type Labels = Vec<(&'static str, String)>;
 
+/// How many runs there are now.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// That are driven here.
+    pub driven: usize,
+    /// That wait for their turn here.
+    pub queued: usize,
+    /// Of the store, that no server takes up any more.
+    pub quarantined: usize,
+}
+
 /// What is counted since the server's start.
 pub struct Metrics {
     registry: Registry,
@@ -38,6 +49,7 @@ pub struct Metrics {
     tool: Family<Labels, Histogram, fn() -> Histogram>,
     driven: Gauge,
     queued: Gauge,
+    quarantined: Gauge,
     leaving: AtomicBool,
 }
 
@@ -58,6 +70,7 @@ impl Metrics {
             tool: Family::new_with_constructor(histogram),
             driven: Gauge::default(),
             queued: Gauge::default(),
+            quarantined: Gauge::default(),
             leaving: AtomicBool::new(false),
         };
         let to = &mut all.registry;
@@ -71,6 +84,8 @@ impl Metrics {
         to.register("tool_seconds", "How long calls of tools took", all.tool.clone());
         to.register("runs_driven", "Runs that are driven now", all.driven.clone());
         to.register("runs_queued", "Runs that wait for their turn", all.queued.clone());
+        let help = "Runs of the store that no server takes up any more, for their drivers died again and again";
+        to.register("runs_quarantined", help, all.quarantined.clone());
         all
     }
 
@@ -88,13 +103,15 @@ impl Metrics {
         self.ended.get_or_create(&vec![("status", status.word().to_owned()), ("termination", word(termination))]).inc();
     }
 
-    /// All that is counted, in the text format; so many runs are driven and wait now.
+    /// All that is counted, in the text format, with how many runs there are of each kind now.
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn text(&self, (driven, queued): (usize, usize)) -> Result<String, std::fmt::Error> {
-        self.driven.set(i64::try_from(driven).unwrap_or(i64::MAX));
-        self.queued.set(i64::try_from(queued).unwrap_or(i64::MAX));
+    pub fn text(&self, load: Load) -> Result<String, std::fmt::Error> {
+        let gauges = [(&self.driven, load.driven), (&self.queued, load.queued), (&self.quarantined, load.quarantined)];
+        for (gauge, runs) in gauges {
+            gauge.set(i64::try_from(runs).unwrap_or(i64::MAX));
+        }
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
         Ok(text)

@@ -15,6 +15,7 @@ mod request;
 pub mod route;
 pub mod socket;
 pub mod state;
+mod take_up;
 pub mod view;
 
 use std::net::SocketAddr;

@@ -21,7 +21,7 @@ const BETWEEN: char = ':';
 pub struct AgentStatus {
     /// The run's id.
     pub agent_run_id: String,
-    /// Where the run is: running, paused, completed, failed, cancelled.
+    /// Where the run is: running, paused, completed, failed, cancelled, quarantined.
     #[schemars(with = "String")]
     pub status: Status,
     /// The loop's name.
@@ -102,7 +102,10 @@ impl AgentStatus {
         let callback = run.and_then(|run| run.callback.as_ref());
         Self {
             agent_run_id: state.begun.run_id.clone(),
-            status: state.status(),
+            status: match run.map(|run| run.status) {
+                Some(Status::Quarantined) if state.status() == Status::Running => Status::Quarantined,
+                _ => state.status(),
+            },
             loop_name: state.begun.loop_name.clone(),
             session: session_of(run.and_then(|run| run.org.as_deref()), state.begun.session.as_deref()),
             objective: redact.text(&state.begun.objective).into_owned(),

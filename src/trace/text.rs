@@ -325,6 +325,7 @@ fn mark(status: Status) -> (&'static str, Tone) {
         Status::Completed => ("✓", Tone::Good),
         Status::Failed => ("✗", Tone::Bad),
         Status::Cancelled => ("■", Tone::Warn),
+        Status::Quarantined => ("!", Tone::Bad),
     }
 }
 

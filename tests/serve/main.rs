@@ -28,6 +28,8 @@ mod page_again;
 mod page_decided;
 mod page_markup;
 mod previous;
+#[cfg(unix)]
+mod quarantine;
 mod queue;
 mod readers;
 #[cfg(unix)]

@@ -29,16 +29,18 @@ fn runs_stand_in_a_table() {
         run("agent-4", Status::Running, None),
         run("agent-5", Status::Cancelled, None),
         run("agent-6", Status::Cancelled, Some(Termination::Cancelled)),
+        run("agent-7", Status::Quarantined, None),
     ];
     let text = table(&runs, &Look::plain(100), 1_769_941_800_000 + 5 * 60_000);
     insta::assert_snapshot!(text, @r#"
-    RUN      LOOP          STATUS     ITER.  AGE      WHY
-    agent-1  refund-check  completed      3  5 min
-    agent-2  refund-check  failed         3  5 min    the agent goes in circles
-    agent-3  refund-check  paused         3  5 min    a question for a human
-    agent-4  refund-check  running        3  5 min    cut off; resume goes on
-    agent-5  refund-check  cancelled      3  5 min    stopped; resume goes on
-    agent-6  refund-check  cancelled      3  5 min
+    RUN      LOOP          STATUS       ITER.  AGE      WHY
+    agent-1  refund-check  completed        3  5 min
+    agent-2  refund-check  failed           3  5 min    the agent goes in circles
+    agent-3  refund-check  paused           3  5 min    a question for a human
+    agent-4  refund-check  running          3  5 min    cut off; resume goes on
+    agent-5  refund-check  cancelled        3  5 min    stopped; resume goes on
+    agent-6  refund-check  cancelled        3  5 min
+    agent-7  refund-check  quarantined      3  5 min    its process died 3 times; resume goes on
     "#);
 }
 

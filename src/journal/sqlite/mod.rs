@@ -10,6 +10,7 @@ mod lease;
 mod read;
 mod requests;
 mod schema;
+mod take_ups;
 #[cfg(test)]
 mod tests;
 mod texts;

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rusqlite::types::{Type, Value as SqlValue};
+use rusqlite::types::{Type, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use serde::Deserialize;
 use serde::de::value::StrDeserializer;
@@ -20,7 +20,10 @@ use super::schema::open_to_read;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
-use crate::journal::{CALLED_BY, Callback, CallbackProgress, CancelRequest, RunFilter, RunSummary, StoreFault, Ticket};
+use crate::journal::{
+    CALLED_BY, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault,
+    Ticket,
+};
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
 
@@ -161,7 +164,7 @@ macro_rules! summary {
     ($from:literal) => {
         concat!(
             "SELECT run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, ",
-            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries ",
+            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups ",
             $from
         )
     };
@@ -172,6 +175,10 @@ const FIND: &str = summary!("FROM runs LEFT JOIN drivers USING (driver) WHERE ru
 /// Both are looked up in one index: of a run that is another organisation's, no row is read.
 pub(super) const FIND_OF: &str =
     summary!("FROM runs INDEXED BY runs_by_owner LEFT JOIN drivers USING (driver) WHERE org IS ?1 AND run_id = ?2");
+
+/// The same in SQL as [`status`] in Rust; the number is [`MOST_FAILED_TAKE_UPS`].
+const SET_ASIDE: &str = "(failed_take_ups >= 3 AND runs.driver IS NULL)";
+const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
 /// Tells who is driven: asks once after each driver.
 pub(super) struct Census {
@@ -231,7 +238,7 @@ impl Census {
             run_id: row.get(0)?,
             loop_name: row.get(1)?,
             session: row.get(2)?,
-            status: known(3, row.get_ref(3)?.as_str()?)?,
+            status: status(row)?,
             termination: row.get_ref(4)?.as_str_or_null()?.map(|word| known(4, word)).transpose()?,
             iterations: row.get(5)?,
             started_at_ms: row.get(6)?,
@@ -254,8 +261,14 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
         clauses.push_str(clause);
         values.extend(value);
     };
-    if let Some(status) = filter.status.as_ref().and_then(word) {
-        and("status = ?", Some(status.into()));
+    match filter.status {
+        Some(Status::Running) => and(&format!("status = 'running' AND NOT {SET_ASIDE}"), None),
+        Some(Status::Quarantined) => and(&format!("status = 'running' AND {SET_ASIDE}"), None),
+        status => {
+            if let Some(status) = status.as_ref().and_then(word) {
+                and("status = ?", Some(status.into()));
+            }
+        }
     }
     match filter.org.as_deref() {
         Some("") => and("org IS NULL", None),
@@ -284,6 +297,13 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
         and("callback = 'pending'", None);
     }
     (clauses, values)
+}
+
+/// The status of a row: that of the run, unless it was set aside and nobody drives it since.
+fn status(row: &Row<'_>) -> rusqlite::Result<Status> {
+    let status = known(3, row.get_ref(3)?.as_str()?)?;
+    let set_aside = row.get::<_, u32>(15)? >= MOST_FAILED_TAKE_UPS && row.get_ref(9)? == ValueRef::Null;
+    Ok(if status == Status::Running && set_aside { Status::Quarantined } else { status })
 }
 
 fn callback(row: &Row<'_>) -> rusqlite::Result<Option<Callback>> {

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use super::lease::{Held, Leases};
+use super::take_ups::{self, TakeUps};
 use super::texts;
 use super::trouble::Trouble;
 use super::writer::{Desk, Request};
@@ -98,7 +99,7 @@ impl Request for NewRun {
         texts::keep(desk.connection, row, &self.texts)?;
         desk.appended += 1;
         desk.made = row;
-        Ok(Created::New(Lease { fence: 1, events: 1 }))
+        Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
     }
 
     fn durable(&self, answer: &Created, row: i64, leases: &mut Leases) {
@@ -178,7 +179,7 @@ impl Request for Append {
 }
 
 /// How many events a run has.
-fn events_of(connection: &Connection, row: i64) -> rusqlite::Result<i64> {
+pub(super) fn events_of(connection: &Connection, row: i64) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("SELECT coalesce(max(seq) + 1, 0) FROM events WHERE run = ?1")?
         .query_row([row], |row| row.get(0))
@@ -203,12 +204,15 @@ impl Request for Take {
         let connection = desk.connection;
         let found = connection
             .prepare_cached(
-                "SELECT id, fence, events, runs.driver, until_ms FROM runs LEFT JOIN drivers USING (driver)
-                 WHERE run_id = ?1",
+                "SELECT id, fence, events, runs.driver, until_ms, failed_take_ups, take_up_events
+                 FROM runs LEFT JOIN drivers USING (driver) WHERE run_id = ?1",
             )?
-            .query_row([&self.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+            .query_row([&self.0], |row| {
+                let before = TakeUps { failed: row.get(5)?, events: row.get(6)? };
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, before))
+            })
             .optional()?;
-        let (row, fence, known, driver, until_ms): (i64, i64, i64, Option<String>, Option<i64>) =
+        let (row, fence, known, driver, until_ms, before): (i64, i64, i64, Option<String>, Option<i64>, TakeUps) =
             found.ok_or_else(|| StoreFault::NoSuchRun(self.0.clone()))?;
         let events = events_of(connection, row)?;
         if events < known.max(1) {
@@ -217,6 +221,7 @@ impl Request for Take {
         if driver.is_some() && driver.as_deref() == desk.leases.me() {
             return Err(StoreFault::Driven(self.0.clone()).into());
         }
+        let died = driver.is_some();
         if let (Some(driver), Some(until_ms)) = (driver, until_ms) {
             if desk.leases.is_protected(&driver, until_ms) {
                 return Err(StoreFault::Driven(self.0.clone()).into());
@@ -225,13 +230,15 @@ impl Request for Take {
         }
         desk.leases.ensure(connection)?;
         let fence = fence.saturating_add(1);
-        connection.prepare_cached("UPDATE runs SET fence = ?2, driver = ?3 WHERE id = ?1")?.execute(params![
-            row,
-            fence,
-            desk.leases.me()
-        ])?;
+        let all = take_ups::events_of_all(connection, &self.0, events)?;
+        let now = before.one_more(all, died);
+        connection
+            .prepare_cached(
+                "UPDATE runs SET fence = ?2, driver = ?3, failed_take_ups = ?4, take_up_events = ?5 WHERE id = ?1",
+            )?
+            .execute(params![row, fence, desk.leases.me(), now.failed, now.events])?;
         desk.made = row;
-        Ok(Lease { fence: count(fence), events: count(events) })
+        Ok(Lease { fence: count(fence), events: count(events), failed_take_ups: now.failed })
     }
 
     fn durable(&self, lease: &Lease, row: i64, leases: &mut Leases) {
@@ -260,13 +267,18 @@ impl Request for GiveBack {
     fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
         let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
         let events = desk.leases.held(&self.run_id).and_then(|held| held.next);
-        desk.connection
+        let failed = desk
+            .connection
             .prepare_cached(
                 "UPDATE runs SET driver = NULL, events = coalesce(?4, events)
-                 WHERE run_id = ?1 AND fence = ?2 AND driver = ?3",
+                 WHERE run_id = ?1 AND fence = ?2 AND driver = ?3 RETURNING failed_take_ups",
             )?
-            .execute(params![self.run_id, fence, desk.leases.me(), events])?;
-        Ok(())
+            .query_row(params![self.run_id, fence, desk.leases.me(), events], |row| row.get::<_, u32>(0))
+            .optional()?;
+        match failed {
+            None | Some(0) => Ok(()),
+            Some(_) => take_ups::forget_if_something_happened(desk.connection, &self.run_id).map_err(Trouble::from),
+        }
     }
 
     fn durable(&self, (): &(), _row: i64, leases: &mut Leases) {

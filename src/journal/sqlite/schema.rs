@@ -14,7 +14,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 /// Events of all runs lie one behind the other, with an index by run: a commit of many runs then
 /// writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -41,7 +41,9 @@ CREATE TABLE runs (
   session TEXT,
   loop_name TEXT NOT NULL,
   identity TEXT NOT NULL,
-  callback_url TEXT
+  callback_url TEXT,
+  failed_take_ups INTEGER NOT NULL DEFAULT 0,
+  take_up_events INTEGER
 ) STRICT;
 CREATE INDEX runs_by_status ON runs (status, id);
 CREATE INDEX runs_by_org ON runs (org, id) WHERE org IS NOT NULL;
@@ -79,8 +81,12 @@ CREATE TABLE drivers (
 
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
-/// Stores that were made before a run was looked up by its organisation have no index for it.
-const LATER_INDEX: &str = "CREATE INDEX IF NOT EXISTS runs_by_owner ON runs (org, run_id);";
+/// What makes a store of version 2 one of version 3.
+const FROM_2: &str = "
+ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN take_up_events INTEGER;
+CREATE INDEX IF NOT EXISTS runs_by_owner ON runs (org, run_id);
+";
 
 /// What a file turned out to be.
 enum Found {
@@ -88,6 +94,8 @@ enum Found {
     Empty,
     /// A store of our version.
     Ours,
+    /// A store of the version before ours.
+    Older,
 }
 
 /// Opens the store for writing, and makes it where there is none.
@@ -182,17 +190,18 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
         )
         .map_err(failed)?;
     match found {
-        Found::Ours => connection.execute_batch(LATER_INDEX).map_err(failed),
-        Found::Empty => make_tables(connection, store),
+        Found::Ours => Ok(()),
+        Found::Empty | Found::Older => make_tables(connection, store),
     }
 }
 
-/// Makes the tables, unless another process was quicker.
+/// Makes the tables, or brings those of an older version to ours, unless another process was quicker.
 fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
     let made = look(connection, store).and_then(|found| match found {
         Found::Ours => Ok(()),
+        Found::Older => connection.execute_batch(&format!("{FROM_2} PRAGMA user_version = {VERSION};")).map_err(failed),
         Found::Empty => {
             let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
             connection.execute_batch(&format!("{TABLES} {marks}")).map_err(failed)
@@ -215,6 +224,7 @@ fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
     match (application, version) {
         (APPLICATION, VERSION) => Ok(Found::Ours),
+        (APPLICATION, 2) => Ok(Found::Older),
         (APPLICATION, newer) if newer > VERSION => {
             Err(StoreFault::Newer { store: store.to_owned(), found: newer, known: VERSION })
         }

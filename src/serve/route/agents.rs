@@ -26,8 +26,8 @@ const USUAL: usize = 50;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsQuery {
-    /// Of this status: running, paused, completed, failed or cancelled.
-    #[schemars(with = "Option<String>", extend("enum" = ["running", "paused", "completed", "failed", "cancelled", null]))]
+    /// Of this status: running, paused, completed, failed, cancelled or quarantined.
+    #[schemars(with = "Option<String>", extend("enum" = ["running", "paused", "completed", "failed", "cancelled", "quarantined", null]))]
     pub status: Option<Status>,
     /// Of this loop.
     #[serde(rename = "loop")]

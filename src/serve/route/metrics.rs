@@ -7,7 +7,10 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
+use crate::engine::outcome::Status;
+use crate::journal::RunFilter;
 use crate::serve::gate::Caller;
+use crate::serve::metrics::Load;
 use crate::serve::problem::Problem;
 use crate::serve::state::Served;
 
@@ -24,7 +27,10 @@ pub async fn metrics(
         let detail = "this tells of the runs of all organisations: it takes a token without `org`";
         return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
-    let text = served.metrics.text(served.desk.load()).map_err(|error| {
+    let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };
+    let quarantined = served.journal.list(filter).await?.len();
+    let (driven, queued) = served.desk.load();
+    let text = served.metrics.text(Load { driven, queued, quarantined }).map_err(|error| {
         let detail = format!("the answer can't be written: {error}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)
     })?;

@@ -13,12 +13,13 @@ use serde_json::Value;
 
 use super::status::answer;
 use crate::engine::event::{CallId, Decided, Decision};
+use crate::engine::outcome::Status;
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
 use crate::serve::request::{self, RunId, Waiting};
 use crate::serve::state::Served;
 
-/// A human's decision: exactly one of `answer`, `approve`, `deny`, `edit`, `happened` and `retry`.
+/// A human's decision: exactly one of `answer`, `approve`, `deny`, `edit`, `happened`, `retry` and `resume`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResumeRequest {
@@ -38,6 +39,8 @@ pub struct ResumeRequest {
     pub happened: Option<Value>,
     /// `true`: the call of unknown outcome is to be made again.
     pub retry: Option<bool>,
+    /// `true`: a run that is quarantined is to go on.
+    pub resume: Option<bool>,
     /// Which pause is decided, from 1: another one that has come since is left alone.
     pub pause: Option<u32>,
     /// Which of several waiting calls: the iteration and the place in the turn, like `2.0`.
@@ -52,7 +55,8 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> 
 }
 
 impl ResumeRequest {
-    fn decided(self) -> Result<Decided, Problem> {
+    /// The decision; none for a run that is quarantined, which waits for nothing but to be resumed.
+    fn decided(self) -> Result<Option<Decided>, Problem> {
         let yes = |said: Option<bool>, decision: Decision| said.filter(|yes| *yes).map(|_| decision);
         let denied = self.deny == Some(true);
         let mut decisions = [
@@ -64,17 +68,19 @@ impl ResumeRequest {
             yes(self.retry, Decision::Retry),
         ]
         .into_iter()
-        .flatten();
+        .flatten()
+        .map(Some)
+        .chain(self.resume.filter(|yes| *yes).map(|_| None));
         let (Some(decision), None) = (decisions.next(), decisions.next()) else {
             return Err(Problem::bad_request(
-                "give one decision: `answer`, `approve`, `deny`, `edit`, `happened` or `retry`",
+                "give one decision: `answer`, `approve`, `deny`, `edit`, `happened`, `retry` or `resume`",
             ));
         };
         if self.reason.is_some() && !denied {
             return Err(Problem::bad_request("`reason` goes with `deny`"));
         }
         let call = self.call.as_deref().map(call).transpose()?;
-        Ok(Decided { pause: self.pause, call, hash: self.hash, decision })
+        Ok(decision.map(|decision| Decided { pause: self.pause, call, hash: self.hash, decision }))
     }
 }
 
@@ -94,11 +100,15 @@ pub async fn resume(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let waiting = Waiting::of(&uri)?;
-    served.find(&caller, &run_id).await?;
+    let run = served.find(&caller, &run_id).await?;
     let decided = request::body::<ResumeRequest>(&body)?.decided()?;
     if served.is_draining() {
         let detail = "the server is about to end: try again in a moment";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
+    }
+    if decided.is_none() && run.status != Status::Quarantined {
+        let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());
+        return Err(Problem::conflict("refused", detail));
     }
     served.decide(&run_id, decided).await?;
     answer(&served, &run_id, &waiting).await

@@ -9,6 +9,7 @@ mod group;
 mod leases;
 mod owner;
 mod speed;
+mod take_ups;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};

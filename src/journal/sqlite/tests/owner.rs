@@ -40,12 +40,14 @@ fn another_organisation_s_run_costs_as_many_steps_as_none() {
 }
 
 #[test]
-fn a_store_without_the_index_gets_it_when_it_is_opened() {
+fn a_store_of_the_version_before_is_brought_to_this_one_when_it_is_opened() {
     let (_folder, path) = place();
     let journal = open(&path);
     begin(&journal, "r");
     drop(journal);
-    Connection::open(&path).unwrap().execute_batch("DROP INDEX runs_by_owner").unwrap();
+    let older = "DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN failed_take_ups;
+                 ALTER TABLE runs DROP COLUMN take_up_events; PRAGMA user_version = 2";
+    Connection::open(&path).unwrap().execute_batch(older).unwrap();
     let journal = open(&path);
     assert!(wait(journal.find_of(None, "r")).unwrap().is_some());
     assert!(wait(journal.find_of(Some("acme"), "r")).unwrap().is_none());

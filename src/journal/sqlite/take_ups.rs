@@ -1,0 +1,62 @@
+//! How often drivers took a run up and died before anything happened in it.
+
+use rusqlite::{Connection, params};
+
+use super::requests::events_of;
+
+/// What a run's row remembers of the drivers that took it up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TakeUps {
+    /// So many in a row did nothing and died.
+    pub failed: u32,
+    /// The events that the run and its sub-runs had when it was last taken up, with room for those that taking
+    /// up appends itself; none when only its first driver had it.
+    pub events: Option<i64>,
+}
+
+/// The events of a run and its sub-runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Events {
+    /// All of them.
+    count: i64,
+    /// The runs that are under way, this one included: a driver that takes them up appends one event to each.
+    under_way: i64,
+}
+
+impl TakeUps {
+    /// After one more driver took the run up; the one before it died with it, or gave it back.
+    pub fn one_more(self, now: Events, died: bool) -> Self {
+        let happened = self.events.is_none_or(|before| now.count > before);
+        let failed = match (happened, died) {
+            (true, _) => 0,
+            (false, true) => self.failed.saturating_add(1),
+            (false, false) => self.failed,
+        };
+        Self { failed, events: Some(now.count.saturating_add(now.under_way)) }
+    }
+}
+
+/// The events of a run, which has so many itself, and of all runs below it.
+pub(super) fn events_of_all(connection: &Connection, run_id: &str, own: i64) -> rusqlite::Result<Events> {
+    // The ids of sub-runs begin with that of their caller and a dot: `/` comes next behind it.
+    connection
+        .prepare_cached(
+            "SELECT coalesce(sum((SELECT max(seq) + 1 FROM events WHERE run = runs.id)), 0),
+                    coalesce(sum(status = 'running'), 0)
+             FROM runs WHERE run_id > ?1 AND run_id < ?2",
+        )?
+        .query_row([format!("{run_id}."), format!("{run_id}/")], |row| {
+            let (below, under_way): (i64, i64) = (row.get(0)?, row.get(1)?);
+            Ok(Events { count: own.saturating_add(below), under_way: under_way.saturating_add(1) })
+        })
+}
+
+/// A driver that gives the run back did something in it: what came before counts no more.
+pub(super) fn forget_if_something_happened(connection: &Connection, run_id: &str) -> rusqlite::Result<()> {
+    let row = connection.prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?.query_row([run_id], |row| row.get(0));
+    let now = events_of_all(connection, run_id, events_of(connection, row?)?)?;
+    connection
+        .prepare_cached("UPDATE runs SET failed_take_ups = 0 WHERE run_id = ?1 AND take_up_events < ?2")?
+        .execute(params![run_id, now.count])?;
+    Ok(())
+}

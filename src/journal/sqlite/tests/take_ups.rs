@@ -1,0 +1,73 @@
+//! What is counted of drivers that take a run up and die.
+
+use super::*;
+use crate::engine::outcome::Status;
+use crate::journal::tests::{begin, event, wait};
+use crate::journal::{MOST_FAILED_TAKE_UPS, RunFilter};
+
+/// A driver that takes these runs up, appends so many events to each, and dies; how many failed before it.
+fn die(path: &Path, runs: &[(&str, u64)]) -> u32 {
+    let driver = open(path);
+    let mut first = None;
+    for (run, events) in runs {
+        let lease = wait(driver.lease(run)).unwrap();
+        for seq in lease.events..lease.events + events {
+            wait(driver.append(event(run, lease.fence, seq))).unwrap();
+        }
+        first.get_or_insert(lease.failed_take_ups);
+    }
+    driver.die();
+    first.unwrap()
+}
+
+/// A store whose first driver died with these runs.
+fn cut_off(runs: &[&str]) -> (TempDir, PathBuf) {
+    let (folder, path) = place();
+    let driver = open(&path);
+    for run in runs {
+        begin(&driver, run);
+    }
+    driver.die();
+    (folder, path)
+}
+
+#[test]
+fn what_taking_up_appends_is_nothing_that_happened() {
+    let (_folder, path) = cut_off(&["r"]);
+    let failed: Vec<u32> = [0, 1, 1, 0, 2, 1, 0].map(|events| die(&path, &[("r", events)])).into();
+    assert_eq!(failed, [0, 1, 2, 3, 4, 0, 1]);
+}
+
+#[test]
+fn what_happens_in_a_sub_run_counts_for_its_caller() {
+    let (_folder, path) = cut_off(&["r", "r.1.0", "r2"]);
+    // Taking up appends one event to each.
+    let failed: Vec<u32> = [1, 1, 2, 1].map(|events| die(&path, &[("r", 1), ("r.1.0", events), ("r2", 5)])).into();
+    assert_eq!(failed, [0, 1, 2, 0], "another run, r2, is none of it");
+}
+
+#[test]
+fn a_run_that_is_given_back_is_not_counted_and_forgets_what_came_before_once_something_happened() {
+    let (_folder, path) = cut_off(&["r"]);
+    let given_back = |events: u64| {
+        let driver = open(&path);
+        let lease = wait(driver.lease("r")).unwrap();
+        for seq in lease.events..lease.events + events {
+            wait(driver.append(event("r", lease.fence, seq))).unwrap();
+        }
+        wait(driver.release("r", lease.fence)).unwrap();
+        let run = wait(driver.find("r")).unwrap().unwrap();
+        let listed = RunFilter { status: Some(run.status), ..RunFilter::default() };
+        let status = run.status;
+        assert_eq!(wait(driver.list(listed)).unwrap(), [run], "the list agrees");
+        (lease.failed_take_ups, status)
+    };
+    for _ in 0..MOST_FAILED_TAKE_UPS {
+        assert_ne!(given_back(1).1, Status::Quarantined);
+        die(&path, &[("r", 1)]);
+    }
+    assert_eq!(given_back(1), (3, Status::Quarantined));
+    assert_eq!(given_back(0), (3, Status::Quarantined), "nothing happened");
+    assert_eq!(given_back(2), (3, Status::Running));
+    assert_eq!(given_back(0), (0, Status::Running));
+}
