@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use loopctl::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
 use loopctl::language::project::{Allow, Datasource, Model};
 use loopctl::language::react::{Budget, History, OnStuck, Retry};
-use loopctl::language::serving::{Serving, Token};
+use loopctl::language::serving::{Limits, Serving, Share, Token};
 use loopctl::language::tool::ActionTool;
 use loopctl::language::{Action, AgentRequest, LoopDocument, Project, ReactProperties, Script};
 use schemars::{JsonSchema, schema_for};
@@ -340,7 +340,7 @@ fn properties<T: JsonSchema>() -> Vec<(String, Value)> {
 #[test]
 fn the_language_page_has_every_field_with_its_default_and_no_other() {
     let rows = rows(&page("docs/language.md"));
-    let described: [(&str, Vec<(String, Value)>); 19] = [
+    let described: [(&str, Vec<(String, Value)>); 21] = [
         ("Loop", properties::<LoopDocument>()),
         ("Properties of mode react", properties::<ReactProperties>()),
         ("on_stuck", properties::<OnStuck>()),
@@ -358,6 +358,8 @@ fn the_language_page_has_every_field_with_its_default_and_no_other() {
         ("allow", properties::<Allow>()),
         ("serve", properties::<Serving>()),
         ("A token", properties::<Token>()),
+        ("serve.limits", properties::<Limits>()),
+        ("A share", properties::<Share>()),
         ("Script", properties::<Script>()),
         ("Agent request", properties::<AgentRequest>()),
     ];

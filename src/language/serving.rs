@@ -16,6 +16,9 @@ pub struct Serving {
     /// Which agent requests are taken: documents that come with a request, in place of the folder's loops.
     #[serde(skip_serializing_if = "AgentRequests::is_all")]
     pub agent_requests: AgentRequests,
+    /// How much of the server one token and one organisation may take.
+    #[serde(skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
 }
 
 /// Which agent requests are taken over HTTP.
@@ -90,5 +93,65 @@ impl Scope {
             Self::Read => "read",
             Self::Decide => "decide",
         }
+    }
+}
+
+/// How much of the server one token and one organisation may take, so that none shuts the others out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// The share of each token. Without tokens, that of all callers together.
+    #[serde(skip_serializing_if = "Share::is_empty")]
+    pub token: Share,
+    /// The share of each organisation, with all of its tokens.
+    #[serde(skip_serializing_if = "Share::is_empty")]
+    pub org: Share,
+    /// Connections that have not shown a token yet: when there is one more, the oldest idle one is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub unknown_connections: Option<u32>,
+}
+
+impl Limits {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What one may take. What is left out has its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Share {
+    /// Connections, with those that are kept open between two requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub connections: Option<u32>,
+    /// Streams of a run's events that are open at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub event_streams: Option<u32>,
+    /// Runs that are driven at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub running: Option<u32>,
+    /// Runs that wait for their turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub queued: Option<u32>,
+    /// The seconds that its runs may be driven in an hour, all together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub running_seconds_per_hour: Option<u32>,
+    /// The bytes of its requests' bodies and of what they are answered in a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+    pub bytes_per_minute: Option<u64>,
+}
+
+impl Share {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }

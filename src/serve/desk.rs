@@ -1,13 +1,18 @@
-//! The runs that are driven here: so many at once, the others wait in their order. A run that waits is
+//! The runs that are driven here: so many at once, the others wait for their turn. A run that waits is
 //! in the store like any other; only nobody drives it yet.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
+use super::live::{Ears, Live};
 use super::metrics::Meter;
+use super::places::{Places, Seat};
+use super::problem::Problem;
+use super::queue::Queue;
+use super::shares::{Held, Owner, Permit, Shares, later};
 use super::state::Served;
 use super::take_up::TakenUp;
 use crate::compile::Program;
@@ -17,7 +22,6 @@ use crate::drive::fault::Fault;
 use crate::drive::hold::Leased;
 use crate::drive::stop::Stop;
 use crate::engine::event::Decided;
-use crate::engine::notice::{Listener, Notice};
 use crate::engine::outcome::Status;
 use crate::journal::{RunFilter, StoreFault};
 
@@ -28,63 +32,37 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// The runs that are driven here, and those that wait for it.
 pub struct Desk {
-    most: usize,
+    shares: Arc<Shares>,
     stop: Stop,
     inner: Mutex<Inner>,
     idle: Notify,
 }
 
-#[derive(Default)]
 struct Inner {
-    running: usize,
-    queue: VecDeque<String>,
+    places: Places,
+    queue: Queue<Waiting>,
     live: HashMap<String, Arc<Live>>,
 }
 
-/// A run that is driven here, or waits for it.
-#[derive(Debug)]
-pub struct Live {
-    done: watch::Sender<bool>,
-    news: Notify,
+/// A run that waits for its turn.
+struct Waiting {
+    run_id: String,
+    /// What it counts as in its owner's share; one that was taken up from the store counts in none.
+    _permit: Option<Permit>,
 }
 
-impl Live {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { done: watch::Sender::new(false), news: Notify::new() })
-    }
-
-    /// Waits until something happens in the run after this call, or nobody drives it any more.
-    pub fn news(&self) -> impl Future<Output = ()> + '_ {
-        let news = self.news.notified();
-        let mut done = self.done.subscribe();
-        async move {
-            tokio::select! {
-                () = news => {}
-                _ = done.wait_for(|done| *done) => {}
-            }
-        }
-    }
+/// The right to start a run: whose it is, and that it may wait.
+#[derive(Default)]
+pub struct Turn {
+    owner: Owner,
+    permit: Option<Permit>,
 }
 
-/// Tells who waits that something happened.
-struct Ears {
+/// A run that is driven here, and the place that it is driven at.
+struct Driven {
+    run_id: String,
     live: Arc<Live>,
-    meter: Meter,
-    /// Is told when a decision was taken.
-    taken: Mutex<Option<oneshot::Sender<()>>>,
-}
-
-impl Listener for Ears {
-    fn on(&self, notice: Notice) {
-        self.meter.hear(&notice);
-        self.live.news.notify_waiters();
-        // The run is told to go on before the decision is looked at; all else comes after it.
-        if !matches!(notice, Notice::RunResumed { .. })
-            && let Some(taken) = self.taken.lock().unwrap_or_else(PoisonError::into_inner).take()
-        {
-            let _ = taken.send(());
-        }
-    }
+    seat: Seat,
 }
 
 /// What a run of the desk is to do.
@@ -95,9 +73,10 @@ enum Work {
 }
 
 impl Desk {
-    /// A desk for so many runs at once, at least one.
-    pub fn new(most: usize) -> Self {
-        Self { most: most.max(1), stop: Stop::new(), inner: Mutex::default(), idle: Notify::new() }
+    /// A desk with these places.
+    pub fn new(places: Places, shares: Arc<Shares>) -> Self {
+        let inner = Inner { places, queue: Queue::default(), live: HashMap::new() };
+        Self { shares, stop: Stop::new(), inner: Mutex::new(inner), idle: Notify::new() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -112,15 +91,28 @@ impl Desk {
     /// How many runs are driven here, and how many wait.
     pub fn load(&self) -> (usize, usize) {
         let inner = self.inner();
-        (inner.running, inner.queue.len())
+        (inner.places.driven(), inner.queue.len())
+    }
+
+    /// Whether an owner may start a run, and let it wait where there is no place for it.
+    ///
+    /// # Errors
+    /// 429 when its runs have spent their time, or as many of them wait as may.
+    pub fn turn(&self, owner: Owner) -> Result<Turn, Problem> {
+        self.shares.check_time(&owner)?;
+        match self.shares.take(&owner, Held::Queued) {
+            Ok(permit) => Ok(Turn { owner, permit: Some(permit) }),
+            // It need not wait.
+            Err(_) if self.inner().places.has_room(&owner) => Ok(Turn { owner, permit: None }),
+            Err(problem) => Err(problem),
+        }
     }
 
     /// Takes a run out of the queue that will not be driven here: whoever waits for it hears so at once.
     pub fn forget(&self, run_id: &str) {
         let mut inner = self.inner();
-        let waiting = inner.queue.len();
-        inner.queue.retain(|waits| waits != run_id);
-        if inner.queue.len() < waiting
+        let removed = inner.queue.remove(|waiting| waiting.run_id == run_id);
+        if !removed.is_empty()
             && let Some(live) = inner.live.remove(run_id)
         {
             live.done.send_replace(true);
@@ -129,14 +121,18 @@ impl Desk {
 
     /// Lets every run end its step and leaves it then; comes back when all are left.
     pub async fn leave(&self) {
-        let waiting = self.inner().queue.clone();
-        for run_id in waiting {
-            self.forget(&run_id);
+        {
+            let mut inner = self.inner();
+            for waiting in inner.queue.remove(|_| true) {
+                if let Some(live) = inner.live.remove(&waiting.run_id) {
+                    live.done.send_replace(true);
+                }
+            }
         }
         self.stop.leave();
         loop {
             let idle = self.idle.notified();
-            if self.inner().running == 0 {
+            if self.inner().places.driven() == 0 {
                 return;
             }
             idle.await;
@@ -154,23 +150,27 @@ impl Served {
         engine: &Engine,
         program: &Arc<Program>,
         begun: Box<Begun>,
+        turn: Turn,
     ) -> Result<(), Fault> {
         let run_id = begun.run_id().to_owned();
         let live = Live::new();
-        let now = {
+        let seat = {
             let mut inner = self.desk.inner();
-            let now = inner.running < self.desk.most && inner.queue.is_empty() && !self.is_draining();
-            inner.running += usize::from(now);
+            // Others of its owner wait only where there is no place for it either.
+            let may = !inner.queue.has(&turn.owner) && !self.is_draining();
+            let seat = may.then(|| inner.places.take(&turn.owner)).flatten();
             inner.live.insert(run_id.clone(), Arc::clone(&live));
-            now
+            seat
         };
-        if now {
-            self.spawn((engine.clone(), Arc::clone(program)), run_id, live, Work::Drive(begun));
+        if let Some(seat) = seat {
+            let driven = self.driven(Driven { run_id, live, seat });
+            self.spawn(engine.clone(), Arc::clone(program), driven, Work::Drive(begun));
             return Ok(());
         }
         // The lease goes back first: whoever takes the run from the queue must get it.
         let left = begun.leave().await;
-        self.desk.inner().queue.push_back(run_id.clone());
+        let waiting = Waiting { run_id: run_id.clone(), _permit: turn.permit };
+        self.desk.inner().queue.push(&turn.owner, waiting);
         self.pump();
         if self.is_draining() {
             // The queue may have been left before this one came.
@@ -191,7 +191,9 @@ impl Served {
         for run in runs.into_iter().rev().filter(|run| !run.driven) {
             let mut inner = self.desk.inner();
             inner.live.insert(run.run_id.clone(), Live::new());
-            inner.queue.push_back(run.run_id);
+            // Who started it is not in the store, whose it is is.
+            let owner = Owner { org: run.org, token: None };
+            inner.queue.push(&owner, Waiting { run_id: run.run_id, _permit: None });
             count += 1;
         }
         self.pump();
@@ -201,54 +203,74 @@ impl Served {
     /// Takes runs from the queue while there is room.
     fn pump(self: &Arc<Self>) {
         loop {
-            let (run_id, live) = {
+            let driven = {
                 let mut inner = self.desk.inner();
-                if inner.running >= self.desk.most || self.is_draining() {
+                let Inner { places, queue, live } = &mut *inner;
+                if self.is_draining() || places.is_full() {
                     return;
                 }
-                let Some(run_id) = inner.queue.pop_front() else { return };
-                inner.running += 1;
-                let live = inner.live.entry(run_id.clone()).or_insert_with(Live::new);
-                (run_id, Arc::clone(live))
+                let Some((owner, Waiting { run_id, .. })) = queue.pop(|owner| places.has_room(owner)) else { return };
+                let Some(seat) = places.take(&owner) else { return };
+                let live = Arc::clone(live.entry(run_id.clone()).or_insert_with(Live::new));
+                Driven { run_id, live, seat }
             };
+            let driven = self.driven(driven);
             let served = Arc::clone(self);
             tokio::spawn(async move {
-                match served.take_up(&run_id).await {
+                match served.take_up(&driven.run_id).await {
                     Ok(TakenUp::Leased(found, leased)) => {
-                        served.spawn((found.engine, found.program), run_id, live, Work::TakeUp(leased));
+                        served.spawn(found.engine, found.program, driven, Work::TakeUp(leased));
                     }
-                    Ok(TakenUp::Quarantined) => served.end(&run_id, &live),
-                    Err(fault) => served.left(&run_id, &live, Err(fault)),
+                    Ok(TakenUp::Quarantined) => served.end(&driven),
+                    Err(fault) => served.left(&driven, Err(fault)),
                 }
             });
         }
     }
 
-    /// Hands a decision to a run, or none to one that was set aside, and drives it on, also when as many runs as may be are driven: who
-    /// decided must hear whether it was taken.
+    /// Counts a run that is driven from now on.
+    fn driven(&self, driven: Driven) -> Driven {
+        self.shares.driven(&driven.seat.owner);
+        driven
+    }
+
+    /// Hands a decision to a run, or none to one that was set aside, and drives it on, also when as many runs as
+    /// may be are driven: who decided must hear whether it was taken.
     ///
     /// # Errors
-    /// When the decision does not fit, another driver has the run, or the store fails.
-    pub async fn decide(self: &Arc<Self>, run_id: &str, decided: Option<Decided>) -> Result<(), Fault> {
+    /// When the decision does not fit, another driver has the run, the owner drives too many runs that were
+    /// decided, or the store fails.
+    pub async fn decide(
+        self: &Arc<Self>,
+        run_id: &str,
+        decided: Option<Decided>,
+        owner: &Owner,
+    ) -> Result<(), Problem> {
+        self.shares.check_time(owner)?;
         let found = self.recorded(run_id).await?;
         let live = Live::new();
-        {
+        let seat = {
             let mut inner = self.desk.inner();
             if inner.live.contains_key(run_id) {
-                return Err(Fault::Store(StoreFault::Driven(run_id.to_owned())));
+                return Err(StoreFault::Driven(run_id.to_owned()).into());
             }
-            inner.running += 1;
+            let seat = inner.places.take_decided(owner).ok_or_else(|| {
+                let detail = "as many runs are driven that this token or its organisation decided as may be";
+                later("too_many_running", detail, 1_000)
+            })?;
             inner.live.insert(run_id.to_owned(), Arc::clone(&live));
-        }
+            seat
+        };
         let (sender, taken) = oneshot::channel();
         let resume = Resume { decided, new_document: false };
         let work = Work::Resume(resume, Some(sender));
-        let driven = self.spawn((found.engine, found.program), run_id.to_owned(), live, work);
+        let driven = self.driven(Driven { run_id: run_id.to_owned(), live, seat });
+        let driven = self.spawn(found.engine, found.program, driven, work);
         // The sender is dropped with its run: then the run's own end says what came of it.
         match taken.await {
             Ok(()) => Ok(()),
             Err(_) => match driven.await {
-                Ok(Some(fault)) => Err(fault),
+                Ok(Some(fault)) => Err(fault.into()),
                 _ => Ok(()),
             },
         }
@@ -257,9 +279,9 @@ impl Served {
     /// Drives a run in a task of its own; the fault is given back when a decision was not taken.
     fn spawn(
         self: &Arc<Self>,
-        (engine, program): (Engine, Arc<Program>),
-        run_id: String,
-        live: Arc<Live>,
+        engine: Engine,
+        program: Arc<Program>,
+        driven: Driven,
         work: Work,
     ) -> tokio::task::JoinHandle<Option<Fault>> {
         let served = Arc::clone(self);
@@ -271,12 +293,12 @@ impl Served {
                 };
                 let decided = taken.is_some();
                 let meter = Meter::new(Arc::clone(&served.metrics));
-                let ears = Ears { live: Arc::clone(&live), meter, taken: Mutex::new(taken) };
+                let ears = Ears { live: Arc::clone(&driven.live), meter, taken: Mutex::new(taken) };
                 let watch = Watch { listener: Some(&ears), stop: Some(served.desk.stop.clone()) };
                 let result = match work {
                     Work::Drive(begun) => engine.drive(&program, begun, watch).await,
                     Work::TakeUp(leased) => engine.resume_leased(&program, leased, Resume::default(), watch).await,
-                    Work::Resume(resume, _) => engine.resume(&program, &run_id, resume, watch).await,
+                    Work::Resume(resume, _) => engine.resume(&program, &driven.run_id, resume, watch).await,
                 };
                 // Whether the decision is still to be heard of.
                 let unheard = ears.taken.lock().unwrap_or_else(PoisonError::into_inner).is_some();
@@ -285,30 +307,32 @@ impl Served {
             if decided {
                 let ended = result.as_ref().map(|_| ()).map_err(|_| ());
                 let fault = result.err();
-                served.end(&run_id, &live);
+                served.end(&driven);
                 if ended.is_ok() {
-                    served.callbacks.look(&served, &run_id);
+                    served.callbacks.look(&served, &driven.run_id);
                 }
                 return fault;
             }
-            served.left(&run_id, &live, result);
+            served.left(&driven, result);
             None
         })
     }
 
     /// A run that its driver has left.
-    fn left(self: &Arc<Self>, run_id: &str, live: &Arc<Live>, result: Result<Finished, Fault>) {
-        self.end(run_id, live);
+    fn left(self: &Arc<Self>, driven: &Driven, result: Result<Finished, Fault>) {
+        self.end(driven);
+        let run_id = driven.run_id.as_str();
         match result {
             Ok(_) => self.callbacks.look(self, run_id),
             // Somebody else drives it, or a run that it called.
             Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
             Err(Fault::Store(fault) | Fault::Cut(fault)) if !matches!(fault, StoreFault::Corrupt(_)) => {
                 tracing::error!(run_id, code = fault.code(), "the store failed; the run is taken up again: {fault}");
-                let (served, run_id) = (Arc::clone(self), run_id.to_owned());
+                let (served, owner) = (Arc::clone(self), driven.seat.owner.clone());
+                let waiting = Waiting { run_id: run_id.to_owned(), _permit: None };
                 tokio::spawn(async move {
                     tokio::time::sleep(AGAIN).await;
-                    served.desk.inner().queue.push_back(run_id);
+                    served.desk.inner().queue.push(&owner, waiting);
                     served.pump();
                 });
             }
@@ -316,10 +340,12 @@ impl Served {
         }
     }
 
-    fn end(self: &Arc<Self>, run_id: &str, live: &Arc<Live>) {
+    fn end(self: &Arc<Self>, driven: &Driven) {
+        let Driven { run_id, live, seat } = driven;
+        self.shares.left(&seat.owner);
         {
             let mut inner = self.desk.inner();
-            inner.running = inner.running.saturating_sub(1);
+            inner.places.give_back(seat);
             if inner.live.get(run_id).is_some_and(|known| Arc::ptr_eq(known, live)) {
                 inner.live.remove(run_id);
             }

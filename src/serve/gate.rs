@@ -1,5 +1,6 @@
 //! Who may: bearer tokens by their hashes, scopes, and the organisation that a caller acts for.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, StatusCode, header};
@@ -7,6 +8,7 @@ use ring::{digest, rand};
 use subtle::ConstantTimeEq as _;
 
 use super::problem::Problem;
+use super::shares::Owner;
 use crate::language::serving::{Scope, Serving};
 
 #[cfg(test)]
@@ -89,6 +91,18 @@ impl Gate {
     /// Whether everybody on this machine is let in.
     pub fn is_open(&self) -> bool {
         self.holders.is_empty()
+    }
+
+    /// Those that may start runs: their organisations, and what their tokens are called.
+    pub fn starters(&self) -> Vec<Owner> {
+        let may = |holder: &&Holder| holder.scopes.iter().any(|scope| matches!(scope, Scope::Run | Scope::Compose));
+        let starts = self.holders.iter().filter(may);
+        starts.map(|holder| Owner { org: holder.org.clone(), token: Some(holder.name.clone()) }).collect()
+    }
+
+    /// How many organisations have tokens; those without one are one.
+    pub fn orgs(&self) -> usize {
+        self.holders.iter().map(|holder| &holder.org).collect::<BTreeSet<_>>().len()
     }
 
     /// Whether an address may be listened on: without tokens only this machine's own.

@@ -5,15 +5,17 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
+use super::connections::Requests;
 use super::gate::Caller;
-use super::problem::Problem;
+use super::problem::{Code, Problem};
+use super::shares::Owner;
 use super::state::Served;
 use crate::drive::clock;
 use crate::language::serving::Scope;
@@ -67,6 +69,9 @@ pub async fn outer(State(served): State<Arc<Served>>, request: Request, next: Ne
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    if let Some(Code(code)) = response.extensions().get::<Code>() {
+        served.metrics.refused(response.status(), code);
+    }
     let status = response.status().as_u16();
     let headers = response.headers_mut();
     for (name, value) in [
@@ -162,6 +167,11 @@ pub async fn admitted(
     next: Next,
 ) -> Result<Response, Problem> {
     let caller: Caller = served.gate.admit(request.headers(), scopes)?;
+    let owner = Owner::from(&caller);
+    if let Some(connection) = request.extensions().get::<Requests>() {
+        connection.show(&owner)?;
+    }
+    served.shares.check_bytes(&owner)?;
     request.extensions_mut().insert(caller);
     if request.method() == Method::POST {
         if !is_json(request.headers()) {
@@ -169,8 +179,26 @@ pub async fn admitted(
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
         }
         request = read(&served, request).await?;
+        let length = request.body().size_hint().lower();
+        served.shares.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
     }
-    Ok(next.run(request).await)
+    let response = next.run(request).await;
+    Ok(if served.shares.counts_bytes() { counted(&served, owner, response) } else { response })
+}
+
+/// Counts the bytes of an answer in its owner's share: a stream's as they are sent.
+fn counted(served: &Arc<Served>, owner: Owner, response: Response) -> Response {
+    let (parts, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        served.shares.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
+        return Response::from_parts(parts, body);
+    }
+    let shares = Arc::clone(&served.shares);
+    let body = body.map_frame(move |frame| {
+        shares.sent(&owner, frame.data_ref().map_or(0, bytes::Bytes::len));
+        frame
+    });
+    Response::from_parts(parts, Body::new(body))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

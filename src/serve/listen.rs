@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
+use super::connections::{Connections, Requests};
 use super::socket::Socket;
 
 /// How long a head may take to arrive; also how long a connection may be idle.
@@ -22,8 +26,6 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 64 * 1024;
 /// The most headers.
 const HEADERS: usize = 100;
-/// The most connections.
-const CONNECTIONS: usize = 4_096;
 /// How long requests may take that are under way when the server ends.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -50,8 +52,9 @@ impl Listener {
     }
 
     /// Serves until `over` says so, then lets what is under way end.
-    pub async fn serve(self, router: Router, over: watch::Receiver<bool>) {
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
+    pub async fn serve(self, router: Router, connections: Arc<Connections>, over: watch::Receiver<bool>) {
+        let all = connections.room().all();
+        let room = Arc::new(Semaphore::new(all));
         let mut ended = over.clone();
         loop {
             let accepted = tokio::select! {
@@ -61,14 +64,17 @@ impl Listener {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    // One too many is closed at once: it is told so by nothing else.
-                    if let Ok(place) = Arc::clone(&room).try_acquire_owned() {
-                        let (router, over) = (router.clone(), over.clone());
-                        tokio::spawn(async move {
-                            connection(stream, router, over).await;
-                            drop(place);
-                        });
-                    }
+                    let entered = connections.enter();
+                    // Where one had to make room for it, it is waited for: its descriptor goes back first.
+                    let Ok(place) = Arc::clone(&room).acquire_owned().await else { break };
+                    let (router, over) = (router.clone(), over.clone());
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = connection(stream, router, entered.requests(), over) => {}
+                            () = entered.is_to_close() => tracing::debug!("an idle connection made room for another"),
+                        }
+                        drop(place);
+                    });
                 }
                 // No more files: those that are open will be closed.
                 Err(error) => {
@@ -78,7 +84,7 @@ impl Listener {
             }
         }
         drop(self.listener);
-        let all = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
+        let all = u32::try_from(all).unwrap_or(u32::MAX);
         drop(tokio::time::timeout(LAST, room.acquire_many(all)).await);
     }
 }
@@ -89,16 +95,27 @@ async fn is_over(over: &mut watch::Receiver<bool>) {
     drop(over.wait_for(|over| *over).await);
 }
 
-async fn connection(stream: TcpStream, router: Router, mut over: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, router: Router, requests: Requests, mut over: watch::Receiver<bool>) {
     // Small answers must not wait for the other side's acknowledgement.
     drop(stream.set_nodelay(true));
     let io = TokioIo::new(Socket::new(stream, WRITE_TIME));
+    let service = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(requests.clone());
+        let busy = requests.busy();
+        let answer = service.call(request);
+        async move {
+            let answer = answer.await;
+            drop(busy);
+            answer
+        }
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_headers(HEADERS)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(io, TowerToHyperService::new(router));
+        .serve_connection(io, service);
     let mut served = std::pin::pin!(served);
     let ended = tokio::select! {
         ended = served.as_mut() => ended,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -23,17 +24,6 @@ const OTHER: &str = "other";
 
 type Labels = Vec<(&'static str, String)>;
 
-/// How many runs there are now.
-#[derive(Debug, Clone, Copy)]
-pub struct Load {
-    /// That are driven here.
-    pub driven: usize,
-    /// That wait for their turn here.
-    pub queued: usize,
-    /// Of the store, that no server takes up any more.
-    pub quarantined: usize,
-}
-
 /// What is counted since the server's start.
 pub struct Metrics {
     registry: Registry,
@@ -47,9 +37,12 @@ pub struct Metrics {
     tokens: Family<Labels, Counter>,
     model: Histogram,
     tool: Family<Labels, Histogram, fn() -> Histogram>,
+    refused: Family<Labels, Counter>,
     driven: Gauge,
     queued: Gauge,
     quarantined: Gauge,
+    connections: Family<Labels, Gauge>,
+    streams: Gauge,
     leaving: AtomicBool,
 }
 
@@ -68,9 +61,12 @@ impl Metrics {
             tokens: Family::default(),
             model: histogram(),
             tool: Family::new_with_constructor(histogram),
+            refused: Family::default(),
             driven: Gauge::default(),
             queued: Gauge::default(),
             quarantined: Gauge::default(),
+            connections: Family::default(),
+            streams: Gauge::default(),
             leaving: AtomicBool::new(false),
         };
         let to = &mut all.registry;
@@ -82,6 +78,9 @@ impl Metrics {
         to.register("tokens", "Tokens that models read (input) and wrote (output)", all.tokens.clone());
         to.register("model_seconds", "How long models took for a reply", all.model.clone());
         to.register("tool_seconds", "How long calls of tools took", all.tool.clone());
+        to.register("requests_refused", "Requests that got a 429 or 503, by code", all.refused.clone());
+        to.register("connections", "Connections that are open now, by kind", all.connections.clone());
+        to.register("event_streams", "Streams of events that are open now", all.streams.clone());
         to.register("runs_driven", "Runs that are driven now", all.driven.clone());
         to.register("runs_queued", "Runs that wait for their turn", all.queued.clone());
         let help = "Runs of the store that no server takes up any more, for their drivers died again and again";
@@ -94,6 +93,13 @@ impl Metrics {
         self.ended(Status::Cancelled, Termination::Cancelled);
     }
 
+    /// A request was refused; only what is spent, or not there for now, is counted.
+    pub fn refused(&self, status: StatusCode, code: &str) {
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            self.refused.get_or_create(&vec![("code", code.to_owned())]).inc();
+        }
+    }
+
     /// From now on runs are left for the next server, which is told as a cancellation and is none.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::SeqCst);
@@ -103,19 +109,40 @@ impl Metrics {
         self.ended.get_or_create(&vec![("status", status.word().to_owned()), ("termination", word(termination))]).inc();
     }
 
-    /// All that is counted, in the text format, with how many runs there are of each kind now.
+    /// All that is counted, in the text format, with what there is now.
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn text(&self, load: Load) -> Result<String, std::fmt::Error> {
-        let gauges = [(&self.driven, load.driven), (&self.queued, load.queued), (&self.quarantined, load.quarantined)];
-        for (gauge, runs) in gauges {
-            gauge.set(i64::try_from(runs).unwrap_or(i64::MAX));
+    pub fn text(&self, now: &Now) -> Result<String, std::fmt::Error> {
+        let set = |gauge: &Gauge, count: usize| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        set(&self.driven, now.driven);
+        set(&self.queued, now.queued);
+        set(&self.quarantined, now.quarantined);
+        set(&self.streams, now.event_streams);
+        for (kind, count) in [("unknown", now.unknown_connections), ("known", now.known_connections)] {
+            set(&self.connections.get_or_create(&vec![("kind", kind.to_owned())]), count);
         }
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
         Ok(text)
     }
+}
+
+/// What there is at a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// Runs that are driven.
+    pub driven: usize,
+    /// Runs that wait for their turn.
+    pub queued: usize,
+    /// Runs of the store that no server takes up any more.
+    pub quarantined: usize,
+    /// Streams of events.
+    pub event_streams: usize,
+    /// Connections that have not shown a token.
+    pub unknown_connections: usize,
+    /// Connections that have.
+    pub known_connections: usize,
 }
 
 /// Counts what one driver of one run is told.

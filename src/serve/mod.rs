@@ -2,17 +2,22 @@
 //! is a file in `route`.
 
 pub mod callback;
+mod connections;
 pub mod desk;
 pub mod feed;
 pub mod folder;
 pub mod gate;
 pub mod guard;
 pub mod listen;
+mod live;
 pub mod metrics;
 mod openapi;
+mod places;
 pub mod problem;
+mod queue;
 mod request;
 pub mod route;
+mod shares;
 pub mod socket;
 pub mod state;
 mod take_up;
@@ -126,7 +131,7 @@ impl Server {
         served.take_up_all().await?;
         served.callbacks.look_at_all(&served).await?;
         let (over, ended) = watch::channel(false);
-        let serving = tokio::spawn(listener.serve(route::router(&served), ended));
+        let serving = tokio::spawn(listener.serve(route::router(&served), Arc::clone(&served.connections), ended));
         stop.await;
         served.drain();
         // What is not done by then is cut off, as by a crash: its journal has what was acknowledged.

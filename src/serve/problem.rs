@@ -11,6 +11,11 @@ use crate::journal::StoreFault;
 use crate::load::Unsound;
 use crate::trace::escape;
 
+/// The share of connections is spent; this one ends with its answer.
+pub const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
+/// The server has no connection left; this one ends with its answer.
+pub const NO_CONNECTION_LEFT: &str = "no_connection_left";
+
 /// A request that was not done.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Problem {
@@ -34,14 +39,31 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
     pub diagnostics: Vec<Diagnostic>,
+    /// In how many seconds it is worth trying again.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub retry_after: Option<u64>,
 }
+
+/// What an answer that is a problem has with it: its code.
+#[derive(Debug, Clone, Copy)]
+pub struct Code(pub &'static str);
 
 impl Problem {
     /// A problem of this status and code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or_default();
         let detail = crate::diagnostic::shown(&detail.into());
-        Self { status, kind: "about:blank", title, number: status.as_u16(), code, detail, diagnostics: Vec::new() }
+        Self {
+            status,
+            kind: "about:blank",
+            title,
+            number: status.as_u16(),
+            code,
+            detail,
+            diagnostics: Vec::new(),
+            retry_after: None,
+        }
     }
 
     /// 400: the request can't be read.
@@ -111,8 +133,9 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        let unavailable = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
+        if let Some(seconds) = self.retry_after.or(unavailable) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if matches!(
             self.status,
@@ -121,10 +144,12 @@ impl IntoResponse for Problem {
                 | StatusCode::URI_TOO_LONG
                 | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
                 | StatusCode::UNSUPPORTED_MEDIA_TYPE
-        ) {
+        ) || matches!(self.code, TOO_MANY_CONNECTIONS | NO_CONNECTION_LEFT)
+        {
             // What is left of the body is not waited for, and who sends too much begins anew.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        response.extensions_mut().insert(Code(self.code));
         response
     }
 }

@@ -9,12 +9,15 @@ use std::time::Duration;
 use ring::digest;
 
 use super::callback::Callbacks;
+use super::connections::{self, Connections, Room};
 use super::desk::Desk;
 use super::folder::Folder;
 use super::gate::{Caller, Gate};
 use super::guard::Names;
 use super::metrics::Metrics;
+use super::places::{Most, Places};
 use super::problem::Problem;
+use super::shares::{Shares, Whole};
 use crate::compile::{Program, compile};
 use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
@@ -50,6 +53,10 @@ pub struct Served {
     pub limits: Limits,
     /// The runs that are driven here.
     pub desk: Desk,
+    /// What each token and organisation has taken.
+    pub shares: Arc<Shares>,
+    /// The connections that are open.
+    pub connections: Arc<Connections>,
     /// The results that are posted elsewhere.
     pub callbacks: Callbacks,
     /// What is counted of them.
@@ -111,6 +118,11 @@ impl Served {
                 Engine::builder(Arc::clone(project), root).journal(Arc::clone(&parts.journal)).build()
             });
         }
+        let limits = &parts.folder.project.serve.limits;
+        let room = Room::of(connections::files(), parts.most_runs, limits.unknown_connections);
+        let whole = Whole { connections: room.known, places: parts.most_runs, orgs: parts.gate.orgs() };
+        let shares = Arc::new(Shares::new(limits, whole, parts.gate.is_open()));
+        let places = Places::new(parts.most_runs, Most::of(limits), &parts.gate.starters());
         let tools = parts.folder.loops.values().flat_map(|offered| &offered.program.tools);
         Self {
             metrics: Arc::new(Metrics::new(tools.map(|tool| tool.name.clone()).collect())),
@@ -120,7 +132,9 @@ impl Served {
             gate: parts.gate,
             names: parts.names,
             limits: parts.limits,
-            desk: Desk::new(parts.most_runs),
+            desk: Desk::new(places, Arc::clone(&shares)),
+            connections: Connections::new(room, Arc::clone(&shares)),
+            shares,
             engines,
             programs: Mutex::default(),
             draining: AtomicBool::new(false),

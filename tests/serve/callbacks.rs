@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use loopctl::drive::begin::Begin;
 use loopctl::drive::start::Start;
+use loopctl::serve::desk::Turn;
 use ring::hmac;
 use serde_json::{Value, json};
 
@@ -139,7 +140,7 @@ fn a_store_that_can_t_be_read_for_a_moment_keeps_no_result_back() {
         let Begin::New(begun) = engine.begin(&offered.program, start).await.unwrap() else { panic!("it is new") };
         // What is to be posted is read when the run has ended.
         journal.unreadable.store(1, Ordering::SeqCst);
-        served.start(engine, &offered.program, begun).await.unwrap();
+        served.start(engine, &offered.program, begun, Turn::default()).await.unwrap();
     });
     hook.wait_for(1);
     assert_eq!(hook.requests()[0].json()["payload"]["final_answer"], "ok");

@@ -60,7 +60,23 @@ impl Serving {
     pub fn start_at(address: &str, place: &Place, more: &[&str]) -> Self {
         let mut args = vec!["serve", ".", "--listen", address];
         args.extend(more);
-        let mut command = place.command(&args);
+        Self::started(place.command(&args))
+    }
+
+    /// The same, under a limit of the shell's `ulimit`.
+    pub fn start_limited(place: &Place, limit: &str, more: &[&str]) -> Self {
+        let line = format!("ulimit {limit}; exec \"$@\"");
+        let mut command = place.command(&[]);
+        let program = command.get_program().to_owned();
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &line, "sh"]).arg(program).args(["serve", ".", "--listen", "127.0.0.1:0"]).args(more);
+        shell.current_dir(place.path()).stdin(std::process::Stdio::null()).env_clear();
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command = shell;
+        Self::started(command)
+    }
+
+    fn started(mut command: std::process::Command) -> Self {
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));

@@ -34,6 +34,7 @@ mod queue;
 mod readers;
 #[cfg(unix)]
 mod restart;
+mod shares;
 #[cfg(unix)]
 mod slow;
 mod steps;

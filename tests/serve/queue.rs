@@ -6,6 +6,7 @@ use std::time::Duration;
 use loopctl::drive::begin::Begin;
 use loopctl::drive::start::Start;
 use loopctl::journal::memory::MemoryJournal;
+use loopctl::serve::desk::Turn;
 use serde_json::{Value, json};
 
 use crate::client::{Serving, place, scripted, served};
@@ -100,7 +101,7 @@ fn who_begins_a_run_while_the_server_ends_is_told_that_it_is_left() {
         // The queue is left before the run gets there.
         served.drain();
         served.desk.leave().await;
-        served.start(engine, &offered.program, begun).await.unwrap();
+        served.start(engine, &offered.program, begun, Turn::default()).await.unwrap();
         tokio::time::timeout(Duration::from_secs(20), served.wait(&run_id, None)).await
     });
     assert!(!settled.expect("who waits is told").unwrap(), "it goes on at the next server");

@@ -13,6 +13,7 @@ use crate::serve::feed::{Feed, FeedFault, Place};
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
 use crate::serve::request::RunId;
+use crate::serve::shares::{Held, Owner};
 use crate::serve::state::Served;
 
 /// What happens in a run: from the start, or after `Last-Event-ID`.
@@ -23,6 +24,7 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     served.find(&caller, &run_id).await?;
+    let permit = served.shares.take(&Owner::from(&caller), Held::EventStream)?;
     let wrong =
         || Problem::new(StatusCode::BAD_REQUEST, "bad_event_id", "the run has no event of this `Last-Event-ID`");
     let seen: Option<Place> = match headers.get("last-event-id") {
@@ -35,9 +37,10 @@ pub async fn events(
     })?;
     // A browser stops asking again when it is told that there is nothing more.
     let Some(feed) = feed else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    let pieces = stream::unfold(feed, |mut feed| async move {
+    // The stream counts in its reader's share until it is closed.
+    let pieces = stream::unfold((feed, permit), |(mut feed, permit)| async move {
         let piece = feed.next().await?;
-        Some((piece, feed))
+        Some((piece, (feed, permit)))
     });
     let mut response = Body::from_stream(pieces).into_response();
     let headers = response.headers_mut();

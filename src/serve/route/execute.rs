@@ -21,6 +21,7 @@ use crate::serve::folder::REQUEST;
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
 use crate::serve::request::{self, Waiting};
+use crate::serve::shares::Owner;
 use crate::serve::state::Served;
 use crate::serve::view::{is_session, session_in_store};
 
@@ -84,6 +85,7 @@ pub async fn execute(
     if start.timeout_ms == Some(0) {
         return Err(Problem::bad_request("`timeout_ms` is at least 1"));
     }
+    let turn = served.desk.turn(Owner::from(&caller))?;
     start.run_id = run_id;
     start.org = caller.org;
     let Some(engine) = served.engine(&root) else {
@@ -92,7 +94,7 @@ pub async fn execute(
     let run_id = match engine.begin(&program, start).await? {
         Begin::New(begun) => {
             let run_id = begun.run_id().to_owned();
-            served.start(engine, &program, begun).await?;
+            served.start(engine, &program, begun, turn).await?;
             run_id
         }
         Begin::Same(run_id) => run_id,

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use crate::engine::outcome::Status;
 use crate::journal::RunFilter;
 use crate::serve::gate::Caller;
-use crate::serve::metrics::Load;
+use crate::serve::metrics::Now;
 use crate::serve::problem::Problem;
 use crate::serve::state::Served;
 
@@ -30,7 +30,10 @@ pub async fn metrics(
     let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };
     let quarantined = served.journal.list(filter).await?.len();
     let (driven, queued) = served.desk.load();
-    let text = served.metrics.text(Load { driven, queued, quarantined }).map_err(|error| {
+    let (unknown_connections, known_connections) = served.connections.count();
+    let event_streams = served.shares.event_streams();
+    let now = Now { driven, queued, quarantined, event_streams, unknown_connections, known_connections };
+    let text = served.metrics.text(&now).map_err(|error| {
         let detail = format!("the answer can't be written: {error}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)
     })?;

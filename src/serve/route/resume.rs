@@ -17,6 +17,7 @@ use crate::engine::outcome::Status;
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
 use crate::serve::request::{self, RunId, Waiting};
+use crate::serve::shares::Owner;
 use crate::serve::state::Served;
 
 /// A human's decision: exactly one of `answer`, `approve`, `deny`, `edit`, `happened`, `retry` and `resume`.
@@ -110,6 +111,6 @@ pub async fn resume(
         let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());
         return Err(Problem::conflict("refused", detail));
     }
-    served.decide(&run_id, decided).await?;
+    served.decide(&run_id, decided, &Owner::from(&caller)).await?;
     answer(&served, &run_id, &waiting).await
 }

@@ -1,0 +1,202 @@
+//! Who may drive another run: so many places for all, of which each organisation that has a token, and in it
+//! each token, has some that nobody else may take. So runs that hang hold the places of their own only. Pure.
+
+use std::collections::BTreeMap;
+
+use super::shares::Owner;
+use crate::language::serving::Limits;
+
+/// Decisions drive runs beyond the places: at least so many an organisation, also where places are few.
+const FEWEST_EXTRA: usize = 16;
+
+/// The most places that anybody may hold, as the project file says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Most {
+    /// Each token.
+    pub token: Option<usize>,
+    /// Each organisation.
+    pub org: Option<usize>,
+}
+
+impl Most {
+    /// As the project file has it.
+    pub fn of(limits: &Limits) -> Self {
+        let count = |written: Option<u32>| written.map(|written| usize::try_from(written).unwrap_or(usize::MAX));
+        Self { token: count(limits.token.running), org: count(limits.org.running) }
+    }
+}
+
+/// The places, and who holds them.
+#[derive(Debug)]
+pub struct Places {
+    all: usize,
+    most: Most,
+    /// Whether there are tokens: without, decisions have no bound.
+    is_shared: bool,
+    held: usize,
+    /// What the organisations hold less than is theirs, together.
+    missing: usize,
+    orgs: BTreeMap<Option<String>, Org>,
+}
+
+#[derive(Debug, Default)]
+struct Org {
+    held: usize,
+    extra: usize,
+    /// The places that are its own.
+    own: usize,
+    /// What its tokens hold less than is theirs, together.
+    missing: usize,
+    tokens: BTreeMap<Option<String>, Token>,
+}
+
+#[derive(Debug, Default)]
+struct Token {
+    held: usize,
+    extra: usize,
+    own: usize,
+}
+
+/// A place that a run is driven at. It goes back by [`Places::give_back`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seat {
+    /// Whose run it is.
+    pub owner: Owner,
+    is_extra: bool,
+}
+
+impl Places {
+    /// So many places, at least one, for the owners of these tokens that may start runs.
+    pub fn new(all: usize, most: Most, owners: &[Owner]) -> Self {
+        let all = all.max(1);
+        let mut orgs: BTreeMap<Option<String>, Org> = BTreeMap::new();
+        for owner in owners {
+            orgs.entry(owner.org.clone()).or_default().tokens.entry(owner.token.clone()).or_default();
+        }
+        // Half of all places are shared out; who is alone has no others to leave any for.
+        let own = own_places(all, orgs.len());
+        let mut missing = 0;
+        for org in orgs.values_mut() {
+            org.own = own;
+            missing += own;
+            let each = own_places(own, org.tokens.len());
+            for token in org.tokens.values_mut() {
+                token.own = each;
+                org.missing += each;
+            }
+        }
+        Self { all, most, is_shared: !owners.is_empty(), held: 0, missing, orgs }
+    }
+
+    /// How many runs are driven, with those that decisions drive beyond the places.
+    pub fn driven(&self) -> usize {
+        self.held + self.orgs.values().map(|org| org.extra).sum::<usize>()
+    }
+
+    /// Whether there is no place for anybody.
+    pub fn is_full(&self) -> bool {
+        self.held >= self.all
+    }
+
+    /// The owner as places know it: without tokens all are one.
+    fn known(&self, owner: &Owner) -> Owner {
+        if self.is_shared { owner.clone() } else { Owner::default() }
+    }
+
+    /// Whether another run of this owner may be driven.
+    pub fn has_room(&self, owner: &Owner) -> bool {
+        self.has_room_for(&self.known(owner))
+    }
+
+    fn has_room_for(&self, owner: &Owner) -> bool {
+        let free = self.all.saturating_sub(self.held);
+        let nobody = Org::default();
+        let org = self.orgs.get(&owner.org).unwrap_or(&nobody);
+        let (token, token_own) = org.tokens.get(&owner.token).map_or((0, 0), |token| (token.held, token.own));
+        if free == 0 || is_at(self.most.org, org.held) || is_at(self.most.token, token) {
+            return false;
+        }
+        // Never more than half is kept for others: of more organisations than places most would have none.
+        let own_left = org.own.saturating_sub(org.held);
+        let kept = self.missing.saturating_sub(own_left).min(self.all / 2);
+        let room = free.saturating_sub(kept).max(own_left.min(free));
+        if token < token_own {
+            return room > 0;
+        }
+        // The same again among the tokens of the organisation.
+        let largest = self.all.saturating_sub(self.missing.saturating_sub(own_left).min(self.all / 2));
+        room > org.missing.min(largest / 2)
+    }
+
+    /// Takes a place when there is room.
+    pub fn take(&mut self, owner: &Owner) -> Option<Seat> {
+        let owner = self.known(owner);
+        self.has_room_for(&owner).then(|| self.seat(owner, false))
+    }
+
+    /// Takes a place for a run that a human decided: one beyond the others when there is no room. None when the
+    /// owner drives as many of these as there are places.
+    pub fn take_decided(&mut self, owner: &Owner) -> Option<Seat> {
+        let owner = self.known(owner);
+        if self.has_room_for(&owner) {
+            return Some(self.seat(owner, false));
+        }
+        let most = self.all.max(FEWEST_EXTRA);
+        let org = self.orgs.get(&owner.org);
+        let token = org.and_then(|org| org.tokens.get(&owner.token)).map_or(0, |token| token.extra);
+        // A token leaves half of them to the others of its organisation.
+        let is_full = org.is_some_and(|org| org.extra >= most) || token >= most.div_ceil(2);
+        (!self.is_shared || !is_full).then(|| self.seat(owner, true))
+    }
+
+    /// Gives a place back.
+    pub fn give_back(&mut self, seat: &Seat) {
+        let Some(org) = self.orgs.get_mut(&seat.owner.org) else { return };
+        let Some(token) = org.tokens.get_mut(&seat.owner.token) else { return };
+        if seat.is_extra {
+            org.extra = org.extra.saturating_sub(1);
+            token.extra = token.extra.saturating_sub(1);
+        } else {
+            self.held = self.held.saturating_sub(1);
+            org.held = org.held.saturating_sub(1);
+            token.held = token.held.saturating_sub(1);
+            self.missing += usize::from(org.held < org.own);
+            org.missing += usize::from(token.held < token.own);
+        }
+        // Who has no token any more is not remembered.
+        if token.held + token.extra + token.own == 0 {
+            org.tokens.remove(&seat.owner.token);
+        }
+        if org.own == 0 && org.tokens.is_empty() {
+            self.orgs.remove(&seat.owner.org);
+        }
+    }
+
+    fn seat(&mut self, owner: Owner, is_extra: bool) -> Seat {
+        let org = self.orgs.entry(owner.org.clone()).or_default();
+        let token = org.tokens.entry(owner.token.clone()).or_default();
+        if is_extra {
+            org.extra += 1;
+            token.extra += 1;
+        } else {
+            self.held += 1;
+            self.missing -= usize::from(org.held < org.own);
+            org.missing -= usize::from(token.held < token.own);
+            org.held += 1;
+            token.held += 1;
+        }
+        Seat { owner, is_extra }
+    }
+}
+
+/// The places that each of several has for its own: half of all are shared out, and nobody goes without.
+fn own_places(all: usize, several: usize) -> usize {
+    if several < 2 { 0 } else { (all / several / 2).max(1) }
+}
+
+fn is_at(most: Option<usize>, held: usize) -> bool {
+    most.is_some_and(|most| held >= most)
+}
+
+#[cfg(test)]
+mod tests;

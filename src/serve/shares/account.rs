@@ -1,0 +1,167 @@
+//! What one token or one organisation has taken. Pure: the moment is handed in.
+
+use super::bounds::Bounds;
+use super::bucket::Bucket;
+
+/// A minute in milliseconds.
+const MINUTE: u64 = 60_000;
+/// An hour in milliseconds.
+const HOUR: u64 = 3_600_000;
+
+/// What is counted while it is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// A connection.
+    Connection,
+    /// A stream of events.
+    EventStream,
+    /// A run that waits for its turn.
+    Queued,
+}
+
+/// What one has taken.
+#[derive(Debug)]
+pub struct Account {
+    bounds: Bounds,
+    connections: usize,
+    event_streams: usize,
+    queued: usize,
+    driven: u64,
+    bytes: Option<Bucket>,
+    time: Option<Bucket>,
+}
+
+impl Account {
+    /// One that has taken nothing.
+    pub fn new(bounds: Bounds, now_ms: u64) -> Self {
+        Self {
+            bounds,
+            connections: 0,
+            event_streams: 0,
+            queued: 0,
+            driven: 0,
+            bytes: bounds.bytes.map(|bytes| Bucket::new(bytes, MINUTE, now_ms)),
+            time: bounds.running_ms.map(|ms| Bucket::new(ms, HOUR, now_ms)),
+        }
+    }
+
+    /// Whether there is one more.
+    pub fn has(&self, held: Held) -> bool {
+        let (taken, most) = self.count(held);
+        taken < most
+    }
+
+    /// Takes one.
+    pub fn take(&mut self, held: Held) {
+        let taken = self.taken(held);
+        *taken = taken.saturating_add(1);
+    }
+
+    /// Gives one back.
+    pub fn give_back(&mut self, held: Held) {
+        let taken = self.taken(held);
+        *taken = taken.saturating_sub(1);
+    }
+
+    /// How many are taken, and how many may be.
+    pub fn count(&self, held: Held) -> (usize, usize) {
+        match held {
+            Held::Connection => (self.connections, self.bounds.connections),
+            Held::EventStream => (self.event_streams, self.bounds.event_streams),
+            Held::Queued => (self.queued, self.bounds.queued),
+        }
+    }
+
+    fn taken(&mut self, held: Held) -> &mut usize {
+        match held {
+            Held::Connection => &mut self.connections,
+            Held::EventStream => &mut self.event_streams,
+            Held::Queued => &mut self.queued,
+        }
+    }
+
+    /// Spends bytes.
+    pub fn send(&mut self, bytes: u64, now_ms: u64) {
+        if let Some(bucket) = &mut self.bytes {
+            bucket.pass(now_ms, 0);
+            bucket.spend(bytes);
+        }
+    }
+
+    /// In how many milliseconds there are bytes again; 0 when there are.
+    pub fn bytes_in_ms(&mut self, now_ms: u64) -> u64 {
+        self.bytes.as_mut().map_or(0, |bucket| {
+            bucket.pass(now_ms, 0);
+            bucket.wait_ms()
+        })
+    }
+
+    /// One more run is driven from now on.
+    pub fn drive(&mut self, now_ms: u64) {
+        self.time_in_ms(now_ms);
+        self.driven = self.driven.saturating_add(1);
+    }
+
+    /// One run less is driven from now on.
+    pub fn leave(&mut self, now_ms: u64) {
+        self.time_in_ms(now_ms);
+        self.driven = self.driven.saturating_sub(1);
+    }
+
+    /// In how many milliseconds there is running time again, were nothing driven; 0 when there is.
+    pub fn time_in_ms(&mut self, now_ms: u64) -> u64 {
+        let driven = self.driven;
+        self.time.as_mut().map_or(0, |bucket| {
+            bucket.pass(now_ms, driven);
+            bucket.wait_ms()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bounds::Bounds;
+    use super::*;
+
+    fn account() -> Account {
+        let bounds =
+            Bounds { connections: 2, event_streams: 1, queued: 3, running_ms: Some(10_000), bytes: Some(1_000) };
+        Account::new(bounds, 0)
+    }
+
+    #[test]
+    fn what_is_held_is_counted_each_kind_for_itself() {
+        let mut account = account();
+        for (held, most) in [(Held::Connection, 2), (Held::EventStream, 1), (Held::Queued, 3)] {
+            for _ in 0..most {
+                assert!(account.has(held));
+                account.take(held);
+            }
+            assert!(!account.has(held), "{held:?}");
+            account.give_back(held);
+            assert!(account.has(held), "{held:?}");
+        }
+    }
+
+    #[test]
+    fn runs_that_hang_spend_the_time_while_they_hang() {
+        let mut account = account();
+        account.drive(0);
+        account.drive(0);
+        assert_eq!(account.time_in_ms(4_999), 0);
+        let wait = account.time_in_ms(5_100);
+        assert!(wait > 0, "two runs of 5.1 seconds are more than 10 seconds");
+        account.leave(5_100);
+        account.leave(5_100);
+        assert_eq!(account.time_in_ms(5_100 + wait), 0);
+    }
+
+    #[test]
+    fn bytes_come_back_with_the_time() {
+        let mut account = account();
+        account.send(1_500, 0);
+        let wait = account.bytes_in_ms(0);
+        assert_eq!(wait, 30_001);
+        assert_eq!(account.bytes_in_ms(wait), 0);
+    }
+}

@@ -1,0 +1,117 @@
+//! What each token and each organisation may take: what the project file says, and a part of what there is where
+//! it says nothing.
+
+use crate::language::serving::{Limits, Share};
+
+/// The runs of a token that may wait.
+const QUEUED: usize = 500;
+/// The bytes of a token in a minute.
+const BYTES: u64 = 256 << 20;
+/// Half of the seconds that a place gives in an hour.
+const HALF_AN_HOUR: u64 = 1_800;
+
+/// What there is to share.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole {
+    /// Connections of those that have shown a token.
+    pub connections: usize,
+    /// Runs that are driven at once.
+    pub places: usize,
+    /// The organisations that have tokens; none without any.
+    pub orgs: usize,
+}
+
+/// What one may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections.
+    pub connections: usize,
+    /// Streams of events.
+    pub event_streams: usize,
+    /// Runs that wait for their turn.
+    pub queued: usize,
+    /// Milliseconds that runs are driven, in an hour.
+    pub running_ms: Option<u64>,
+    /// Bytes in a minute.
+    pub bytes: Option<u64>,
+}
+
+impl Bounds {
+    /// The bounds of each token and of each organisation. Without tokens all callers are one, and nothing but what
+    /// is written binds them.
+    pub fn of(limits: &Limits, whole: Whole) -> (Self, Self) {
+        if whole.orgs == 0 {
+            let all = Self {
+                connections: whole.connections,
+                event_streams: whole.connections,
+                queued: usize::MAX,
+                running_ms: None,
+                bytes: None,
+            };
+            return (all.but(&limits.token), all.but(&limits.org));
+        }
+        let places = u64::try_from(whole.places).unwrap_or(u64::MAX);
+        let half_the_time = HALF_AN_HOUR.saturating_mul(1_000).saturating_mul(places);
+        // One organisation alone has no others that it could take time from.
+        let running_ms = (whole.orgs > 1).then_some(half_the_time);
+        let token = Self {
+            connections: (whole.connections / 4).max(1),
+            event_streams: (whole.connections / 8).max(1),
+            queued: QUEUED,
+            running_ms,
+            bytes: Some(BYTES),
+        };
+        let org = Self {
+            connections: (whole.connections / 2).max(1),
+            event_streams: (whole.connections / 4).max(1),
+            queued: QUEUED * 2,
+            running_ms,
+            bytes: Some(BYTES * 2),
+        };
+        (token.but(&limits.token), org.but(&limits.org))
+    }
+
+    /// The same, but for what is written.
+    fn but(self, share: &Share) -> Self {
+        let count = |written: Option<u32>, else_: usize| {
+            written.map_or(else_, |written| usize::try_from(written).unwrap_or(usize::MAX))
+        };
+        let ms = |seconds: u32| u64::from(seconds).saturating_mul(1_000);
+        Self {
+            connections: count(share.connections, self.connections),
+            event_streams: count(share.event_streams, self.event_streams),
+            queued: count(share.queued, self.queued),
+            running_ms: share.running_seconds_per_hour.map(ms).or(self.running_ms),
+            bytes: share.bytes_per_minute.or(self.bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_takes_the_place_of_a_part_of_the_whole() {
+        let whole = Whole { connections: 800, places: 64, orgs: 2 };
+        let (token, org) = Bounds::of(&Limits::default(), whole);
+        assert_eq!((token.connections, token.event_streams, token.queued), (200, 100, 500));
+        assert_eq!((org.connections, org.event_streams, org.queued), (400, 200, 1_000));
+        assert_eq!(org.running_ms, Some(64 * 1_800_000));
+        let token = Share { connections: Some(7), running_seconds_per_hour: Some(9), ..Share::default() };
+        let written = Limits { token, ..Limits::default() };
+        let (token, other) = Bounds::of(&written, whole);
+        assert_eq!((token.connections, token.event_streams, token.running_ms), (7, 100, Some(9_000)));
+        assert_eq!(other, org);
+    }
+
+    #[test]
+    fn without_tokens_only_connections_bind_and_one_organisation_alone_has_all_the_time() {
+        let (token, org) = Bounds::of(&Limits::default(), Whole { connections: 800, places: 64, orgs: 0 });
+        assert_eq!(token, org);
+        assert_eq!((token.connections, token.event_streams, token.queued), (800, 800, usize::MAX));
+        assert_eq!((token.running_ms, token.bytes), (None, None));
+        let (token, org) = Bounds::of(&Limits::default(), Whole { connections: 800, places: 64, orgs: 1 });
+        assert_eq!((token.running_ms, org.running_ms), (None, None));
+    }
+}

@@ -1,0 +1,207 @@
+//! Shares: what each token and each organisation has taken of the server, and a refusal where its share is spent,
+//! so that nobody shuts the others out.
+
+mod account;
+mod bounds;
+mod bucket;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use axum::http::StatusCode;
+
+use super::gate::Caller;
+use super::problem::{Problem, TOO_MANY_CONNECTIONS};
+use crate::drive::clock;
+use crate::language::serving::Limits;
+
+use account::Account;
+pub use account::Held;
+use bounds::Bounds;
+pub use bounds::Whole;
+
+/// Whose something is: an organisation, and its token's name. A run that was taken up from the store is of no token.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    /// The organisation; none for those without one.
+    pub org: Option<String>,
+    /// What the token is called.
+    pub token: Option<String>,
+}
+
+impl From<&Caller> for Owner {
+    fn from(caller: &Caller) -> Self {
+        Self { org: caller.org.clone(), token: caller.name.clone() }
+    }
+}
+
+/// What everybody has taken.
+pub struct Shares {
+    token: Bounds,
+    org: Bounds,
+    /// Without tokens all callers are one.
+    is_open: bool,
+    began: Instant,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    /// Of tokens and organisations that are known, and of those whose runs the store has: no caller adds others.
+    tokens: HashMap<Owner, Account>,
+    orgs: HashMap<Option<String>, Account>,
+    event_streams: usize,
+}
+
+/// Something that was taken: dropped, it is given back.
+pub struct Permit {
+    shares: Arc<Shares>,
+    owner: Owner,
+    held: Held,
+}
+
+impl Permit {
+    /// Whose it is.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut taken = self.shares.taken();
+        for account in self.shares.accounts(&mut taken, &self.owner) {
+            account.give_back(self.held);
+        }
+        taken.event_streams -= usize::from(self.held == Held::EventStream && taken.event_streams > 0);
+    }
+}
+
+impl Shares {
+    /// Nothing is taken yet. `is_open`: there are no tokens.
+    pub fn new(limits: &Limits, whole: Whole, is_open: bool) -> Self {
+        let (token, org) = Bounds::of(limits, whole);
+        Self { token, org, is_open, began: clock::instant(), taken: Mutex::default() }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> u64 {
+        clock::elapsed_ms(self.began)
+    }
+
+    /// The owner as shares know it.
+    pub fn known(&self, owner: &Owner) -> Owner {
+        if self.is_open { Owner::default() } else { owner.clone() }
+    }
+
+    /// The accounts of an owner's token and organisation.
+    fn accounts<'a>(&self, taken: &'a mut Taken, owner: &Owner) -> [&'a mut Account; 2] {
+        let now = self.now_ms();
+        [
+            taken.tokens.entry(owner.clone()).or_insert_with(|| Account::new(self.token, now)),
+            taken.orgs.entry(owner.org.clone()).or_insert_with(|| Account::new(self.org, now)),
+        ]
+    }
+
+    /// Takes something for as long as the permit lives.
+    ///
+    /// # Errors
+    /// 429 when the token or its organisation has all that it may have.
+    pub fn take(self: &Arc<Self>, owner: &Owner, held: Held) -> Result<Permit, Problem> {
+        let owner = self.known(owner);
+        let mut taken = self.taken();
+        let [token, org] = self.accounts(&mut taken, &owner);
+        for (whose, account) in [(TOKEN, &*token), (ORG, &*org)] {
+            if !account.has(held) {
+                return Err(spent(held, whose, account.count(held).1));
+            }
+        }
+        token.take(held);
+        org.take(held);
+        taken.event_streams += usize::from(held == Held::EventStream);
+        drop(taken);
+        Ok(Permit { shares: Arc::clone(self), owner, held })
+    }
+
+    /// Whether an owner may send another request: 429 while more bytes were sent than it may.
+    ///
+    /// # Errors
+    /// 429 until there are some again.
+    pub fn check_bytes(&self, owner: &Owner) -> Result<(), Problem> {
+        let now = self.now_ms();
+        let wait = self.longest(owner, |account| account.bytes_in_ms(now));
+        let detail = "the bytes a minute (`bytes_per_minute`) of this token or its organisation are spent";
+        if wait > 0 { Err(later("bytes_spent", detail, wait)) } else { Ok(()) }
+    }
+
+    /// Whether an owner may start another run.
+    ///
+    /// # Errors
+    /// 429 until there is running time again.
+    pub fn check_time(&self, owner: &Owner) -> Result<(), Problem> {
+        let now = self.now_ms();
+        let wait = self.longest(owner, |account| account.time_in_ms(now));
+        let detail =
+            "the running time of an hour (`running_seconds_per_hour`) of this token or its organisation is spent";
+        if wait > 0 { Err(later("running_time_spent", detail, wait)) } else { Ok(()) }
+    }
+
+    fn longest(&self, owner: &Owner, wait: impl FnMut(&mut Account) -> u64) -> u64 {
+        let mut taken = self.taken();
+        self.accounts(&mut taken, &self.known(owner)).into_iter().map(wait).max().unwrap_or_default()
+    }
+
+    /// Whether bytes are counted.
+    pub fn counts_bytes(&self) -> bool {
+        self.token.bytes.is_some() || self.org.bytes.is_some()
+    }
+
+    /// Bytes that an owner sent or got.
+    pub fn sent(&self, owner: &Owner, bytes: usize) {
+        let (now, bytes) = (self.now_ms(), u64::try_from(bytes).unwrap_or(u64::MAX));
+        let mut taken = self.taken();
+        self.accounts(&mut taken, &self.known(owner)).into_iter().for_each(|account| account.send(bytes, now));
+    }
+
+    /// A run of an owner is driven from now on: the time counts until [`Shares::left`].
+    pub fn driven(&self, owner: &Owner) {
+        let now = self.now_ms();
+        let mut taken = self.taken();
+        self.accounts(&mut taken, &self.known(owner)).into_iter().for_each(|account| account.drive(now));
+    }
+
+    /// A run of an owner is not driven any more.
+    pub fn left(&self, owner: &Owner) {
+        let now = self.now_ms();
+        let mut taken = self.taken();
+        self.accounts(&mut taken, &self.known(owner)).into_iter().for_each(|account| account.leave(now));
+    }
+
+    /// How many streams of events are open.
+    pub fn event_streams(&self) -> usize {
+        self.taken().event_streams
+    }
+}
+
+const TOKEN: &str = "this token";
+const ORG: &str = "the token's organisation";
+
+fn spent(held: Held, whose: &str, most: usize) -> Problem {
+    let (code, things) = match held {
+        Held::Connection => (TOO_MANY_CONNECTIONS, "connections (`connections`)"),
+        Held::EventStream => ("too_many_event_streams", "streams of events (`event_streams`)"),
+        Held::Queued => ("too_many_queued", "runs that wait for their turn (`queued`)"),
+    };
+    later(code, &format!("{whose} has the {most} {things} that `serve.limits` gives it: end some first"), 1_000)
+}
+
+/// 429: a share is spent, and comes back in so many milliseconds.
+pub fn later(code: &'static str, detail: &str, wait_ms: u64) -> Problem {
+    let mut problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
+    problem.retry_after = Some(wait_ms.div_ceil(1_000).max(1));
+    problem
+}
