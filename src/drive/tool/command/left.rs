@@ -6,17 +6,30 @@
 
 #[cfg(target_os = "linux")]
 use std::collections::HashSet;
+#[cfg(target_os = "linux")]
+use std::fs::File;
+#[cfg(target_os = "linux")]
+use std::io::Read;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+#[cfg(target_os = "linux")]
+use crate::drive::clock;
+
 /// The variable that holds the mark.
 pub(super) const VARIABLE: &str = "LOOPCTL_CALL";
 
-/// How often all processes are looked through: until none is found that was not killed yet and none is just
-/// being started, or one that forks faster than it is looked for has won.
+/// How long, in milliseconds, processes are waited for that are just being started: until they show what they
+/// were started with, nobody knows whose they are. The kernel ends such a moment by itself, on a busy machine late.
 #[cfg(target_os = "linux")]
-const PASSES: usize = 50;
+const PATIENCE_MS: u64 = 5_000;
+
+/// How often they are looked at in a row before the thread sleeps in between.
+#[cfg(target_os = "linux")]
+const LOOKS: u32 = 50;
 
 /// The mark of one start of a program: no other process ever has it.
 #[derive(Debug)]
@@ -33,34 +46,73 @@ impl Mark {
     }
 
     /// Kills every process that has the mark.
+    ///
+    /// All processes are looked through until a look finds nothing new: one that was killed forks no more, not even
+    /// when it was in the middle of it. (One that is only stopped could still end a fork that it had begun, and be
+    /// continued by a friend.) One that ended while it was looked for may have left another one; one that is just
+    /// being started does not show what it is yet, and is waited for.
     #[cfg(target_os = "linux")]
     pub(super) fn kill(&self) {
         let entry = format!("{VARIABLE}={}", self.0).into_bytes();
-        let mut killed = HashSet::new();
-        for _ in 0..PASSES {
-            let (before, mut starting) = (killed.len(), false);
-            for pid in pids() {
-                if killed.contains(&pid) {
-                    continue;
-                }
-                match look(pid, &entry) {
-                    Seen::Marked if kill(pid, &entry) => drop(killed.insert(pid)),
-                    // It may have begun another program in between.
-                    Seen::Marked | Seen::Starting => starting = true,
-                    Seen::Other => {}
+        let begun = clock::instant();
+        // Those of which nothing more is to be learned: they are not the call's, were killed, or have ended.
+        let mut settled = HashSet::new();
+        let mut again = true;
+        while again {
+            again = false;
+            // The youngest first: what leaves a next one and ends is among them, and is not there for long.
+            let mut unsettled: Vec<i32> = pids().filter(|pid| !settled.contains(pid)).collect();
+            unsettled.sort_unstable_by(|one, other| other.cmp(one));
+            // Whether that is news, from which all are looked through again; none while it is just being started.
+            let mut news = |pid: i32| {
+                let news = match look(pid, &entry) {
+                    Seen::Other => false,
+                    // One that ends may have had the mark, and have left another one.
+                    Seen::Gone => true,
+                    Seen::Marked if kill(pid, &entry) => true,
+                    // It may begin another program, or end, before it is killed.
+                    Seen::Marked | Seen::Starting => return None,
+                };
+                settled.insert(pid);
+                Some(news)
+            };
+            let mut starting: Vec<i32> = Vec::new();
+            for pid in unsettled {
+                match news(pid) {
+                    None => starting.push(pid),
+                    Some(news) => again |= news,
                 }
             }
-            // What was killed forks no more: the next look finds what it had forked until then.
-            if killed.len() == before && !starting {
-                return;
+            let mut looks = 0;
+            while !again && !starting.is_empty() {
+                if clock::elapsed_ms(begun) > PATIENCE_MS {
+                    return;
+                }
+                rest(looks);
+                looks += 1;
+                starting.retain(|pid| {
+                    let news = news(*pid);
+                    again |= news == Some(true);
+                    news.is_none()
+                });
             }
-            std::thread::yield_now();
+            again &= clock::elapsed_ms(begun) <= PATIENCE_MS;
         }
     }
 
     /// Elsewhere a process's environment is not shown.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn kill(&self) {}
+}
+
+/// Lets others run, the longer the more often that was done.
+#[cfg(target_os = "linux")]
+fn rest(looks: u32) {
+    if looks < LOOKS {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -77,35 +129,73 @@ enum Seen {
     Marked,
     /// It begins another program at this moment, and shows the environment of none.
     Starting,
-    /// It was started without, is gone, is the kernel's, or of another user, who does not show it.
+    /// It has ended.
+    Gone,
+    /// It was started without, is the kernel's, or of another user, who does not show it.
     Other,
 }
 
+/// The most bytes of an environment that are read at once.
+#[cfg(target_os = "linux")]
+const AT_ONCE: usize = 64 * 1024;
+
+/// One read sees one program's environment. Of two, the second may be of the next program, and find nothing
+/// where the first one ended.
 #[cfg(target_os = "linux")]
 fn look(pid: i32, entry: &[u8]) -> Seen {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let path = format!("/proc/{pid}/environ");
+    let mut environment = vec![0; AT_ONCE];
+    let read = File::open(&path).and_then(|mut file| file.read(&mut environment)).unwrap_or_default();
+    environment.truncate(read);
+    if read == AT_ONCE {
+        environment = std::fs::read(path).unwrap_or_default();
+    }
     if environment.split(|byte| *byte == 0).any(|variable| variable == entry) {
         Seen::Marked
-    } else if environment.is_empty() && is_starting(pid) {
-        Seen::Starting
+    } else if environment.is_empty() || (read == AT_ONCE && bounds(pid) != Bounds::Of(environment.len())) {
+        without_environment(pid)
     } else {
         Seen::Other
     }
 }
 
-/// Whether a process that shows no environment may have one.
+/// Where a process has its environment.
 #[cfg(target_os = "linux")]
-fn is_starting(pid: i32) -> bool {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bounds {
+    /// Somewhere, so many bytes of it.
+    Of(usize),
+    /// Nowhere.
+    None,
+    /// The process is gone.
+    Gone,
+}
+
+#[cfg(target_os = "linux")]
+fn bounds(pid: i32) -> Bounds {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-    // Where its environment begins and ends: the 50th and 51st field, the third being the first of these.
-    let mut bounds = fields.skip(47);
+    let mut fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    if matches!(fields.next(), None | Some("Z" | "X")) {
+        return Bounds::Gone;
+    }
+    // Where it begins and ends: the 50th and 51st field, the fourth being the first of these.
+    let mut bounds = fields.skip(46).map(|field| field.parse::<usize>().unwrap_or(0));
     match (bounds.next(), bounds.next()) {
-        // Nowhere, while it begins a program: it has a file then, and what the kernel runs itself has none.
-        (Some("0"), Some("0")) => std::fs::read_link(format!("/proc/{pid}/exe")).is_ok(),
-        // Somewhere: it has begun another program since its environment was looked for.
-        (Some(begin), Some(end)) => begin != end,
-        _ => false,
+        (Some(begin), Some(end)) if (begin, end) != (0, 0) => Bounds::Of(end.wrapping_sub(begin)),
+        _ => Bounds::None,
+    }
+}
+
+/// What a process is that shows no environment.
+#[cfg(target_os = "linux")]
+fn without_environment(pid: i32) -> Seen {
+    match bounds(pid) {
+        Bounds::Gone => Seen::Gone,
+        // While it begins a program: it has a file then, and what the kernel runs itself has none.
+        Bounds::None if std::fs::read_link(format!("/proc/{pid}/exe")).is_ok() => Seen::Starting,
+        Bounds::None | Bounds::Of(0) => Seen::Other,
+        // It has begun another program since its environment was looked for.
+        Bounds::Of(_) => Seen::Starting,
     }
 }
 

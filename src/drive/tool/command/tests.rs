@@ -195,7 +195,6 @@ async fn what_leaves_the_group_is_killed_too_and_a_process_of_another_call_is_no
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-#[ignore = "nightly, on a quiet machine: under load such a process may stand still between two programs for longer than it is looked for"]
 async fn what_begins_one_program_after_the_other_does_not_slip_through() {
     let folder = tempfile::tempdir().unwrap();
     let again = folder.path().join("again");
@@ -205,6 +204,40 @@ async fn what_begins_one_program_after_the_other_does_not_slip_through() {
         let file = folder.path().join(format!("pid{round}"));
         sh(&leaving("", &file, &format!("exec sh {}", again.display()))).await.unwrap();
         assert!(is_gone(pid_in(&file).as_raw()).await, "{round}");
+    }
+}
+
+/// How many processes were started with this among their arguments.
+#[cfg(target_os = "linux")]
+fn alive(argument: &str) -> usize {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.split('\0').any(|part| part == argument)).count()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_goes_on_as_its_own_child_again_and_again_does_not_slip_through() {
+    for round in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let (hop, file) = (folder.path().join("hop"), folder.path().join("hopped"));
+        // Each lives for the moment that it takes to leave a next one, in a session of its own. It ends with its folder.
+        let script = format!("[ -e {0} ] || exit; (setsid sh {0} &)\necho x >> {1}\n", hop.display(), file.display());
+        fs::write(&hop, script).unwrap();
+        let many = format!("[ \"$(wc -l < {})\" -ge 20 ]", file.display());
+        let start = format!("(setsid sh {} >/dev/null 2>&1 &); until {many} 2>/dev/null; do :; done", hop.display());
+        sh(&start).await.unwrap();
+        let count = || fs::read_to_string(&file).unwrap().lines().count();
+        let before = count();
+        assert!(before >= 20, "the twin: it was under way");
+        // What is killed may stay in the list for a moment.
+        for _ in 0..200_000 {
+            if alive(&hop.display().to_string()) == 0 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(alive(&hop.display().to_string()), 0, "{round}: it goes on, from {before} to {}", count());
     }
 }
 
