@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use jsonschema::ValidationError;
-use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
-use jsonschema::types::JsonType;
 use serde_json::{Map, Value};
 
+use super::gather::Gather;
+use super::judge::Judge;
+use super::plan::Id;
+use super::problem::{Forms, Kind, Problem};
 use crate::diagnostic::nearest;
 
 /// The most characters of a given value that a message shows.
@@ -15,41 +16,49 @@ const SHOWN_CHARS: usize = 60;
 /// How many forms inside of forms a message goes into.
 const MAX_FORMS: usize = 3;
 
-/// The sentence for a fault of `instance`. `schema` is the whole schema, for the names that it knows.
-pub(super) fn of(error: &ValidationError<'_>, schema: &Value, instance: &Value) -> String {
-    let path = error.instance_path().as_str();
-    let shut =
-        matches!(error.kind(), Kind::FalseSchema) && error.schema_path().as_str().ends_with("/additionalProperties");
-    match instance.pointer(path).and_then(Value::as_object) {
-        // A schema that knows no property at all complains without a name.
-        Some(object) if shut => {
-            unknown(&subject(path), &object.keys().cloned().collect::<Vec<_>>(), &siblings(error, schema))
-        }
-        _ => sentence(error, schema, MAX_FORMS),
-    }
+/// So many allowed values, or names, are looked at for the one that was meant.
+const LOOKED_AT: usize = 1_000;
+/// The most faults by one form that it is measured by.
+const MEASURED: usize = 64;
+
+/// What looks up what is wrong by a form, when a message needs it.
+pub(super) struct Words<'j, 'p> {
+    pub judge: &'j mut Judge<'p>,
+    pub source: &'j Value,
 }
 
-fn sentence(error: &ValidationError<'_>, schema: &Value, forms_left: usize) -> String {
-    let subject = subject(error.instance_path().as_str());
-    let given = error.instance();
-    match error.kind() {
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            unknown(&subject, unexpected, &siblings(error, schema))
+/// The sentence for a fault of a value.
+pub(super) fn of(problem: &Problem<'_>, words: &mut Words<'_, '_>) -> String {
+    sentence(problem, Some(words), MAX_FORMS)
+}
+
+/// The sentence for a fault of a schema.
+pub(super) fn of_schema(problem: &Problem<'_>) -> String {
+    sentence(problem, None, MAX_FORMS)
+}
+
+fn sentence(problem: &Problem<'_>, words: Option<&mut Words<'_, '_>>, forms_left: usize) -> String {
+    let subject = subject(&problem.path);
+    let given = &*problem.given;
+    let known: Vec<&str> = problem.beside.iter().map(String::as_str).collect();
+    match &problem.kind {
+        Kind::Unknown(unexpected) => unknown(&subject, unexpected, &known),
+        Kind::Required(name) => {
+            format!("{subject} lacks the property `{}`{}", shorten(name), misspelt(name, given, &known))
         }
-        Kind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
-            format!(
-                "{subject} lacks the property `{}`{}",
-                shorten(name),
-                misspelt(name, given, &siblings(error, schema))
-            )
-        }
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => forms(error, context, schema, forms_left),
-        Kind::OneOfMultipleValid { .. } => {
+        Kind::Forms(Forms::Found(found)) => forms(problem, found, words, forms_left),
+        Kind::Forms(Forms::Parts(parts)) => match words {
+            Some(words) => {
+                let found: Vec<_> = parts.iter().map(|part| by_form(problem, *part, words)).collect();
+                forms(problem, &found, Some(words), forms_left)
+            }
+            None => forms(problem, &[], None, forms_left),
+        },
+        Kind::ManyForms => {
             format!("{subject} matches more than one of the forms that exclude each other, but it is {}", show(given))
         }
-        Kind::PropertyNames { error } => {
-            format!("{subject} has a property whose name is not allowed: {}", sentence(error, &Value::Null, forms_left))
+        Kind::PropertyName(problem) => {
+            format!("{subject} has a property whose name is not allowed: {}", sentence(problem, words, forms_left))
         }
         kind => match expectation(kind) {
             Some(expected) => {
@@ -60,31 +69,37 @@ fn sentence(error: &ValidationError<'_>, schema: &Value, forms_left: usize) -> S
     }
 }
 
+/// What is wrong with a value by one form of several.
+fn by_form<'v>(problem: &'v Problem<'_>, part: Id, words: &mut Words<'_, '_>) -> Vec<Problem<'v>> {
+    // What came out for a value is remembered by its address, and this one lives shorter than the others.
+    let short = matches!(problem.given, Cow::Owned(_)).then(|| words.judge.forget());
+    let mut gather = Gather::new(words.judge, words.source, &problem.path, MEASURED);
+    // What was found before the work was spent is what can be said.
+    let _ = gather.part(part, &problem.given);
+    let found = gather.found;
+    if let Some(known) = short {
+        words.judge.remember(known);
+    }
+    found
+}
+
 /// What a value must be, for the keywords that look at one value alone.
 fn expectation(kind: &Kind) -> Option<String> {
     Some(match kind {
-        Kind::Type { kind } => format!("must be {}", types(kind)),
-        Kind::Enum { options } => format!("must be one of {}", choices(options)),
-        Kind::Constant { expected_value } => format!("must be {}", show(expected_value)),
-        Kind::Minimum { limit } => format!("must be at least {}", show(limit)),
-        Kind::Maximum { limit } => format!("must be at most {}", show(limit)),
-        Kind::ExclusiveMinimum { limit } => format!("must be more than {}", show(limit)),
-        Kind::ExclusiveMaximum { limit } => format!("must be less than {}", show(limit)),
-        Kind::MultipleOf { multiple_of } => format!("must be a multiple of {}", show(multiple_of)),
-        Kind::MinLength { limit } => format!("must have at least {}", count(*limit, "character")),
-        Kind::MaxLength { limit } => format!("must have at most {}", count(*limit, "character")),
-        Kind::MinItems { limit } => format!("must have at least {}", count(*limit, "item")),
-        Kind::MaxItems { limit } => format!("must have at most {}", count(*limit, "item")),
-        Kind::AdditionalItems { limit } => {
-            format!("must have at most {}", count(u64::try_from(*limit).unwrap_or(u64::MAX), "item"))
+        Kind::Type(types) => format!("must be {}", types.join(" or ")),
+        Kind::Enum(options) => format!("must be one of {}", choices(options)),
+        Kind::Constant(expected) => format!("must be {}", show(expected)),
+        Kind::Limit(words, limit) => format!("must be {words} {}", show(limit)),
+        Kind::MultipleOf(unit) => format!("must be a multiple of {}", show(unit)),
+        Kind::Size { most, limit, noun } => {
+            format!("must have at {} {}", if *most { "most" } else { "least" }, count(*limit, noun))
         }
-        Kind::MinProperties { limit } => format!("must have at least {}", properties(*limit)),
-        Kind::MaxProperties { limit } => format!("must have at most {}", properties(*limit)),
-        Kind::Pattern { pattern } => format!("must match the pattern `{}`", shorten(pattern)),
-        Kind::Format { format } => format!("must be written as `{}`", shorten(format)),
-        Kind::Not { schema } => format!("must not match {}", show(schema)),
-        Kind::ContentEncoding { content_encoding } => format!("must be encoded as `{}`", shorten(content_encoding)),
-        Kind::ContentMediaType { content_media_type } => format!("must hold `{}`", shorten(content_media_type)),
+        Kind::AdditionalItems(limit) => format!("must have at most {}", count(*limit, "item")),
+        Kind::Pattern(pattern) => format!("must match the pattern `{}`", shorten(pattern)),
+        Kind::Format(format) => format!("must be written as `{}`", shorten(format)),
+        Kind::Not(schema) => format!("must not match {}", show(schema)),
+        Kind::Encoding(encoding) => format!("must be encoded as `{}`", shorten(encoding)),
+        Kind::MediaType(kind) => format!("must hold `{}`", shorten(kind)),
         _ => return None,
     })
 }
@@ -92,20 +107,21 @@ fn expectation(kind: &Kind) -> Option<String> {
 /// What is told without the given value.
 fn plain(kind: &Kind, subject: &str) -> String {
     match kind {
-        Kind::FalseSchema => format!("{subject} is not allowed here"),
+        Kind::NotAllowed => format!("{subject} is not allowed here"),
         Kind::UniqueItems => format!("{subject} has the same item more than once"),
         Kind::Contains => {
             format!("{subject} has no item, or not the right number of items, of the kind that it must contain")
         }
-        Kind::UnevaluatedItems { .. } => format!("{subject} has more items than are described"),
-        Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
-            format!("{subject} can't be compared with its pattern in reasonable time")
-        }
-        Kind::FromUtf8 { .. } => format!("{subject} is no UTF-8 text once decoded"),
-        Kind::Custom { message, .. } => format!("{subject}: {}", shorten(message)),
-        Kind::Referencing(_) => format!("{subject} is described by a part of the schema that does not exist"),
-        other => format!("{subject} breaks the rule `{}`", other.keyword()),
+        Kind::UnevaluatedItems => format!("{subject} has more items than are described"),
+        Kind::NotUtf8 => format!("{subject} is no UTF-8 text once decoded"),
+        Kind::Other(keyword) => format!("{subject} breaks the rule `{}`", shorten(keyword)),
+        _ => format!("{subject} does not match"),
     }
+}
+
+/// The sentence for a text that a pattern can't be compared with.
+pub(super) fn undecided(path: &str) -> String {
+    format!("{} can't be compared with its pattern in reasonable time", subject(path))
 }
 
 /// How a message calls the part at a JSON pointer: `a.b[2]`.
@@ -155,81 +171,41 @@ fn misspelt(name: &str, given: &Value, known: &[&str]) -> String {
         .unwrap_or_default()
 }
 
-/// The properties that the schema describes beside the keyword that complains. Where the path goes
-/// through a reference, it is the place that the reference leads to.
-fn siblings<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Vec<&'s str> {
-    let path = error.schema_path().as_str();
-    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    // A missing or an unknown property may be complained about one step further down.
-    let outer = parent.rsplit_once('/').map_or("", |(parent, _)| parent);
-    [parent, outer]
-        .iter()
-        .find_map(|at| schema.pointer(at)?.get("properties")?.as_object())
-        .map(|properties| properties.keys().map(String::as_str).collect())
-        .unwrap_or_default()
-}
-
-/// None of several forms matches: tells what is wrong by the one that is nearest, the one whose
+/// None of several forms matches: reports what is wrong by the one that is nearest, the one whose
 /// fault lies deepest, and among those the one with the fewest faults.
 fn forms(
-    error: &ValidationError<'_>,
-    context: &[Vec<ValidationError<'static>>],
-    schema: &Value,
+    problem: &Problem<'_>,
+    found: &[Vec<Problem<'_>>],
+    words: Option<&mut Words<'_, '_>>,
     forms_left: usize,
 ) -> String {
-    let path = error.instance_path().as_str();
+    let path = problem.path.as_str();
     let subject = subject(path);
-    let depth = |error: &ValidationError<'_>| error.instance_path().as_str().matches('/').count();
-    let typed = |error: &ValidationError<'_>| {
-        matches!(error.kind(), Kind::Type { .. }) && error.instance_path().as_str() == path
-    };
-    let scalar_types: Option<Vec<String>> = context
+    let depth = |problem: &Problem<'_>| problem.path.matches('/').count();
+    let typed = |problem: &Problem<'_>| matches!(problem.kind, Kind::Type(_)) && problem.path == path;
+    let scalar_types: Option<Vec<String>> = found
         .iter()
         .map(|faults| match faults.as_slice() {
-            [only] if typed(only) => {
-                expectation(only.kind()).map(|text| text.trim_start_matches("must be ").to_owned())
-            }
+            [only] if typed(only) => expectation(&only.kind).map(|text| text.trim_start_matches("must be ").to_owned()),
             _ => None,
         })
         .collect();
     if let Some(types) = scalar_types.filter(|types| !types.is_empty()) {
-        return format!("{subject} must be {}, but it is {}", types.join(" or "), show(error.instance()));
+        return format!("{subject} must be {}, but it is {}", types.join(" or "), show(&problem.given));
     }
-    let best = context
+    let best = found
         .iter()
         .filter(|faults| !faults.iter().any(typed))
         .max_by_key(|faults| (faults.iter().map(depth).max(), std::cmp::Reverse(faults.len())))
         .and_then(|faults| faults.iter().max_by_key(|fault| depth(fault)));
     match best {
-        Some(best) if matches!(best.kind(), Kind::Enum { .. }) && best.instance_path().as_str() == path => {
-            sentence(best, schema, 0)
-        }
+        Some(best) if matches!(best.kind, Kind::Enum(_)) && best.path == path => sentence(best, words, 0),
         Some(best) if forms_left > 0 => format!(
             "{subject} matches none of the {} allowed forms; by the nearest one, {}",
-            context.len(),
-            sentence(best, schema, forms_left - 1)
+            found.len(),
+            sentence(best, words, forms_left - 1)
         ),
-        _ => format!(
-            "{subject} matches none of the {} allowed forms, but it is {}",
-            context.len(),
-            show(error.instance())
-        ),
-    }
-}
-
-fn types(kind: &TypeKind) -> String {
-    let one = |kind: JsonType| match kind {
-        JsonType::Array => "an array",
-        JsonType::Boolean => "true or false",
-        JsonType::Integer => "an integer",
-        JsonType::Null => "null",
-        JsonType::Number => "a number",
-        JsonType::Object => "an object",
-        JsonType::String => "a string",
-    };
-    match kind {
-        TypeKind::Single(kind) => one(*kind).to_owned(),
-        TypeKind::Multiple(kinds) => kinds.iter().map(one).collect::<Vec<_>>().join(" or "),
+        _ => format!("{subject} matches none of the {} allowed forms, but it is {}", found.len(), show(&problem.given)),
     }
 }
 
@@ -244,40 +220,34 @@ fn choices(options: &Value) -> String {
 
 /// The allowed value that was most likely meant.
 fn nearest_choice(kind: &Kind, given: &Value) -> String {
-    let (Kind::Enum { options }, Value::String(given)) = (kind, given) else { return String::new() };
-    nearest(given, options.as_array().into_iter().flatten().filter_map(Value::as_str))
+    let (Kind::Enum(options), Value::String(given)) = (kind, given) else { return String::new() };
+    nearest(given, options.as_array().into_iter().flatten().take(LOOKED_AT).filter_map(Value::as_str))
         .map(|near| format!("; did you mean \"{}\"?", shorten(near)))
         .unwrap_or_default()
 }
 
 fn count(limit: u64, noun: &str) -> String {
-    if limit == 1 { format!("1 {noun}") } else { format!("{limit} {noun}s") }
-}
-
-fn properties(limit: u64) -> String {
-    if limit == 1 { "1 property".to_owned() } else { format!("{limit} properties") }
+    match (limit, noun) {
+        (1, _) => format!("1 {noun}"),
+        (_, "property") => format!("{limit} properties"),
+        _ => format!("{limit} {noun}s"),
+    }
 }
 
 /// The given value; where a length is at fault, that length as well.
 fn measured(kind: &Kind, given: &Value) -> String {
-    let size = |limit: usize| u64::try_from(limit).unwrap_or(u64::MAX);
+    let size = |limit: usize, noun| count(u64::try_from(limit).unwrap_or(u64::MAX), noun);
     let measure = match (kind, given) {
-        (Kind::MinLength { .. } | Kind::MaxLength { .. }, Value::String(text)) => {
-            count(size(text.chars().count()), "character")
-        }
-        (Kind::MinItems { .. } | Kind::MaxItems { .. } | Kind::AdditionalItems { .. }, Value::Array(items)) => {
-            count(size(items.len()), "item")
-        }
-        (Kind::MinProperties { .. } | Kind::MaxProperties { .. }, Value::Object(members)) => {
-            properties(size(members.len()))
-        }
+        (Kind::Size { noun: "character", .. }, Value::String(text)) => size(text.chars().count(), "character"),
+        (Kind::Size { noun: "item", .. } | Kind::AdditionalItems(_), Value::Array(items)) => size(items.len(), "item"),
+        (Kind::Size { noun: "property", .. }, Value::Object(members)) => size(members.len(), "property"),
         _ => return show(given),
     };
     format!("{} ({measure})", show(given))
 }
 
 /// A value in a message: compact JSON, cut.
-fn show(value: &Value) -> String {
+pub(super) fn show(value: &Value) -> String {
     match value {
         // Not the whole of a long text, or of a long list, only to cut it.
         Value::String(text) if text.len() > 8 * SHOWN_CHARS => {

@@ -1,33 +1,45 @@
 //! JSON Schemas: compiled once, with every reference to elsewhere refused.
 
+mod depth;
+mod gather;
+mod judge;
+mod keyword;
+mod lower;
+mod marks;
 mod message;
+mod pattern;
 mod plain;
+mod plan;
+mod problem;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_agree;
+#[cfg(test)]
 mod tests_plain;
+#[cfg(test)]
+mod tests_work;
+mod unfit;
+mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{Draft, PatternOptions, ReferencingError, ValidationError};
+use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
+use self::gather::Gather;
+use self::judge::Judge;
+use self::plan::Plan;
+use self::work::{TooMuch, Work};
 use super::reference::escape_pointer;
 
 /// The most faults that are told of one value.
 const MAX_FAULTS: usize = 20;
-/// The longest pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 4096;
-/// The biggest program that a pattern may compile to, in bytes.
-const MAX_PATTERN_PROGRAM: usize = 1 << 20;
-/// The most steps back of a pattern with look-around or back-references.
-const MAX_BACKTRACKS: usize = 50_000;
+/// The bytes that all patterns of a document may compile to.
+pub const MAX_PATTERN_PROGRAMS: usize = 16 << 20;
 /// How far the parts that describe one object may lie inside each other.
 const MAX_PARTS_DEPTH: usize = 8;
-/// The most digits of an exponent.
-const MAX_EXPONENT_DIGITS: usize = 6;
 
 /// A JSON Schema that is known to be valid. Cheap to clone; what compares values with it is made when
 /// the first value comes, and shared by all clones.
@@ -40,7 +52,8 @@ pub struct Schema {
 struct Parts {
     source: Value,
     text: OnceLock<Box<str>>,
-    validator: OnceLock<Result<jsonschema::Validator, SchemaFault>>,
+    plan: OnceLock<Result<Plan, SchemaFault>>,
+    pattern_bytes: usize,
 }
 
 /// What does not match a schema, or what is wrong with the schema itself.
@@ -60,17 +73,38 @@ impl Schema {
     /// # Errors
     /// When it is no valid JSON Schema, or refers to elsewhere; `path` leads into the schema then.
     pub fn compile(source: Value) -> Result<Self, SchemaFault> {
-        let validator = OnceLock::new();
-        if !plain::is_plain(&source) {
-            drop(validator.set(Ok(build(&source)?)));
+        Self::compile_within(source, MAX_PATTERN_PROGRAMS)
+    }
+
+    /// The same, where its patterns may compile to `room` bytes.
+    ///
+    /// # Errors
+    /// As above, and when its patterns take more.
+    pub fn compile_within(source: Value, room: usize) -> Result<Self, SchemaFault> {
+        let cell = OnceLock::new();
+        let pattern_bytes = if plain::is_plain(&source) {
+            plain::pattern_bytes(&source)
+        } else {
+            let plan = plan(&source, room)?;
+            let bytes = plan.pattern_bytes;
+            drop(cell.set(Ok(plan)));
+            bytes
+        };
+        if pattern_bytes > room {
+            return Err(too_many_patterns(String::new()));
         }
-        Ok(Self { parts: Arc::new(Parts { source, text: OnceLock::new(), validator }) })
+        Ok(Self { parts: Arc::new(Parts { source, text: OnceLock::new(), plan: cell, pattern_bytes }) })
     }
 
     /// The schema that every object matches.
     pub fn any() -> Self {
-        let source = json!({"type": "object"});
-        Self { parts: Arc::new(Parts { source, text: OnceLock::new(), validator: OnceLock::new() }) }
+        let (source, plan) = (json!({"type": "object"}), OnceLock::new());
+        Self { parts: Arc::new(Parts { source, text: OnceLock::new(), plan, pattern_bytes: 0 }) }
+    }
+
+    /// At most so many bytes do its patterns take once they are compiled.
+    pub fn pattern_bytes(&self) -> usize {
+        self.parts.pattern_bytes
     }
 
     /// The schema as written.
@@ -84,27 +118,41 @@ impl Schema {
     }
 
     /// Everything about `instance` that does not match, at most 20 faults; empty when it matches.
-    /// `path` leads into the instance.
+    /// `path` leads into the instance. The work is bounded, and counted: what would take more is a
+    /// fault, and the same value always has the same ones.
     pub fn faults(&self, instance: &Value) -> Vec<SchemaFault> {
         // Beyond these an exact comparison would cost more than any number is worth.
-        let immense = immense_numbers(instance, "");
+        let immense = unfit::immense_numbers(instance, "");
         if !immense.is_empty() {
             return immense;
         }
-        match self.parts.validator.get_or_init(|| build(self.source())) {
-            // Looking for faults costs more than looking whether there are any.
-            Ok(validator) if validator.is_valid(instance) => Vec::new(),
-            Ok(validator) => validator
-                .iter_errors(instance)
-                .take(MAX_FAULTS)
-                .map(|error| SchemaFault {
-                    path: error.instance_path().to_string(),
-                    message: message::of(&error, self.source(), instance),
-                })
-                .collect(),
+        let plan = match self.parts.plan.get_or_init(|| plan(self.source(), usize::MAX)) {
+            Ok(plan) => plan,
             // What is plain compiles; were it ever not so, nothing would match, and this says why.
-            Err(fault) => vec![SchemaFault { path: String::new(), message: fault.message.clone() }],
+            Err(fault) => return vec![SchemaFault { path: String::new(), message: fault.message.clone() }],
+        };
+        let mut judge = Judge::new(plan, instance);
+        match judge.matches(0, instance) {
+            Ok(true) => Vec::new(),
+            // Looking for faults costs more than looking whether there are any.
+            Ok(false) => self.gathered(judge, instance),
+            Err(stop) => vec![stopped(stop, instance)],
         }
+    }
+
+    fn gathered(&self, mut judge: Judge<'_>, instance: &Value) -> Vec<SchemaFault> {
+        judge.work = Work::new(instance);
+        let mut gather = Gather::new(&mut judge, self.source(), "", MAX_FAULTS);
+        let stop = gather.part(0, instance).err();
+        let problems = gather.found;
+        if problems.is_empty() {
+            return vec![stopped(stop.unwrap_or(TooMuch::Steps), instance)];
+        }
+        let mut words = message::Words { judge: &mut judge, source: self.source() };
+        problems
+            .into_iter()
+            .map(|problem| SchemaFault { message: message::of(&problem, &mut words), path: problem.path })
+            .collect()
     }
 
     /// The names of the properties that it describes for an object, in their order: its own, those
@@ -187,19 +235,57 @@ impl Schema {
     }
 }
 
-/// What compares values with a schema.
-fn build(source: &Value) -> Result<jsonschema::Validator, SchemaFault> {
-    check_patterns(source, "")?;
-    let patterns = PatternOptions::fancy_regex()
-        .backtrack_limit(MAX_BACKTRACKS)
-        .size_limit(MAX_PATTERN_PROGRAM)
-        .dfa_size_limit(MAX_PATTERN_PROGRAM);
-    jsonschema::options()
-        .offline()
-        .with_draft(draft(source))
-        .with_pattern_options(patterns)
-        .build(source)
-        .map_err(|error| unfit(source, &error))
+/// Why a comparison was not carried to its end.
+fn stopped(stop: TooMuch, instance: &Value) -> SchemaFault {
+    let message =
+        "the value takes more work to compare with its schema than a comparison may; give less, or less deeply";
+    match stop {
+        TooMuch::Steps => SchemaFault { path: String::new(), message: message.to_owned() },
+        TooMuch::Pattern(address) => {
+            let path = path_of(instance, address, "").unwrap_or_default();
+            SchemaFault { message: message::undecided(&path), path }
+        }
+    }
+}
+
+/// Where the part of a value stands that lies at an address.
+fn path_of(part: &Value, address: usize, path: &str) -> Option<String> {
+    if std::ptr::from_ref(part).addr() == address {
+        return Some(path.to_owned());
+    }
+    match part {
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, item)| path_of(item, address, &format!("{path}/{at}")))
+        }
+        Value::Object(members) => members
+            .iter()
+            .find_map(|(key, member)| path_of(member, address, &format!("{path}/{}", escape_pointer(key)))),
+        _ => None,
+    }
+}
+
+/// The patterns of a document compile to more than they may.
+fn too_many_patterns(path: String) -> SchemaFault {
+    let message = format!(
+        "the patterns of the document compile to more than {} MiB; use fewer or simpler ones: `\\p{{L}}` and large counts take the most",
+        MAX_PATTERN_PROGRAMS >> 20
+    );
+    SchemaFault { path, message }
+}
+
+/// Checks a schema and makes it ready for comparing. Its patterns may compile to `room` bytes.
+fn plan(source: &Value, room: usize) -> Result<Plan, SchemaFault> {
+    unfit::check_patterns(source, "")?;
+    let draft = draft(source);
+    let checked = match draft {
+        Draft::Draft4 => jsonschema::draft4::meta::validate(source),
+        Draft::Draft6 => jsonschema::draft6::meta::validate(source),
+        Draft::Draft7 => jsonschema::draft7::meta::validate(source),
+        Draft::Draft201909 => jsonschema::draft201909::meta::validate(source),
+        _ => jsonschema::draft202012::meta::validate(source),
+    };
+    checked.map_err(|error| unfit::no_schema(source, &error))?;
+    lower::lower(source, draft, room)
 }
 
 /// The draft that a schema names; 2020-12 when it names none, or one that is not known.
@@ -212,123 +298,5 @@ fn draft(source: &Value) -> Draft {
         "json-schema.org/draft-07/schema" => Draft::Draft7,
         "json-schema.org/draft/2019-09/schema" => Draft::Draft201909,
         _ => Draft::Draft202012,
-    }
-}
-
-/// Says what is wrong with a schema.
-fn unfit(source: &Value, error: &ValidationError<'_>) -> SchemaFault {
-    let path = error.instance_path().to_string();
-    let ValidationErrorKind::Referencing(fault) = error.kind() else {
-        if matches!(error.kind(), ValidationErrorKind::Format { format } if format == "regex") {
-            let pattern = error.instance().as_str().map(message::shorten).unwrap_or_default();
-            return SchemaFault {
-                path,
-                message: format!("the pattern `{pattern}` can't be compiled: it is wrong, or too big"),
-            };
-        }
-        let message = message::of(error, &Value::Null, source);
-        return SchemaFault { path, message: format!("this is no JSON Schema: {message}") };
-    };
-    let named = match fault {
-        ReferencingError::Unretrievable { uri, .. } => uri.clone(),
-        ReferencingError::PointerToNowhere { pointer } => pointer.clone(),
-        ReferencingError::NoSuchAnchor { anchor } | ReferencingError::InvalidAnchor { anchor } => anchor.clone(),
-        other => other.to_string(),
-    };
-    let elsewhere = matches!(fault, ReferencingError::Unretrievable { .. });
-    let found = find_reference(source, &named, "");
-    let (path, reference) = found.unwrap_or((path, named));
-    let reference = message::shorten(&reference);
-    let message = if elsewhere {
-        format!(
-            "the schema refers to `{reference}`, and nothing is fetched or read from elsewhere; copy it under `$defs` and refer to `#/$defs/...`"
-        )
-    } else {
-        format!("the schema refers to `{reference}`, and there is no such part in it")
-    };
-    SchemaFault { path, message }
-}
-
-/// Finds the reference that a fault is about: its place, and how it is written.
-fn find_reference(part: &Value, uri: &str, path: &str) -> Option<(String, String)> {
-    match part {
-        Value::Array(items) => {
-            items.iter().enumerate().find_map(|(at, item)| find_reference(item, uri, &format!("{path}/{at}")))
-        }
-        Value::Object(members) => members.iter().find_map(|(key, member)| {
-            let path = format!("{path}/{}", escape_pointer(key));
-            match member {
-                Value::String(text) if matches!(key.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef") => {
-                    let bare =
-                        text.split('#').next().unwrap_or_default().trim_start_matches("./").trim_start_matches("../");
-                    let same = text.trim_start_matches('#') == uri || (!bare.is_empty() && uri.ends_with(bare));
-                    same.then(|| (path, text.clone()))
-                }
-                _ => find_reference(member, uri, &path),
-            }
-        }),
-        _ => None,
-    }
-}
-
-/// Refuses patterns that are too long to be compiled at once, wherever they stand.
-fn check_patterns(part: &Value, path: &str) -> Result<(), SchemaFault> {
-    let too_long = |pattern: &str, path: &str| {
-        if pattern.len() <= MAX_PATTERN_BYTES {
-            return Ok(());
-        }
-        let message = format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes");
-        Err(SchemaFault { path: path.to_owned(), message })
-    };
-    match part {
-        Value::Array(items) => {
-            items.iter().enumerate().try_for_each(|(at, item)| check_patterns(item, &format!("{path}/{at}")))
-        }
-        Value::Object(members) => members.iter().try_for_each(|(key, member)| {
-            let path = format!("{path}/{}", escape_pointer(key));
-            match (key.as_str(), member) {
-                ("pattern", Value::String(pattern)) => too_long(pattern, &path)?,
-                ("patternProperties", Value::Object(patterns)) => {
-                    patterns.keys().try_for_each(|pattern| too_long(pattern, &path))?;
-                }
-                _ => {}
-            }
-            check_patterns(member, &path)
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// The numbers of a value whose exponent has more digits than anyone needs.
-fn immense_numbers(part: &Value, path: &str) -> Vec<SchemaFault> {
-    // Hardly ever is there one: no path is written for the others.
-    if !has_immense(part) {
-        return Vec::new();
-    }
-    match part {
-        Value::Number(number) => {
-            let message = format!("{} has an exponent too big to be worked with", message::shorten(number.as_str()));
-            vec![SchemaFault { path: path.to_owned(), message }]
-        }
-        Value::Array(items) => {
-            items.iter().enumerate().flat_map(|(at, item)| immense_numbers(item, &format!("{path}/{at}"))).collect()
-        }
-        Value::Object(members) => members
-            .iter()
-            .flat_map(|(key, member)| immense_numbers(member, &format!("{path}/{}", escape_pointer(key))))
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn has_immense(part: &Value) -> bool {
-    match part {
-        Value::Number(number) => {
-            let exponent = number.as_str().split(['e', 'E']).nth(1).unwrap_or_default();
-            exponent.trim_start_matches(['+', '-']).trim_start_matches('0').len() >= MAX_EXPONENT_DIGITS
-        }
-        Value::Array(items) => items.iter().any(has_immense),
-        Value::Object(members) => members.values().any(has_immense),
-        _ => false,
     }
 }

@@ -118,3 +118,27 @@ fn is_plain_count(count: &str) -> bool {
         None => number(count).is_some(),
     }
 }
+
+/// At most so many bytes take the patterns of a schema that is plain, once they are compiled: a class, a
+/// letter and each repetition of one takes a state or two.
+pub(super) fn pattern_bytes(schema: &Value) -> usize {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| match (key.as_str(), value) {
+                ("pattern", Value::String(pattern)) => bytes_of(pattern),
+                ("default" | "examples" | "enum" | "const", _) => 0,
+                ("properties", Value::Object(parts)) => parts.values().map(pattern_bytes).sum(),
+                (_, value) => pattern_bytes(value),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(pattern_bytes).sum(),
+        _ => 0,
+    }
+}
+
+fn bytes_of(pattern: &str) -> usize {
+    const STATE: usize = 96;
+    let counts = pattern.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<usize>().ok());
+    STATE * (pattern.len() + counts.filter(|count| *count <= 64).sum::<usize>())
+}

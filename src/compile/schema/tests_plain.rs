@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Value, build, plain};
+use super::{Value, plain, plan};
 
 fn part(key: &'static str) -> impl Strategy<Value = (String, Value)> {
     let values = prop_oneof![
@@ -71,7 +71,7 @@ proptest! {
     ) {
         let schema = Value::Object(parts.into_iter().collect());
         if plain::is_plain(&schema) {
-            prop_assert!(build(&schema).is_ok(), "{}", schema);
+            prop_assert!(plan(&schema, usize::MAX).is_ok(), "{}", schema);
         }
     }
 }

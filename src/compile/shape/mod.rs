@@ -2,7 +2,6 @@
 //! what is accepted here and what serde reads are the same. Each fault is told once, by the part of
 //! the schema that understands it best.
 
-mod decimal;
 mod form;
 mod known;
 mod object;

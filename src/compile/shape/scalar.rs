@@ -2,9 +2,9 @@
 
 use serde_json::{Number, Value};
 
-use super::decimal::Decimal;
 use super::form::Form;
 use super::{Walker, listed};
+use crate::compile::decimal::Decimal;
 use crate::compile::parse::{Kind, Node, quoted};
 use crate::diagnostic::{Diagnostic, codes, is_lone, nearest};
 

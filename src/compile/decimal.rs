@@ -2,8 +2,12 @@
 
 use std::cmp::Ordering;
 
+use num_bigint::BigUint;
+
 /// The most digits of a whole number that is written out.
 const MAX_DIGITS: i64 = 40;
+/// Units below this are divided by in machine words.
+const SMALL_UNIT: u64 = 1_000_000_000_000_000_000;
 
 /// A number: its sign, and its digits without zeros at either end, as the fraction after `0.`, moved
 /// by `point` places. Zero has no digits.
@@ -50,6 +54,28 @@ impl Decimal {
         Some(format!("{sign}{}{}", self.digits, "0".repeat(usize::try_from(zeros).ok()?)))
     }
 
+    /// Whether it is a whole multiple of `unit`. No zero is written out, however large the exponents
+    /// are: the work grows with the digits alone. Nothing is a multiple of zero but zero.
+    pub(super) fn is_multiple_of(&self, unit: &Self) -> bool {
+        if self.digits.is_empty() || unit.digits.is_empty() {
+            return self.digits.is_empty();
+        }
+        // Both are whole numbers times a power of ten, and neither number ends in zero: where the unit's
+        // power is the larger one, the quotient has a fraction.
+        let power = |number: &Self| number.point.checked_sub(i64::try_from(number.digits.len()).ok()?);
+        let zeros = power(self).zip(power(unit)).and_then(|(own, unit)| own.checked_sub(unit));
+        let Some(zeros) = zeros.and_then(|zeros| u64::try_from(zeros).ok()) else { return false };
+        match unit.digits.parse::<u64>() {
+            Ok(unit) if unit < SMALL_UNIT => rest_by_small(&self.digits, zeros, unit) == 0,
+            _ => rest_by_large(&self.digits, zeros, &unit.digits).is_some_and(|rest| rest == BigUint::ZERO),
+        }
+    }
+
+    /// So many digits it has.
+    pub(super) fn length(&self) -> usize {
+        self.digits.len()
+    }
+
     /// How it compares with another.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let sign = |number: &Self| match (number.digits.is_empty(), number.negative) {
@@ -65,6 +91,34 @@ impl Decimal {
             (one, other) => one.cmp(&other),
         }
     }
+}
+
+/// What `digits`, followed by so many zeros, leaves when it is divided by `unit`.
+fn rest_by_small(digits: &str, zeros: u64, unit: u64) -> u64 {
+    let unit = u128::from(unit);
+    let digits = digits.bytes().map(|digit| u128::from(digit.wrapping_sub(b'0')));
+    let mut rest = digits.fold(0, |rest, digit| (rest * 10 + digit) % unit);
+    let (mut factor, mut left) = (10 % unit, zeros);
+    while left > 0 {
+        if left % 2 == 1 {
+            rest = rest * factor % unit;
+        }
+        factor = factor * factor % unit;
+        left /= 2;
+    }
+    u64::try_from(rest).unwrap_or(u64::MAX)
+}
+
+/// The same for a unit of any size.
+fn rest_by_large(digits: &str, zeros: u64, unit: &str) -> Option<BigUint> {
+    let unit = BigUint::parse_bytes(unit.as_bytes(), 10)?;
+    let factor = BigUint::from(10_u32).modpow(&BigUint::from(zeros), &unit);
+    let mut rest = BigUint::ZERO;
+    for chunk in digits.as_bytes().chunks(18) {
+        let shift = 10_u64.checked_pow(u32::try_from(chunk.len()).ok()?)?;
+        rest = (rest * shift + BigUint::parse_bytes(chunk, 10)?) % &unit;
+    }
+    Some(rest * factor % &unit)
 }
 
 #[cfg(test)]
@@ -103,7 +157,34 @@ mod tests {
         assert_eq!(compare("-1e-30", "0"), Ordering::Less);
     }
 
+    #[test]
+    fn a_multiple_is_told_by_the_digits_and_no_zero_is_written_out() {
+        let is =
+            |number: &str, unit: &str| Decimal::read(number).unwrap().is_multiple_of(&Decimal::read(unit).unwrap());
+        for (number, unit) in [
+            ("0.07", "0.01"),
+            ("1e999999", "3e-5"),
+            ("1e99999999999", "1e-99999999999"),
+            ("-6", "3"),
+            ("0", "7"),
+            ("1.5", "0.5"),
+            ("123456789012345678901234567890", "12345678901234567890123456789"),
+            ("12345678901234567890123e9999", "12345678901234567890123"),
+        ] {
+            let expected = !matches!((number, unit), ("1e999999", "3e-5"));
+            assert_eq!(is(number, unit), expected, "{number} by {unit}");
+        }
+        assert!(!is("0.25", "0.1") && !is("7", "2") && !is("1", "1e1") && !is("5", "0") && is("0", "0"));
+        assert!(!is("123456789012345678901234567891", "12345678901234567890123456789"));
+    }
+
     proptest! {
+        #[test]
+        fn a_multiple_is_told_as_the_machine_does(number in -1_000_000_i64..1_000_000, unit in 1_i64..5_000, places in 0_u32..3) {
+            let written = |number: i64| Decimal::read(&format!("{number}e-{places}")).unwrap();
+            prop_assert_eq!(written(number).is_multiple_of(&written(unit)), number % unit == 0);
+        }
+
         #[test]
         fn it_agrees_with_the_machine_where_that_is_exact(one in -1_000_000_i64..1_000_000, other in -1_000_000_i64..1_000_000, places in 0_i32..4) {
             let written = |number: i64| format!("{number}e-{places}");

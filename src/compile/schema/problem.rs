@@ -1,0 +1,148 @@
+//! What is wrong with a value, before it is put into words.
+
+use std::borrow::Cow;
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind as Told};
+use serde_json::Value;
+
+use super::plan::Id;
+
+/// A fault of a part of a value.
+#[derive(Debug)]
+pub(super) struct Problem<'v> {
+    /// Where the part stands in the value, as a JSON pointer.
+    pub path: String,
+    /// The part.
+    pub given: Cow<'v, Value>,
+    /// What is wrong with it.
+    pub kind: Kind,
+    /// The names that the schema describes beside the rule that is broken.
+    pub beside: Vec<String>,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// It is of another type than these.
+    Type(Vec<&'static str>),
+    /// It is none of these values.
+    Enum(Value),
+    /// It is not that value.
+    Constant(Value),
+    /// It is beyond a limit; the words say on which side it should be.
+    Limit(&'static str, Value),
+    MultipleOf(Value),
+    /// It has too few or too many of what is named.
+    Size {
+        most: bool,
+        limit: u64,
+        noun: &'static str,
+    },
+    Pattern(String),
+    Format(String),
+    Encoding(String),
+    MediaType(String),
+    NotUtf8,
+    Not(Value),
+    AdditionalItems(u64),
+    /// It has members that are not described.
+    Unknown(Vec<String>),
+    Required(String),
+    /// None of several forms matches.
+    Forms(Forms),
+    ManyForms,
+    PropertyName(Box<Problem<'static>>),
+    NotAllowed,
+    UniqueItems,
+    Contains,
+    UnevaluatedItems,
+    /// Another rule, by its keyword.
+    Other(String),
+}
+
+/// The forms that do not match.
+#[derive(Debug)]
+pub(super) enum Forms {
+    /// Parts of the schema. What is wrong by each of them is looked for when it is asked for.
+    Parts(Vec<Id>),
+    /// What is wrong by each of them.
+    Found(Vec<Vec<Problem<'static>>>),
+}
+
+impl Problem<'static> {
+    /// A fault that the library of schemas reports.
+    pub(super) fn told(error: &ValidationError<'_>) -> Self {
+        Problem {
+            path: error.instance_path().to_string(),
+            given: Cow::Owned(error.instance().clone().into_owned()),
+            kind: kind(error.kind()),
+            beside: Vec::new(),
+        }
+    }
+}
+
+impl Problem<'_> {
+    /// The same, for longer than the value lives.
+    pub(super) fn owned(self) -> Problem<'static> {
+        let Problem { path, given, kind, beside } = self;
+        Problem { path, given: Cow::Owned(given.into_owned()), kind, beside }
+    }
+}
+
+fn kind(told: &Told) -> Kind {
+    let size = |most, limit: u64, noun| Kind::Size { most, limit, noun };
+    match told {
+        Told::Type { kind } => Kind::Type(match kind {
+            TypeKind::Single(one) => vec![type_name(one.as_str())],
+            TypeKind::Multiple(several) => several.iter().map(|one| type_name(one.as_str())).collect(),
+        }),
+        Told::Enum { options } => Kind::Enum((**options).clone()),
+        Told::Constant { expected_value } => Kind::Constant((**expected_value).clone()),
+        Told::Minimum { limit } => Kind::Limit("at least", limit.clone()),
+        Told::Maximum { limit } => Kind::Limit("at most", limit.clone()),
+        Told::ExclusiveMinimum { limit } => Kind::Limit("more than", limit.clone()),
+        Told::ExclusiveMaximum { limit } => Kind::Limit("less than", limit.clone()),
+        Told::MultipleOf { multiple_of } => Kind::MultipleOf(multiple_of.clone()),
+        Told::MinLength { limit } => size(false, *limit, "character"),
+        Told::MaxLength { limit } => size(true, *limit, "character"),
+        Told::MinItems { limit } => size(false, *limit, "item"),
+        Told::MaxItems { limit } => size(true, *limit, "item"),
+        Told::MinProperties { limit } => size(false, *limit, "property"),
+        Told::MaxProperties { limit } => size(true, *limit, "property"),
+        Told::AdditionalItems { limit } => Kind::AdditionalItems(u64::try_from(*limit).unwrap_or(u64::MAX)),
+        Told::Pattern { pattern } => Kind::Pattern(pattern.clone()),
+        Told::Format { format } => Kind::Format(format.clone()),
+        Told::ContentEncoding { content_encoding } => Kind::Encoding(content_encoding.clone()),
+        Told::ContentMediaType { content_media_type } => Kind::MediaType(content_media_type.clone()),
+        Told::FromUtf8 { .. } => Kind::NotUtf8,
+        Told::Not { schema } => Kind::Not(schema.clone()),
+        Told::AdditionalProperties { unexpected } | Told::UnevaluatedProperties { unexpected } => {
+            Kind::Unknown(unexpected.clone())
+        }
+        Told::Required { property } => Kind::Required(property.as_str().unwrap_or_default().to_owned()),
+        Told::AnyOf { context } | Told::OneOfNotValid { context } => {
+            Kind::Forms(Forms::Found(context.iter().map(|form| form.iter().map(Problem::told).collect()).collect()))
+        }
+        Told::OneOfMultipleValid { .. } => Kind::ManyForms,
+        Told::PropertyNames { error } => Kind::PropertyName(Box::new(Problem::told(error))),
+        Told::FalseSchema => Kind::NotAllowed,
+        Told::UniqueItems => Kind::UniqueItems,
+        Told::Contains => Kind::Contains,
+        Told::UnevaluatedItems { .. } => Kind::UnevaluatedItems,
+        other => Kind::Other(other.keyword().to_owned()),
+    }
+}
+
+/// A type in a sentence.
+pub(super) fn type_name(name: &str) -> &'static str {
+    match name {
+        "array" => "an array",
+        "boolean" => "true or false",
+        "integer" => "an integer",
+        "null" => "null",
+        "number" => "a number",
+        "object" => "an object",
+        _ => "a string",
+    }
+}
