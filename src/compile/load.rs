@@ -13,6 +13,7 @@ use super::document::{self, Document, DocumentKind};
 use super::layout::{self, Layout};
 use super::native::Called;
 use super::prompt::Prompts;
+use super::schema::too_many_patterns_in;
 use super::steps::{self, Context, Steps};
 use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -60,7 +61,11 @@ pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compi
     let layout = Layout::of(&main).filter(|_| !steps::is_foreach(&main));
     let has_steps = !steps::roots(&main).is_empty();
     let mut steps = Steps::default();
+    let heavy = patterns(&main);
+    faults.extend(heavy.clone());
     let program = match main.kind {
+        // Its schemas would be compiled one by one.
+        _ if heavy.is_some() => None,
         // One with so many faults is not judged further: it is most likely no loop at all.
         Some(_) if main.faults.len() >= shape::MAX_FAULTS && (layout.is_some() || has_steps) => None,
         Some(_) if layout.is_some() || has_steps => {
@@ -117,6 +122,13 @@ fn whole(
     });
     faults.append(&mut declare.faults);
     program
+}
+
+/// That the patterns of its schemas compile to more than they may together.
+fn patterns(main: &Document) -> Option<Diagnostic> {
+    let fault = too_many_patterns_in(&main.value)?;
+    let place = main.tree.place(&fault.path);
+    Some(Diagnostic::error(codes::BAD_SCHEMA, fault.message, fault.path, place))
 }
 
 /// The document's faults first, then those of each other file; each in the order of the text.

@@ -1,6 +1,6 @@
 //! What a document means: the compiled loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -52,6 +52,31 @@ impl Program {
     /// The tool of this exact name.
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The bytes that it takes in memory, about: it was made from its texts, and its patterns take what
+    /// they compile to. Loops that it calls count once, however often they are called.
+    pub fn weight(&self) -> usize {
+        let (mut weight, mut known, mut todo) = (0_usize, HashSet::new(), vec![self]);
+        while let Some(program) = todo.pop() {
+            if !known.insert(std::ptr::from_ref(program)) {
+                continue;
+            }
+            weight = weight.saturating_add(program.own_weight());
+            todo.extend(program.tools.iter().filter_map(|tool| match &tool.kind {
+                ToolKind::Loop(called) => Some(&**called),
+                _ => None,
+            }));
+        }
+        weight
+    }
+
+    fn own_weight(&self) -> usize {
+        const TIMES_TEXT: usize = 16;
+        let schemas = self.tools.iter().map(|tool| &tool.parameters).chain(&self.input).chain(&self.answer);
+        let patterns: usize = schemas.map(Schema::pattern_bytes).sum();
+        let texts: usize = self.sources.iter().map(|source| source.text.len()).sum();
+        texts.saturating_mul(TIMES_TEXT).saturating_add(patterns)
     }
 
     /// The tools that the model is told about, in their order.

@@ -8,6 +8,7 @@ pub mod feed;
 pub mod folder;
 pub mod gate;
 pub mod guard;
+mod kept;
 pub mod listen;
 mod live;
 pub mod metrics;

@@ -14,6 +14,7 @@ use super::desk::Desk;
 use super::folder::Folder;
 use super::gate::{Caller, Gate};
 use super::guard::Names;
+use super::kept::Kept;
 use super::metrics::Metrics;
 use super::places::{Most, Places};
 use super::problem::Problem;
@@ -26,9 +27,6 @@ use crate::drive::fold;
 use crate::engine::event::{Document, Event};
 use crate::engine::state::State;
 use crate::journal::{Journal, RunSummary};
-
-/// So many compiled documents are kept for runs that are looked at again.
-const KEPT: usize = 512;
 
 /// How much a request may take.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +60,7 @@ pub struct Served {
     /// What is counted of them.
     pub metrics: Arc<Metrics>,
     engines: HashMap<PathBuf, Engine>,
-    programs: Mutex<HashMap<[u8; 32], Arc<Program>>>,
+    programs: Mutex<Kept>,
     draining: AtomicBool,
 }
 
@@ -187,7 +185,7 @@ impl Served {
         let (root, project) = self.home(documents);
         let engine = self.engine(root).ok_or_else(|| unreadable("its project is not there"))?.clone();
         let key = key(root, documents);
-        let kept = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let kept = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
         if let Some(program) = kept {
             return Ok((program, engine));
         }
@@ -195,11 +193,7 @@ impl Served {
         // It was judged when it began: the rules may be newer.
         let compiled = compile(&texts);
         let program = compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))?;
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if programs.len() >= KEPT {
-            programs.clear();
-        }
-        programs.insert(key, Arc::clone(&program));
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).put(key, &program);
         Ok((program, engine))
     }
 

@@ -22,6 +22,7 @@ mod dialects_native;
 mod events;
 mod history;
 mod hostile_arguments;
+mod hostile_schemas;
 mod hostile_texts;
 mod http_answers;
 mod http_tool;

@@ -264,6 +264,44 @@ fn path_of(part: &Value, address: usize, path: &str) -> Option<String> {
     }
 }
 
+/// Whether the patterns of all schemas of a document compile to more than they may together: the one that
+/// is too many. They are looked for by their keywords, wherever they stand.
+pub fn too_many_patterns_in(document: &Value) -> Option<SchemaFault> {
+    let (mut known, mut bytes) = (HashSet::new(), 0_usize);
+    let mut found = None;
+    each_pattern(document, &String::new, &mut |pattern, path| {
+        if found.is_none() && known.insert(pattern) {
+            bytes = bytes.saturating_add(plain::bytes_of(pattern).unwrap_or_else(|| pattern::bytes_of(pattern)));
+            found = (bytes > MAX_PATTERN_PROGRAMS).then(|| too_many_patterns(path()));
+        }
+        found.is_none()
+    });
+    found
+}
+
+/// Visits each pattern with its place, until the visit returns `false`.
+fn each_pattern<'v>(
+    part: &'v Value,
+    path: &dyn Fn() -> String,
+    visit: &mut dyn FnMut(&'v str, &dyn Fn() -> String) -> bool,
+) -> bool {
+    match part {
+        Value::Array(items) => {
+            items.iter().enumerate().all(|(at, item)| each_pattern(item, &|| format!("{}/{at}", path()), visit))
+        }
+        Value::Object(members) => members.iter().all(|(key, member)| {
+            let path = || format!("{}/{}", path(), escape_pointer(key));
+            let here = match (key.as_str(), member) {
+                ("pattern", Value::String(pattern)) => visit(pattern, &path),
+                ("patternProperties", Value::Object(patterns)) => patterns.keys().all(|pattern| visit(pattern, &path)),
+                _ => true,
+            };
+            here && each_pattern(member, &path, visit)
+        }),
+        _ => true,
+    }
+}
+
 /// The patterns of a document compile to more than they may.
 fn too_many_patterns(path: String) -> SchemaFault {
     let message = format!(

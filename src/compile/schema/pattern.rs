@@ -8,8 +8,10 @@ use super::work::{TooMuch, Work, count};
 
 /// The longest pattern, in bytes.
 pub(super) const MAX_BYTES: usize = 4096;
-/// The sizes that a pattern's programs are measured by, in bytes. The last is the biggest that is allowed.
-const SIZES: [usize; 5] = [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
+/// The biggest program that a pattern may compile to, in bytes.
+const BIGGEST: usize = 1 << 20;
+/// The sizes that a pattern's programs are measured by, in bytes.
+const SIZES: [usize; 6] = [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 19, BIGGEST];
 /// The bytes that one state of a compiled program takes, about.
 const STATE_BYTES: u64 = 32;
 /// The most steps back of a pattern with look-around or back-references.
@@ -65,9 +67,9 @@ impl Pattern {
             // Fewer steps back for a long text. That is compiled for this text alone, and hardly ever.
             work.spend(count(self.bytes) / 4)?;
             let limit = MAX_LOOKED_AT / text.len().max(1);
-            return Ok(build(&self.translated, SIZES[4], limit).map_or(Match::Unknown, |regex| is_match(&regex, text)));
+            return Ok(build(&self.translated, BIGGEST, limit).map_or(Match::Unknown, |regex| is_match(&regex, text)));
         }
-        let compiled = self.compiled.get_or_init(|| build(&self.translated, SIZES[4], MAX_BACKTRACKS));
+        let compiled = self.compiled.get_or_init(|| build(&self.translated, BIGGEST, MAX_BACKTRACKS));
         Ok(compiled.as_ref().map_or(Match::Unknown, |regex| is_match(regex, text)))
     }
 }
@@ -87,7 +89,7 @@ fn build(translated: &str, size: usize, backtracks: usize) -> Option<Regex> {
     RegexBuilder::new(translated)
         .backtrack_limit(backtracks)
         .delegate_size_limit(size)
-        .delegate_dfa_size_limit(SIZES[4])
+        .delegate_dfa_size_limit(BIGGEST)
         .build()
         .ok()
 }
@@ -99,4 +101,12 @@ fn is_match(regex: &Regex, text: &str) -> Match {
         Ok(Ok(false)) => Match::No,
         Ok(Err(_)) | Err(_) => Match::Unknown,
     }
+}
+
+/// At most so many bytes takes a pattern once it is compiled; nothing when it can't be.
+pub(super) fn bytes_of(written: &str) -> usize {
+    if written.len() > MAX_BYTES {
+        return 0;
+    }
+    Pattern::read(written).map_or(0, |pattern| pattern.bytes)
 }

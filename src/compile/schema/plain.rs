@@ -126,7 +126,7 @@ pub(super) fn pattern_bytes(schema: &Value) -> usize {
         Value::Object(members) => members
             .iter()
             .map(|(key, value)| match (key.as_str(), value) {
-                ("pattern", Value::String(pattern)) => bytes_of(pattern),
+                ("pattern", Value::String(pattern)) => bytes_of(pattern).unwrap_or_default(),
                 ("default" | "examples" | "enum" | "const", _) => 0,
                 ("properties", Value::Object(parts)) => parts.values().map(pattern_bytes).sum(),
                 (_, value) => pattern_bytes(value),
@@ -137,8 +137,12 @@ pub(super) fn pattern_bytes(schema: &Value) -> usize {
     }
 }
 
-fn bytes_of(pattern: &str) -> usize {
+/// At most so many bytes takes a pattern that is plain, once it is compiled.
+pub(super) fn bytes_of(pattern: &str) -> Option<usize> {
     const STATE: usize = 96;
+    if !is_plain_pattern(pattern) {
+        return None;
+    }
     let counts = pattern.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<usize>().ok());
-    STATE * (pattern.len() + counts.filter(|count| *count <= 64).sum::<usize>())
+    Some(STATE * (pattern.len() + counts.filter(|count| *count <= 64).sum::<usize>()))
 }

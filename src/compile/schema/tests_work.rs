@@ -291,6 +291,26 @@ fn patterns_that_compile_to_much_are_refused_together_and_none_is_kept_compiled_
 }
 
 #[test]
+fn the_patterns_of_all_schemas_of_a_document_count_together() {
+    let tools = |count: usize, each: usize| -> Value {
+        let tool = |tool: usize| {
+            let patterns: Vec<Value> =
+                (0..each).map(|at| json!({"pattern": format!("^\\p{{L}}{{10}}{tool}x{at}$")})).collect();
+            json!({"parameters": {"properties": {"x": {"anyOf": patterns}}}})
+        };
+        json!({"tools": (0..count).map(tool).collect::<Vec<_>>()})
+    };
+    let one = Schema::compile(tools(1, 8)["tools"][0]["parameters"].clone()).unwrap();
+    assert!(one.pattern_bytes() < MAX_PATTERN_PROGRAMS / 2);
+    assert_eq!(super::too_many_patterns_in(&tools(1, 8)), None);
+    let fault = super::too_many_patterns_in(&tools(1_000, 8)).unwrap();
+    assert!(fault.path.starts_with("/tools/") && fault.path.ends_with("/pattern"), "{fault:?}");
+    // Thousands of short ones are no burden.
+    let plain: Vec<Value> = (0..2_000).map(|at| json!({"pattern": format!("^TK-{at}$")})).collect();
+    assert_eq!(super::too_many_patterns_in(&json!(plain)), None);
+}
+
+#[test]
 fn a_long_text_is_not_gone_through_for_every_step_back() {
     let long = "a".repeat(200_000);
     for pattern in ["^(?=.*b)(?=.*c).*$", "(a+)+(?<!b)c", "(?=(a+)+$)b", "(a|a)*\\1b"] {

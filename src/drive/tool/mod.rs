@@ -12,6 +12,7 @@ mod test_server;
 mod tests;
 #[cfg(test)]
 mod tests_compiled;
+mod twice;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

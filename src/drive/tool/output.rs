@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::twice;
 use crate::engine::event::ToolFault;
 
 /// The most characters of a fault's detail that are kept.
@@ -13,7 +14,8 @@ pub(super) fn fault(class: impl Into<String>, detail: impl Into<String>) -> Tool
 }
 
 /// Bytes as a value: JSON when the type says so or when they are one object or array, with numbers
-/// as written; else the text. JSON nested deeper than 128 levels stays a text.
+/// as written; else the text. JSON nested deeper than 128 levels stays a text, and so does JSON in which
+/// a key stands twice in an object: what it says is not clear, and a line before it names the key.
 ///
 /// # Errors
 /// When they are neither JSON nor text: not UTF-8, or with a zero byte.
@@ -31,7 +33,12 @@ pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value,
     if (looks || content_type.is_some_and(is_json))
         && let Ok(value) = serde_json::from_str(&text)
     {
-        return Ok(value);
+        return Ok(match twice::key_of(&text, &value) {
+            Some(key) => {
+                Value::String(format!("[kept as text: the key {key:?} stands twice in an object of this JSON]\n{text}"))
+            }
+            None => value,
+        });
     }
     Ok(Value::String(text))
 }

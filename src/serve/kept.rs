@@ -1,0 +1,94 @@
+//! The compiled documents of runs that were looked at, for when they are looked at again: counted in
+//! bytes, so that large ones do not add up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::compile::Program;
+
+/// So many are kept.
+const MAX_PROGRAMS: usize = 512;
+/// So many bytes do they take together, about.
+const MAX_BYTES: usize = 256 << 20;
+
+/// The compiled documents that are kept, by the digest of their texts.
+#[derive(Debug, Default)]
+pub struct Kept {
+    programs: HashMap<[u8; 32], Arc<Program>>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// The program of these texts, if it is kept.
+    pub fn get(&self, key: &[u8; 32]) -> Option<Arc<Program>> {
+        self.programs.get(key).cloned()
+    }
+
+    /// Keeps a program. Where there is no room, all others go; what needs more than all of it is not kept.
+    pub fn put(&mut self, key: [u8; 32], program: &Arc<Program>) {
+        let weight = program.weight();
+        if weight > MAX_BYTES {
+            return;
+        }
+        if self.programs.len() >= MAX_PROGRAMS || self.bytes.saturating_add(weight) > MAX_BYTES {
+            self.programs.clear();
+            self.bytes = 0;
+        }
+        if let Some(old) = self.programs.insert(key, Arc::clone(program)) {
+            self.bytes = self.bytes.saturating_sub(old.weight());
+        }
+        self.bytes = self.bytes.saturating_add(weight);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::compile::{Texts, compile};
+    use crate::diagnostic::Source;
+
+    /// A loop whose patterns compile to much.
+    fn program(patterns: usize) -> Arc<Program> {
+        let parts: serde_json::Map<_, _> =
+            (0..patterns).map(|at| (format!("p{at}"), json!({"pattern": format!("^\\p{{L}}{{10}}{at}$")}))).collect();
+        let document = json!({
+            "type": "loop",
+            "input": {"type": "object", "properties": parts},
+            "properties": {"mode": "react", "objective": "Say yes.", "tools": []}
+        });
+        let texts = Texts::new(Source::new("a.json", document.to_string()));
+        compile(&texts).program.unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_takes_at_most_its_bytes_however_large_each_is() {
+        let (large, small) = (program(12), program(0));
+        assert!(large.weight() > 3 << 20 && large.weight() < 32 << 20, "{}", large.weight());
+        assert!(small.weight() < 64 << 10, "{}", small.weight());
+        let (mut kept, mut most) = (Kept::default(), 0);
+        for key in 0..200_u8 {
+            kept.put([key; 32], &large);
+            assert!(kept.bytes <= MAX_BYTES && kept.bytes == kept.programs.len() * large.weight());
+            most = most.max(kept.programs.len());
+        }
+        assert!(most < 200 && most > 5, "{most}");
+        kept.put([255; 32], &small);
+        assert!(kept.get(&[255; 32]).is_some());
+    }
+
+    #[test]
+    fn small_ones_are_kept_up_to_their_number_and_one_that_is_kept_again_counts_once() {
+        let small = program(0);
+        let mut kept = Kept::default();
+        for key in 0..2_000_u16 {
+            let [high, low] = key.to_be_bytes();
+            let mut digest = [high; 32];
+            digest[0] = low;
+            kept.put(digest, &small);
+            kept.put(digest, &small);
+            assert!(kept.programs.len() <= MAX_PROGRAMS && kept.bytes == kept.programs.len() * small.weight());
+        }
+    }
+}
