@@ -88,6 +88,64 @@ fn the_image_has_the_rust_that_is_asked_for_and_starts_what_it_built() {
 }
 
 #[test]
+fn the_image_is_built_from_images_that_nobody_can_exchange() {
+    let file = read("Dockerfile");
+    let bases: Vec<&str> = after(&file, "FROM ").map(|words| words[0]).collect();
+    assert_eq!(bases.len(), 2);
+    for base in bases {
+        let (image, digest) = base.split_once("@sha256:").unwrap_or_else(|| panic!("{base} has no digest"));
+        assert!(image.contains(':'), "{base}: the tag says what the digest is of");
+        assert!(digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()), "{base}");
+    }
+}
+
+/// Plays `packaging/build` with a `cargo` that writes this into the program; what it said, and the flags that
+/// `cargo` was given.
+#[cfg(unix)]
+fn built(home: &Path, program: &str) -> (std::process::Output, String) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let tools = home.join("tools");
+    fs::create_dir_all(&tools).unwrap();
+    for (name, script) in [
+        ("rustc", "echo /opt/rust".to_owned()),
+        (
+            "cargo",
+            format!(
+                "mkdir -p \"$CARGO_TARGET_DIR/release\"; printf %s \"$CARGO_ENCODED_RUSTFLAGS\" > \"$CARGO_TARGET_DIR/flags\"\n\
+                 printf %s '{program}' > \"$CARGO_TARGET_DIR/release/loopctl\""
+            ),
+        ),
+    ] {
+        fs::write(tools.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(tools.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut build = Command::new(root().join("packaging/build"));
+    build.env_clear().env("HOME", home).env("CARGO_TARGET_DIR", home.join("target"));
+    let output = build.env("PATH", format!("{}:/usr/bin:/bin", tools.display())).output().unwrap();
+    (output, fs::read_to_string(home.join("target/flags")).unwrap())
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_given_to_others_holds_no_path_of_its_builder() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap().join("a home");
+    fs::create_dir(&home).unwrap();
+    let shown = home.display();
+    let (output, flags) = built(&home, "/cargo/registry/src/x.rs /home");
+    assert!(output.status.success(), "{output:?}");
+    let flags: Vec<&str> = flags.split('\u{1f}').collect();
+    for path in [format!("{shown}=/home"), format!("{shown}/.cargo=/cargo"), format!("{}=/loopctl", root().display())] {
+        assert!(flags.contains(&format!("--remap-path-prefix={path}").as_str()), "{path}: {flags:?}");
+    }
+    for path in [format!("{shown}/.cargo/registry/src/x.rs"), format!("{}/src/main.rs", root().display())] {
+        let (output, _) = built(&home, &path);
+        assert!(!output.status.success(), "{path}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("holds the path"), "{output:?}");
+    }
+}
+
+#[test]
 fn the_command_lines_of_the_container_are_taken() {
     let page = read("docs/as-a-step.md");
     let section = page.split("## A container").nth(1).unwrap().split("\n## ").next().unwrap().replace("\\\n", " ");
