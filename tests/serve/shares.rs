@@ -143,6 +143,41 @@ fn sixty_four_runs_that_hang_leave_the_runs_of_others_to_be_driven() {
 }
 
 #[test]
+fn decided_runs_that_hang_take_no_place_of_others_and_are_not_without_end() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let tools = Server::with(move |_, request| {
+        let answer = Answer::json(&json!({}));
+        if request.path.starts_with("/1/") { answer.behind(&held) } else { answer }
+    });
+    let place = acting(&tools.url(), 1, 0);
+    let asks = think("__pause_for_human__", json!({ "question": "?" }));
+    place.json("script.json", &json!({ "replies": [asks, think("act", json!({ "at": 0 })), complete(json!("ok"))] }));
+    let [one, two] = share(&place, [("one", "a"), ("two", "b")], json!({}));
+    let server = Serving::start(&place, &["--max-concurrent-runs", "2"]);
+    let paused = |token: &str, n: usize| {
+        let run = start(&server, token, "", n).json();
+        assert_eq!(run["status"], "paused", "{run}");
+        format!("/agents/{}/resume", run["agent_run_id"].as_str().unwrap())
+    };
+    let decide = |token: &str, target: &str| ask(&server, token, "POST", target, r#"{"answer":"yes"}"#);
+    let theirs = paused(&two, 2);
+    let mine: Vec<String> = (0..10).map(|_| format!("{}?async=true", paused(&one, 1))).collect();
+    // One place of its own, and half of sixteen beyond the places.
+    for target in &mine[..9] {
+        assert_eq!(decide(&one, target).status, 202);
+    }
+    tools.wait_for(9);
+    assert!(is_spent(&decide(&one, &mine[9]), "too_many_running"));
+    assert_eq!(start(&server, &one, "?async=true", 1).status, 202, "it waits");
+    let ready = server.get("/readyz").json();
+    assert_eq!((&ready["driven"], &ready["queued"]), (&json!(9), &json!(1)));
+    assert_eq!(decide(&two, &theirs).json()["status"], "completed", "the others have their place");
+    assert_eq!(start(&server, &two, "", 2).json()["status"], "paused");
+    gate.open();
+}
+
+#[test]
 fn runs_that_may_not_wait_are_refused_and_others_wait_in_their_turn() {
     let gate = Gate::default();
     let held = gate.clone();
@@ -209,15 +244,39 @@ fn connections_that_are_kept_open_count_for_the_token_that_they_showed() {
 
 #[test]
 fn bytes_are_counted_both_ways_and_come_back_with_the_time() {
-    let place = place(json!({}), &[complete(json!(1))]);
-    let [one, two] = share(&place, [("one", "a"), ("two", "b")], json!({ "token": { "bytes_per_minute": 100_000 } }));
+    let place = place(json!({}), &[complete(json!("x".repeat(200_000)))]);
+    let limits = json!({ "token": { "bytes_per_minute": 100_000 } });
+    let [one, two, three] = share(&place, [("one", "a"), ("two", "b"), ("three", "c")], limits);
     let server = Serving::start(&place, &[]);
     let body = format!("{}{{}}", " ".repeat(200_000));
     assert_eq!(ask(&server, &one, "POST", "/check", &body).status, 200);
     let refused = ask(&server, &one, "GET", "/loops", "");
     assert!(is_spent(&refused, "bytes_spent"), "what it sent: {refused:?}");
-    let answered = (0..10_000).position(|_| is_spent(&ask(&server, &two, "GET", "/loops", ""), "bytes_spent"));
-    assert!(answered.is_some_and(|answered| answered > 10), "and what it was answered: {answered:?}");
+    let run = ask(&server, &two, "POST", "/agents/execute", r#"{"loop":"test"}"#);
+    assert_eq!(run.json()["status"], "completed", "an answer comes whole");
+    assert!(is_spent(&ask(&server, &two, "GET", "/loops", ""), "bytes_spent"), "what it was answered");
+    let run = ask(&server, &three, "POST", "/agents/execute?async=true", r#"{"loop":"test"}"#).json();
+    let events = format!("/agents/{}/events", run["agent_run_id"].as_str().unwrap());
+    assert_eq!(ask(&server, &three, "GET", &events, "").status, 200);
+    assert!(is_spent(&ask(&server, &three, "GET", "/loops", ""), "bytes_spent"), "and what a stream sent");
+}
+
+#[test]
+fn limits_that_mean_nothing_are_refused_before_anything_is_served() {
+    for limits in [
+        json!({ "tokens": {} }),
+        json!({ "token": { "conections": 3 } }),
+        json!({ "org": { "queued": 0 } }),
+        json!({ "org": { "running": -1 } }),
+        json!({ "token": { "bytes_per_minute": "1 MB" } }),
+        json!({ "unknown_connections": 100_000 }),
+    ] {
+        let place = place(json!({}), &[]);
+        share(&place, [("one", "a")], limits.clone());
+        let ran = place.call(&["serve", ".", "--listen", "127.0.0.1:0"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{limits}: {ran:?}");
+        assert_eq!(place.call(&["check", "loopctl.json"]).code, 1, "{limits}");
+    }
 }
 
 #[test]
