@@ -210,9 +210,7 @@ function card(run, iteration, call, action, input) {
 }
 
 const told = {
-  stream_failed(run, event) {
-    say(`${event.message} It is tried again.`);
-  },
+  stream_failed: (run, event) => say(`${event.message} It is tried again.`),
   run_started(run, event) {
     fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
       el("p", { class: "objective" }, event.objective), el("p", { class: "meta" }, `model ${event.model}`));
