@@ -14,8 +14,12 @@
 mod choices;
 #[path = "agreement/environment.rs"]
 mod environment;
+#[path = "agreement/hosts.rs"]
+mod hosts;
 #[path = "agreement/loops.rs"]
 mod loops;
+#[path = "agreement/secrets.rs"]
+mod secrets;
 #[path = "agreement/shapes.rs"]
 mod shapes;
 

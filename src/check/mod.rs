@@ -4,7 +4,6 @@
 
 mod estimate;
 pub mod fix;
-mod host;
 mod model;
 mod rules;
 mod shell;

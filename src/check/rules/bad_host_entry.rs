@@ -1,9 +1,9 @@
 //! An entry of `allow.hosts` that is no host.
 
-use crate::check::host::is_no_entry;
 use crate::check::{Rule, Subject};
 use crate::compile::parse::quoted;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::policy::host::AllowedHost;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -16,14 +16,14 @@ pub const RULE: Rule = Rule {
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let hosts = subject.project().and_then(|project| project.allow.hosts.as_ref()).into_iter().flatten();
-    for (at, text) in hosts.enumerate().filter(|(_, text)| is_no_entry(text)) {
+    for (at, text) in hosts.enumerate().filter(|(_, text)| AllowedHost::parse(text).is_none()) {
         let Some(spot) = subject.in_project(&format!("/allow/hosts/{at}")) else { continue };
         let fault = spot.tell(&RULE, format!("`{text}` is no host: it lets nothing pass"));
         let host = text.split_once("://").map_or(text.as_str(), |(_, rest)| rest);
         let host = host.split(['/', '?', '#']).next().unwrap_or_default();
         found.push(if text.trim().trim_start_matches("*.") == "*" {
             fault.help("to allow every public host, take the list `hosts` out")
-        } else if is_no_entry(host) {
+        } else if AllowedHost::parse(host).is_none() {
             fault.help("write a name, `*.example.com` for all names below one, and `:PORT` for one port only")
         } else {
             fault.help("write the host alone, without scheme and path").suggest(quoted(host))

@@ -1,11 +1,11 @@
 //! A host that comes from a value, where no list bounds it.
 
-use crate::check::host::Host;
 use crate::check::{Rule, Subject};
 use crate::compile::reference::RESERVED;
 use crate::compile::template::{Escape, Template};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
+use crate::policy::host::WrittenHost;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -23,7 +23,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
         let spot = used.at("/url");
-        let (Some(host), Ok(template)) = (Host::of(&http.url), Template::compile(&http.url, Escape::Url)) else {
+        let (Some(host), Ok(template)) = (WrittenHost::of(&http.url), Template::compile(&http.url, Escape::Url)) else {
             continue;
         };
         // A name that is written out at its end bounds it: values can't bring a `/` or `@`.

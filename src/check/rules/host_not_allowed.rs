@@ -1,9 +1,9 @@
 //! A host that the project's list does not have.
 
-use crate::check::host::{Entry, Host};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 use crate::language::Action;
+use crate::policy::host::{AllowedHost, WrittenHost};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -17,27 +17,27 @@ pub const RULE: Rule = Rule {
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(written) = subject.project().and_then(|project| project.allow.hosts.as_ref()) else { return };
     // An entry that can't be read is told by itself, or written in other letters: then nothing is sure.
-    let Some(entries) = written.iter().map(|text| Entry::read(text)).collect::<Option<Vec<_>>>() else { return };
+    let Some(entries) = written.iter().map(|text| AllowedHost::parse(text)).collect::<Option<Vec<_>>>() else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
-        let Some(host) = Host::of(&http.url) else { continue };
+        let Some(host) = WrittenHost::of(&http.url) else { continue };
         let spot = used.at("/url").inside(host.range.clone());
         if host.is_template() {
             let end = host.end();
-            if !end.is_empty() && !entries.iter().any(|entry| entry.may_take(end)) {
+            if !end.is_empty() && !entries.iter().any(|entry| entry.may_allow(end)) {
                 let message = format!("no host that ends with `{end}` is in the project's `allow.hosts`");
                 found.push(spot.tell(&RULE, message).help(listed(written)));
             }
             continue;
         }
-        let Some(name) = host.name().filter(|name| !entries.iter().any(|entry| entry.takes(name, host.port))) else {
+        let Some(name) = host.name().filter(|name| !entries.iter().any(|entry| entry.allows(name, host.port))) else {
             continue;
         };
         let message = format!("the host `{}` is not in the project's `allow.hosts`: each call is refused", host.text);
         let fault = spot.tell(&RULE, message);
         let near = nearest.of(&name, entries.iter().map(|entry| entry.name.as_str())).filter(|near| *near != name);
-        found.push(match near.filter(|near| entries.iter().any(|entry| entry.takes(near, host.port))) {
+        found.push(match near.filter(|near| entries.iter().any(|entry| entry.allows(near, host.port))) {
             Some(near) => {
                 let near = format!("{near}{}", host.written_port());
                 fault.help(format!("the nearest one there is `{near}`")).suggest(near)

@@ -1,9 +1,9 @@
 //! A model's key that is sent in the clear.
 
-use crate::check::host::{Host, is_private};
 use crate::check::{Rule, Subject};
 use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::policy::host::{WrittenHost, is_private};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -19,7 +19,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (name, model) in &project.models {
         let (Some(url), Some(_)) = (model.base_url.as_deref(), &model.api_key) else { continue };
         let clear = url.get(..7).is_some_and(|begin| begin.eq_ignore_ascii_case("http://"));
-        let public = Host::of(url).and_then(|host| host.name()).is_some_and(|name| !is_private(&name));
+        let public = WrittenHost::of(url).and_then(|host| host.name()).is_some_and(|name| !is_private(&name));
         let Some(spot) = subject.in_project(&format!("/models/{}/base_url", token(name))) else { continue };
         if clear && public {
             let message = format!("the key of the model `{name}` would go over the network in the clear");

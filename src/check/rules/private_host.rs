@@ -1,9 +1,9 @@
 //! A private host, where the project does not allow such.
 
-use crate::check::host::{Entry, Host, is_private};
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
+use crate::policy::host::{AllowedHost, WrittenHost, is_private};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -20,15 +20,14 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     };
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
-        let Some(host) = Host::of(&http.url).filter(|host| !host.is_template()) else { continue };
+        let Some(host) = WrittenHost::of(&http.url).filter(|host| !host.is_template()) else { continue };
         let Some(name) = host.name().filter(|name| is_private(name)) else { continue };
         // One that is not in the list is told to be that.
-        let takes = |text: &String| Entry::read(text).is_some_and(|entry| entry.takes(&name, host.port));
+        let takes = |text: &String| AllowedHost::parse(text).is_some_and(|entry| entry.allows(&name, host.port));
         if allow.hosts.as_ref().is_some_and(|hosts| !hosts.iter().any(takes)) {
             continue;
         }
-        let message =
-            format!("the host `{}` is one of this machine or of a private network: each call is refused", host.text);
+        let message = format!("the host `{}` is private, local or reserved: each call is refused", host.text);
         let fault = used.at("/url").inside(host.range).tell(&RULE, message);
         found.push(fault.help(
             "when tools shall reach such hosts, say so in `loopctl.json`: {\"allow\": {\"private_addresses\": true}}",

@@ -84,8 +84,8 @@ fn one_fault_of_a_host_is_told_by_one_rule() {
     assert_eq!(codes(&url("https://api.example.com/x"), odd), ["L115"]);
     let other = r#"{"allow": {"hosts": ["b\u00fccher.example"]}}"#;
     assert!(codes(&url("https://xn--bcher-kva.example/"), other).is_empty());
-    // What can't be read here as an address is not judged.
-    assert!(codes(&url("http://0x7f.1/"), "").is_empty());
+    // Another spelling of an address is that address.
+    assert_eq!(codes(&url("http://0x7f.1/"), ""), ["L109"]);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The egress guard: which hosts and addresses tools may reach. A name is looked up once, by the
 //! guard, and what it let pass is what is dialled.
 
-mod address;
 #[cfg(test)]
 mod tests;
 
@@ -16,17 +15,14 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
 use crate::language::project::Allow;
-
-pub use address::is_public;
+use crate::policy::address::is_public;
+use crate::policy::host::{self, AllowedHost, literal, without_dot};
 
 /// The addresses of a name, later.
 pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// How names become addresses.
 pub type Lookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
-
-/// Names that mean this machine or a cloud's metadata, whatever they resolve to.
-const LOCAL_NAMES: &[&str] = &["localhost", "metadata.google.internal"];
 
 /// Why something may not, or can't, be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +38,7 @@ pub enum EgressFault {
 /// The guard of a project.
 #[derive(Clone)]
 pub struct Egress {
-    hosts: Option<Arc<[HostRule]>>,
+    hosts: Option<Arc<[AllowedHost]>>,
     private: bool,
     lookup: Lookup,
 }
@@ -53,17 +49,6 @@ impl fmt::Debug for Egress {
     }
 }
 
-/// One entry of `allow.hosts`, in the form that URLs have after parsing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct HostRule {
-    /// The host, or what stands below it when `below`.
-    host: String,
-    /// Whether it is `*.host`.
-    below: bool,
-    /// The one port that is allowed.
-    port: Option<u16>,
-}
-
 impl Egress {
     /// The guard by a project's `allow`. An entry of `hosts` that is no host lets nothing pass.
     pub fn new(allow: &Allow) -> Self {
@@ -72,7 +57,8 @@ impl Egress {
 
     /// The same with another way to look names up.
     pub fn with_lookup(allow: &Allow, lookup: Lookup) -> Self {
-        let hosts = allow.hosts.as_ref().map(|hosts| hosts.iter().filter_map(|text| HostRule::parse(text)).collect());
+        let hosts =
+            allow.hosts.as_ref().map(|hosts| hosts.iter().filter_map(|text| AllowedHost::parse(text)).collect());
         Self { hosts, private: allow.private_addresses, lookup }
     }
 
@@ -120,7 +106,7 @@ impl Egress {
         }
         let port = url.port_or_known_default();
         if let Some(rules) = &self.hosts
-            && !rules.iter().any(|rule| rule.matches(host, port))
+            && !rules.iter().any(|rule| rule.allows(host, port))
         {
             return Err(EgressFault::NotAllowed(format!(
                 "the host `{host}` is not in the project's `allow.hosts`{}",
@@ -143,9 +129,7 @@ impl Egress {
     }
 
     fn check_name(&self, name: &str) -> Result<(), EgressFault> {
-        let name = name.trim_end_matches('.').to_ascii_lowercase();
-        let local = LOCAL_NAMES.contains(&name.as_str()) || name.ends_with(".localhost");
-        if local && !self.private { Err(private(&name)) } else { Ok(()) }
+        if !self.private && host::is_private(name) { Err(private(name)) } else { Ok(()) }
     }
 
     /// Looks a name up, once, and gives the addresses that may be dialled.
@@ -175,50 +159,6 @@ impl Resolve for Egress {
             Ok(sockets)
         })
     }
-}
-
-impl HostRule {
-    /// Reads `host`, `*.host`, with or without `:port`; the host is brought into the form that it
-    /// has in a parsed URL (lower case, punycode, one spelling of an address).
-    fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let (below, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
-        if rest.is_empty() || rest.contains(['/', '\\', '@', '?', '#', '*', '%']) || rest.contains(char::is_whitespace)
-        {
-            return None;
-        }
-        let (name, port) = match rest.rsplit_once(':') {
-            Some((name, port)) if !port.contains(']') => (name, Some(port.parse::<u16>().ok()?)),
-            _ => (rest, None),
-        };
-        let url = Url::parse(&format!("http://{name}/")).ok()?;
-        let host = without_dot(url.host_str()?).to_owned();
-        if host.is_empty() || (below && literal(&host).is_some()) {
-            return None;
-        }
-        Some(Self { host, below, port })
-    }
-
-    fn matches(&self, host: &str, port: Option<u16>) -> bool {
-        let host_fits = if self.below {
-            host.strip_suffix(self.host.as_str())
-                .and_then(|labels| labels.strip_suffix('.'))
-                .is_some_and(|labels| !labels.is_empty())
-        } else {
-            host == self.host
-        };
-        host_fits && (self.port.is_none() || self.port == port)
-    }
-}
-
-/// A name without the one dot that may end it.
-fn without_dot(host: &str) -> &str {
-    host.strip_suffix('.').unwrap_or(host)
-}
-
-/// The address that a parsed URL's host is written as.
-fn literal(host: &str) -> Option<IpAddr> {
-    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
 fn private(host: &str) -> EgressFault {

@@ -2,7 +2,6 @@
 //! logs. Secrets that the engine resolved itself are taken out before, wherever they turn up; this is
 //! for those that it never knew: what models, tools and users write.
 
-mod names;
 mod shapes;
 
 #[cfg(test)]
@@ -12,6 +11,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+
+use crate::policy::secret_names as names;
 
 /// What stands in a hidden value's place.
 pub const HIDDEN: &str = "[hidden]";

@@ -5,45 +5,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::HIDDEN;
-
-/// How the well-known tokens begin, and how many characters must follow.
-const PREFIXES: &[(&str, usize)] = &[
-    ("sk-ant-", 20),
-    ("sk-proj-", 20),
-    ("sk-or-v1-", 20),
-    ("sk_live_", 16),
-    ("sk_test_", 16),
-    ("rk_live_", 16),
-    ("whsec_", 20),
-    ("ghp_", 30),
-    ("gho_", 30),
-    ("ghu_", 30),
-    ("ghs_", 30),
-    ("ghr_", 30),
-    ("github_pat_", 30),
-    ("glpat-", 20),
-    ("xoxb-", 20),
-    ("xoxp-", 20),
-    ("xoxa-", 20),
-    ("xoxs-", 20),
-    ("xapp-", 20),
-    ("npm_", 30),
-    ("pypi-", 40),
-    ("AIza", 35),
-    ("ya29.", 30),
-    ("hf_", 30),
-    ("dop_v1_", 40),
-    ("sk-", 40),
-];
+use crate::policy::secret_shapes::{self, runs};
 
 /// The text with what is secret by its shape hidden; `secret` tells of the names in queries and in
 /// pieces of JSON.
 pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
     let mut found = Vec::new();
-    tokens(text, &mut found);
+    found.extend(secret_shapes::find(text).into_iter().map(|secret| secret.range).filter(|range| !range.is_empty()));
+    basic(text, &mut found);
     urls(text, secret, &mut found);
     members(text, secret, &mut found);
-    private_keys(text, &mut found);
     if found.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -61,39 +32,19 @@ pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, 
     Cow::Owned(shown)
 }
 
-/// Tokens by their prefix, JSON web tokens, and what follows `Bearer`.
-fn tokens(text: &str, found: &mut Vec<Range<usize>>) {
+/// What follows `Basic` in an authorization.
+fn basic(text: &str, found: &mut Vec<Range<usize>>) {
     let mut before: Option<(&str, usize)> = None;
-    for (start, run) in runs(text, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')) {
-        let end = start + run.len();
-        if known(run) || web_token(run) {
-            found.push(start..end);
+    for (start, run) in runs(text, |c| c.is_ascii_alphanumeric() || "_-.+/=~".contains(c)) {
+        if let Some((word, end)) = before
+            && word.eq_ignore_ascii_case("basic")
+            && text.get(end..start) == Some(" ")
+            && after_authorization(text, end)
+        {
+            found.push(start..start + run.len());
         }
-        if let Some((word, word_end)) = before {
-            let gap = text.get(word_end..start).unwrap_or_default();
-            let bearer = word.eq_ignore_ascii_case("bearer") && gap == " ";
-            let basic = word.eq_ignore_ascii_case("basic") && gap == " " && after_authorization(text, word_end);
-            if (bearer && run.len() >= 16 && run.contains(|c: char| c.is_ascii_digit())) || basic {
-                let tail = text.get(start..).unwrap_or_default();
-                let length =
-                    tail.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.+/=~".contains(c))).unwrap_or(tail.len());
-                found.push(start..start + length);
-            }
-        }
-        before = Some((run, end));
+        before = Some((run, start + run.len()));
     }
-}
-
-fn known(run: &str) -> bool {
-    PREFIXES.iter().any(|(prefix, least)| {
-        run.strip_prefix(prefix).is_some_and(|rest| rest.len() >= *least && rest.contains(|c: char| c.is_ascii_digit()))
-    })
-}
-
-fn web_token(run: &str) -> bool {
-    let mut parts = run.split('.');
-    let begins = |part: Option<&str>| part.is_some_and(|part| part.starts_with("eyJ") && part.len() > 10);
-    begins(parts.next()) && begins(parts.next()) && parts.next().is_some()
 }
 
 fn after_authorization(text: &str, end: usize) -> bool {
@@ -175,38 +126,4 @@ fn members(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usiz
 
 fn is_colon(rest: &str) -> bool {
     rest.trim_start().starts_with(':')
-}
-
-/// What stands between the first and the last line of a private key; to the end, when it was cut.
-fn private_keys(text: &str, found: &mut Vec<Range<usize>>) {
-    const END: &str = "PRIVATE KEY-----";
-    let mut done = 0;
-    for (at, begin) in text.match_indices("-----BEGIN ") {
-        if at < done {
-            continue;
-        }
-        let longest = text.floor_char_boundary(at + begin.len() + 24 + END.len());
-        let head = text.get(at..longest).unwrap_or_default();
-        let Some(title) = head.find(END).filter(|length| *length < begin.len() + 24) else { continue };
-        let start = at + title + END.len();
-        let body = text.get(start..).unwrap_or_default();
-        let length = body.find("-----END").unwrap_or(body.len());
-        if length > 0 {
-            found.push(start..start + length);
-        }
-        done = start + length;
-    }
-}
-
-/// The longest runs of characters that `keep` wants, with the byte at which each begins.
-fn runs(text: &str, keep: impl Fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = text.get(at..)?;
-        let start = at + rest.find(&keep)?;
-        let run = text.get(start..)?;
-        let length = run.find(|c| !keep(c)).unwrap_or(run.len());
-        at = start + length;
-        Some((start, run.get(..length)?))
-    })
 }

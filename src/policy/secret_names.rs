@@ -2,7 +2,7 @@
 
 /// What a name says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Secrecy {
+pub enum Secrecy {
     /// Nothing.
     None,
     /// Texts and what holds texts are secret; numbers and booleans are not.
@@ -180,12 +180,12 @@ const WRITTEN_TOGETHER: &[&str] = &[
 ];
 
 /// A name without case and word marks.
-pub(super) fn fold(name: &str) -> String {
+pub fn fold(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// What the name says.
-pub(super) fn secrecy(name: &str) -> Secrecy {
+pub fn secrecy(name: &str) -> Secrecy {
     // No field of a sensible document has a longer name; a text that is used as a name is not searched.
     if name.len() > 128 {
         return Secrecy::None;
@@ -216,7 +216,7 @@ fn by_last(last: &str, before: Option<&str>) -> Secrecy {
         ("keys", Some("api" | "private" | "secret")) => Secrecy::All,
         ("string", Some("connection")) => Secrecy::All,
         ("token", Some(before)) if BEFORE_TOKEN.contains(&before) => Secrecy::None,
-        ("token", _) | ("auth" | "bearer", None) => Secrecy::Texts,
+        ("token" | "pass" | "dsn", _) | ("auth" | "bearer", None) => Secrecy::Texts,
         ("tokens", Some(before)) if BEFORE_TOKENS.contains(&before) => Secrecy::Texts,
         (last, _) if WRITTEN_TOGETHER.iter().any(|name| last.ends_with(name)) => Secrecy::All,
         _ => Secrecy::None,

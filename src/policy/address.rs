@@ -1,7 +1,7 @@
 //! Which addresses are public: the ranges of IANA's special-purpose registries, and the ways to
 //! write one address inside another.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Ranges of IPv4 that lead to no public host: first address, and how many bits of it count.
 const V4: &[(Ipv4Addr, u32)] = &[

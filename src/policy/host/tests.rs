@@ -1,0 +1,71 @@
+//! How hosts are read, and which are private.
+
+use super::{AllowedHost, WrittenHost, is_private};
+
+#[test]
+fn hosts_are_read_with_their_ports() {
+    let host = |url: &str| WrittenHost::of(url).map(|host| (host.text.to_owned(), host.name(), host.port));
+    let some = |text: &str, name: &str, port: u16| Some((text.to_owned(), Some(name.to_owned()), Some(port)));
+    assert_eq!(host("https://API.example.com./x"), some("API.example.com.", "api.example.com", 443));
+    assert_eq!(host("http://h:8080?x"), some("h:8080", "h", 8080));
+    assert_eq!(host("HTTP://[::1]:81"), some("[::1]:81", "[::1]", 81));
+    assert_eq!(host("http://[0:0::1]/"), some("[0:0::1]", "[::1]", 80));
+    assert_eq!(host("https://{{a}}.x/{{b}}").map(|(text, name, _)| (text, name)), Some(("{{a}}.x".to_owned(), None)));
+    assert_eq!(host("https://"), None);
+    assert_eq!(host("https://u:p@h/"), None);
+    assert_eq!(host("ftp://h/"), None);
+    for (odd, name) in [
+        ("http://127.1/", "127.0.0.1"),
+        ("http://2130706433/", "127.0.0.1"),
+        ("http://0x7f000001/", "127.0.0.1"),
+        ("http://b\u{fc}cher.example/", "xn--bcher-kva.example"),
+        ("http://%31.example/", "1.example"),
+    ] {
+        assert_eq!(host(odd).and_then(|(_, name, _)| name).as_deref(), Some(name), "{odd}");
+    }
+}
+
+#[test]
+fn entries_take_what_they_say() {
+    let takes = |entry: &str, name: &str| AllowedHost::parse(entry).is_some_and(|entry| entry.allows(name, Some(443)));
+    assert!(takes(" Example.com ", "example.com"));
+    assert!(!takes("example.com", "www.example.com"));
+    assert!(takes("*.example.com:443", "a.b.example.com"));
+    assert!(!takes("*.example.com", "example.com"));
+    assert!(!takes("*.example.com", "badexample.com"));
+    assert!(!takes("example.com:80", "example.com"));
+    assert!(AllowedHost::parse("*.127.0.0.1").is_none());
+}
+
+#[test]
+fn what_is_no_host_is_no_entry() {
+    for entry in ["*", "*.", "", "https://x", "x/y", "a@b", "a b", "x:port", "x:70000", "x.*", "*.127.1", "[::g]"] {
+        assert!(AllowedHost::parse(entry).is_none(), "{entry}");
+    }
+    for entry in ["x", "*.x", "x:1", "[::1]:80", "b\u{fc}cher.example", "127.1"] {
+        assert!(AllowedHost::parse(entry).is_some(), "{entry}");
+    }
+}
+
+#[test]
+fn private_hosts_are_known() {
+    for name in ["localhost", "a.localhost", "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254"] {
+        assert!(is_private(name), "{name}");
+    }
+    for name in [
+        "[::1]",
+        "[fd00::1]",
+        "[fe80::1]",
+        "0.0.0.0",
+        "metadata.google.internal",
+        "100.64.0.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "[2001:db8::1]",
+    ] {
+        assert!(is_private(name), "{name}");
+    }
+    for name in ["8.8.8.8", "example.com", "localhost.example.com", "[2606:4700::1111]", "172.32.0.1"] {
+        assert!(!is_private(name), "{name}");
+    }
+}

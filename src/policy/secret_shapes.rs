@@ -1,0 +1,216 @@
+//! Keys and tokens that are known by their shape, wherever they stand in a text: `check` reports those
+//! that are written out in a document, traces hide those that turn up in a run.
+//!
+//! Only well-known exact shapes, so that ids, hashes and uuids stay readable. A publishable key
+//! (`pk_live_`) is no secret.
+
+use std::ops::Range;
+
+#[cfg(test)]
+mod tests;
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where it stands: without what announces it (`Bearer `, `AccountKey=`).
+    pub range: Range<usize>,
+    /// What such a secret is called.
+    pub called: &'static str,
+}
+
+/// What a private key is called. Its lines of dashes say for sure what it is.
+pub const PRIVATE_KEY: &str = "a private key";
+
+/// How a provider's keys begin.
+struct Prefix {
+    begins: &'static str,
+    /// So many characters follow at least.
+    least: usize,
+    called: &'static str,
+}
+
+const fn prefix(begins: &'static str, least: usize, called: &'static str) -> Prefix {
+    Prefix { begins, least, called }
+}
+
+const API_KEY: &str = "an API key";
+const AWS: &str = "an AWS access key";
+const GITHUB: &str = "a GitHub token";
+const GITLAB: &str = "a GitLab token";
+const SLACK: &str = "a Slack token";
+const STRIPE: &str = "a Stripe key";
+
+const PREFIXES: &[Prefix] = &[
+    prefix("sk-ant-", 20, API_KEY),
+    prefix("sk-proj-", 20, API_KEY),
+    prefix("sk-or-v1-", 20, API_KEY),
+    prefix("sk-", 20, API_KEY),
+    prefix("sk_live_", 16, STRIPE),
+    prefix("sk_test_", 16, STRIPE),
+    prefix("rk_live_", 16, STRIPE),
+    prefix("rk_test_", 16, STRIPE),
+    prefix("whsec_", 20, "a webhook's secret"),
+    prefix("AKIA", 16, AWS),
+    prefix("ASIA", 16, AWS),
+    prefix("ghp_", 30, GITHUB),
+    prefix("gho_", 30, GITHUB),
+    prefix("ghu_", 30, GITHUB),
+    prefix("ghs_", 30, GITHUB),
+    prefix("ghr_", 30, GITHUB),
+    prefix("github_pat_", 30, GITHUB),
+    prefix("glpat-", 20, GITLAB),
+    prefix("gldt-", 20, GITLAB),
+    prefix("glsoat-", 20, GITLAB),
+    prefix("glcbt-", 20, GITLAB),
+    prefix("glptt-", 20, GITLAB),
+    prefix("glagent-", 20, GITLAB),
+    prefix("glimt-", 20, GITLAB),
+    prefix("gloas-", 20, GITLAB),
+    prefix("glrt-", 20, GITLAB),
+    prefix("xoxb-", 20, SLACK),
+    prefix("xoxp-", 20, SLACK),
+    prefix("xoxa-", 20, SLACK),
+    prefix("xoxs-", 20, SLACK),
+    prefix("xoxr-", 20, SLACK),
+    prefix("xapp-", 20, SLACK),
+    prefix("npm_", 30, "an npm token"),
+    prefix("pypi-", 40, "a PyPI token"),
+    prefix("AIza", 35, "a Google API key"),
+    prefix("ya29.", 30, "a Google access token"),
+    prefix("hf_", 30, "a Hugging Face token"),
+    prefix("dop_v1_", 40, "a DigitalOcean token"),
+    prefix("SG.", 40, "a SendGrid key"),
+];
+
+/// What stands before a value that is secret because of it: the end of the word before, what parts the two, the
+/// fewest characters of the value, and what it is called.
+const ANNOUNCED: &[(&str, &str, usize, &str)] = &[
+    ("bearer", " ", 16, "a bearer token"),
+    ("accountkey", "=", 20, "an Azure key"),
+    ("sharedaccesskey", "=", 20, "an Azure key"),
+    ("_authtoken", "=", 16, "an npm token"),
+];
+
+/// So many characters of a run are looked at to tell whether it has a digit.
+const NEAR: usize = 80;
+
+/// The secrets of a text, in their order. Linear in its length.
+pub fn find(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut before: Option<(&str, usize)> = None;
+    for (start, run) in runs(text, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+        let end = start + run.len();
+        if let Some((at, called)) = in_run(run) {
+            found.push(Found { range: start + at..end, called });
+        } else if let Some((word, word_end)) = before {
+            let gap = text.get(word_end..start).unwrap_or_default();
+            let tail = text.get(start..).unwrap_or_default();
+            if let Some((length, called)) = announced(word, gap, tail, run) {
+                found.push(Found { range: start..start + length, called });
+            } else if gap == ":" && is_bot_token(word, run) {
+                found.push(Found { range: word_end - word.len()..end, called: "a Telegram bot token" });
+            }
+        }
+        before = Some((run, end));
+    }
+    private_keys(text, &mut found);
+    found.sort_by_key(|found| found.range.start);
+    found
+}
+
+/// The first secret of a run of letters, digits, `_`, `-` and `.`: where it begins; it ends with the run.
+fn in_run(run: &str) -> Option<(usize, &'static str)> {
+    if let Some(called) = whole(run) {
+        return Some((0, called));
+    }
+    let places = std::iter::once(0).chain(run.match_indices('.').map(|(at, _)| at + 1));
+    places.into_iter().find_map(|at| Some((at, by_prefix(run.get(at..)?)?)))
+}
+
+fn by_prefix(rest: &str) -> Option<&'static str> {
+    let fits = |prefix: &&Prefix| {
+        rest.strip_prefix(prefix.begins).is_some_and(|key| key.len() >= prefix.least && has_digit(key))
+    };
+    PREFIXES.iter().find(fits).map(|prefix| prefix.called)
+}
+
+/// A run that is a secret as a whole.
+fn whole(run: &str) -> Option<&'static str> {
+    let mut parts = run.split('.');
+    let (first, second, third) = (parts.next()?, parts.next(), parts.next());
+    let begins = |part: &str| part.starts_with("eyJ") && part.len() > 10;
+    if let (Some(second), Some(third)) = (second, third) {
+        if begins(first) && begins(second) {
+            return Some("a JSON web token");
+        }
+        let words = parts.next().is_none() && (23..=28).contains(&first.len()) && second.len() == 6;
+        if words && third.len() >= 27 && first.starts_with(['M', 'N', 'O']) && has_digit(run) {
+            return Some("a Discord bot token");
+        }
+    }
+    let (key, center) = run.split_once("-us")?;
+    let hexadecimal = key.len() == 32 && key.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let numbered = (1..=2).contains(&center.len()) && center.bytes().all(|byte| byte.is_ascii_digit());
+    (hexadecimal && numbered).then_some("a Mailchimp key")
+}
+
+/// How long the value is that a word announces, when it does.
+fn announced(word: &str, gap: &str, tail: &str, run: &str) -> Option<(usize, &'static str)> {
+    let ends = |end: &str| {
+        let from = word.len().checked_sub(end.len()).and_then(|from| word.get(from..));
+        from.is_some_and(|last| last.eq_ignore_ascii_case(end))
+    };
+    let (_, between, least, called) = ANNOUNCED.iter().find(|(end, between, ..)| gap == *between && ends(end))?;
+    let sign = |c: char| c.is_ascii_alphanumeric() || "_-.+/~".contains(c);
+    let value = tail.find(|c| !sign(c)).unwrap_or(tail.len());
+    // At most two `=` end base64: more would be looked through again and again in a text that is full of them.
+    let padding = tail.get(value..)?.bytes().take(2).take_while(|byte| *byte == b'=').count();
+    // `Bearer` stands alone; the others end a name (`AccountKey`, `:_authToken`).
+    let alone = *between == "=" || word.len() == "bearer".len();
+    let long = if *between == " " { run.len() } else { value };
+    (alone && long >= *least && has_digit(tail.get(..value)?)).then_some((value + padding, called))
+}
+
+/// `123456789:AA...`: the number of a bot and its key.
+fn is_bot_token(number: &str, key: &str) -> bool {
+    (8..=10).contains(&number.len())
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && key.starts_with("AA")
+        && (33..=36).contains(&key.len())
+}
+
+/// What stands between the first and the last line of a private key; to the end, when it was cut.
+fn private_keys(text: &str, found: &mut Vec<Found>) {
+    const END: &str = "PRIVATE KEY-----";
+    let mut done = 0;
+    for (at, begin) in text.match_indices("-----BEGIN ") {
+        if at < done {
+            continue;
+        }
+        let longest = text.floor_char_boundary(at + begin.len() + 24 + END.len());
+        let head = text.get(at..longest).unwrap_or_default();
+        let Some(title) = head.find(END).filter(|length| *length < begin.len() + 24) else { continue };
+        let start = at + title + END.len();
+        let body = text.get(start..).unwrap_or_default();
+        let length = body.find("-----END").unwrap_or(body.len());
+        found.push(Found { range: start..start + length, called: PRIVATE_KEY });
+        done = start + length;
+    }
+}
+
+fn has_digit(text: &str) -> bool {
+    text.bytes().take(NEAR).any(|byte| byte.is_ascii_digit())
+}
+
+/// The longest runs of characters that `keep` wants, with the byte at which each begins.
+pub fn runs(text: &str, keep: impl Fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let start = at + rest.find(&keep)?;
+        let run = text.get(start..)?;
+        let length = run.find(|c| !keep(c)).unwrap_or(run.len());
+        at = start + length;
+        Some((start, run.get(..length)?))
+    })
+}

@@ -1,0 +1,83 @@
+//! Each shape is found where it stands, and what only looks like one is not.
+
+use super::{PREFIXES, find};
+
+/// Characters as keys have them, put together here so that no file holds a key.
+fn characters(count: usize) -> String {
+    "a1B2c3D4e5F6g7H8".chars().cycle().take(count).collect()
+}
+
+fn called(text: &str) -> Vec<(&str, &'static str)> {
+    find(text).into_iter().map(|found| (&text[found.range], found.called)).collect()
+}
+
+#[test]
+fn keys_are_found_by_their_prefix_at_the_least_length_and_not_below() {
+    for prefix in PREFIXES {
+        let key = format!("{}{}", prefix.begins, characters(prefix.least));
+        for (before, after) in [("", ""), ("the key ", " is"), ("\"", "\","), ("key=", "&x"), ("a.b.", "")] {
+            let text = format!("{before}{key}{after}");
+            assert_eq!(called(&text), [(key.as_str(), prefix.called)], "{text}");
+        }
+        if prefix.begins.starts_with("sk-") && prefix.begins != "sk-" {
+            // Shorter ones are still known by `sk-`.
+            continue;
+        }
+        let short = format!("{}{}", prefix.begins, characters(prefix.least - 1));
+        assert_eq!(called(&short), [], "{short}");
+        let letters = format!("{}{}", prefix.begins, "x".repeat(prefix.least));
+        assert!(called(&letters).is_empty() || prefix.begins.contains(char::is_numeric), "{letters}");
+    }
+}
+
+#[test]
+fn keys_are_found_by_what_announces_them_and_by_their_parts() {
+    let cases = [
+        (format!("Authorization: Bearer {}", characters(16)), characters(16), "a bearer token"),
+        (format!("AccountName=a;AccountKey={}==;Suffix=b", characters(86)), characters(86) + "==", "an Azure key"),
+        (format!("SharedAccessKey={}=", characters(43)), characters(43) + "=", "an Azure key"),
+        (format!("//registry.example.com/:_authToken={}", characters(36)), characters(36), "an npm token"),
+        (format!("bot12345678:AA{}/send", characters(33)), String::new(), ""),
+        (
+            format!("/12345678:AA{}/send", characters(33)),
+            format!("12345678:AA{}", characters(33)),
+            "a Telegram bot token",
+        ),
+        (format!("k {}-us21", "0f".repeat(16)), format!("{}-us21", "0f".repeat(16)), "a Mailchimp key"),
+        (
+            format!("M{}.{}.{}", characters(23), characters(6), characters(27)),
+            format!("M{}.{}.{}", characters(23), characters(6), characters(27)),
+            "a Discord bot token",
+        ),
+        (format!("eyJ{0}.eyJ{0}.{0}", characters(9)), format!("eyJ{0}.eyJ{0}.{0}", characters(9)), "a JSON web token"),
+    ];
+    for (text, key, what) in cases {
+        let expected: Vec<(&str, &str)> = (!key.is_empty()).then_some((key.as_str(), what)).into_iter().collect();
+        assert_eq!(called(&text), expected, "{text}");
+    }
+}
+
+#[test]
+fn ids_names_and_publishable_keys_are_none() {
+    for text in [
+        format!("pk_live_{}", characters(24)),
+        "the bearer of the message 12345678901234567".to_owned(),
+        "sku-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".to_owned(),
+        "_authToken=${NPM_TOKEN}".to_owned(),
+        "12:30:AA and 1234567890:BB".to_owned(),
+        "build-us1, 0123456789-us2".to_owned(),
+        "3f2504e0-4f89-11d3-9a0c-0305e82c3301".to_owned(),
+        "SG.1".to_owned(),
+    ] {
+        assert_eq!(called(&text), [], "{text}");
+    }
+}
+
+#[test]
+fn a_long_text_is_looked_through_once() {
+    // Each of these would take minutes, were the rest of the text looked through at every piece.
+    for piece in ["sk-.", "eyJ.", "bearer ", "1:AA", "AccountKey=", "-----BEGIN ", "a.", "sk-"] {
+        let text = piece.repeat(400_000 / piece.len());
+        assert!(find(&text).len() < text.len(), "{piece}");
+    }
+}
