@@ -10,6 +10,7 @@ mod host;
 mod input;
 mod interactive;
 mod log;
+mod memory;
 mod next;
 mod output;
 mod progress;
@@ -95,6 +96,9 @@ fn perform(command: Command) -> Exit {
 
 /// Does what the command says, to its end.
 fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
+    if matches!(command, Command::Run(_) | Command::Resume(_) | Command::Serve(_)) {
+        memory::keep_private();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

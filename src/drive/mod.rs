@@ -5,6 +5,7 @@ mod by_hand;
 mod called;
 mod calls;
 pub mod clock;
+mod descriptors;
 pub mod egress;
 pub mod engine;
 mod family;

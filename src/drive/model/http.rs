@@ -10,6 +10,7 @@ use reqwest::{Client, Method, Request, Response, Url};
 
 use super::failure::{Failure, Peer};
 use super::sse::Decoder;
+use crate::drive::descriptors::{self, Patience};
 use crate::drive::{clock, retry};
 use crate::engine::event::ModelFaultCode;
 
@@ -33,6 +34,11 @@ pub(super) struct Http {
 }
 
 impl Http {
+    /// Whether there is a client already.
+    fn is_made(&self, secure: bool) -> bool {
+        if secure { &self.secure } else { &self.plain }.get().is_some()
+    }
+
     fn client(&self, secure: bool) -> Result<&Client, String> {
         let cell = if secure { &self.secure } else { &self.plain };
         cell.get_or_init(|| build(secure).map_err(|error| format!("no HTTP client can be made: {error}")))
@@ -79,14 +85,24 @@ pub(super) struct Endpoint {
 impl Endpoint {
     /// Sends a request and waits for the head of a success.
     pub(super) async fn post(&self, body: Bytes) -> Result<Response, Failure> {
-        let client = self
-            .http
-            .client(self.url.scheme() == "https")
-            .map_err(|message| Failure::lasting(ModelFaultCode::ModelUnreachable, message))?;
-        let mut request = Request::new(Method::POST, self.url.clone());
-        *request.headers_mut() = self.headers.clone();
-        *request.body_mut() = Some(body.into());
-        let response = client.execute(request).await.map_err(|error| self.peer.connection(&error))?;
+        let secure = self.url.scheme() == "https";
+        if !self.http.is_made(secure) {
+            // It is kept: one that could not read the certificates would never know any.
+            Box::pin(descriptors::available()).await;
+        }
+        let client =
+            self.http.client(secure).map_err(|message| Failure::lasting(ModelFaultCode::ModelUnreachable, message))?;
+        let mut patience = Patience::default();
+        let response = loop {
+            let mut request = Request::new(Method::POST, self.url.clone());
+            *request.headers_mut() = self.headers.clone();
+            *request.body_mut() = Some(body.clone().into());
+            match client.execute(request).await {
+                // Nothing was sent, and the server has no part in it.
+                Err(error) if error.is_connect() && descriptors::none_left(&error) => Box::pin(patience.wait()).await,
+                sent => break sent.map_err(|error| self.peer.connection(&error))?,
+            }
+        };
         if !response.status().is_success() {
             // What is rare has its place on the heap: every run that waits holds the common path only.
             return Err(Box::pin(self.refusal(response)).await);

@@ -26,6 +26,7 @@ use serde_json::Value;
 
 use self::http::Http;
 use self::output::fault;
+use super::descriptors;
 use super::egress::Egress;
 use super::model::{Models, Script};
 use super::secret::Vault;
@@ -248,6 +249,8 @@ impl Toolbox {
     async fn db(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
         let world = db::World { project: &self.project, root: &self.root, vault: &self.vault };
         let (source, query) = db::prepare(tool, schema, &world, &self.scope(call))?;
+        // What can't be opened does not say why.
+        descriptors::available().await;
         db::run(source, query).await
     }
 

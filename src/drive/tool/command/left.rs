@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 #[cfg(target_os = "linux")]
-use crate::drive::clock;
+use crate::drive::{clock, descriptors};
 
 /// The variable that holds the mark.
 pub(super) const VARIABLE: &str = "LOOPCTL_CALL";
@@ -61,7 +61,12 @@ impl Mark {
         while again {
             again = false;
             // The youngest first: what leaves a next one and ends is among them, and is not there for long.
-            let mut unsettled: Vec<i32> = pids().filter(|pid| !settled.contains(pid)).collect();
+            let Some(pids) = pids() else {
+                again = clock::elapsed_ms(begun) <= PATIENCE_MS;
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            };
+            let mut unsettled: Vec<i32> = pids.filter(|pid| !settled.contains(pid)).collect();
             unsettled.sort_unstable_by(|one, other| other.cmp(one));
             // Whether that is news, from which all are looked through again; none while it is just being started.
             let mut news = |pid: i32| {
@@ -115,10 +120,14 @@ fn rest(looks: u32) {
     }
 }
 
+/// All processes; none while there is no descriptor to list them by.
 #[cfg(target_os = "linux")]
-fn pids() -> impl Iterator<Item = i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+fn pids() -> Option<impl Iterator<Item = i32>> {
+    let entries = match std::fs::read_dir("/proc") {
+        Err(error) if descriptors::says_so(&error) => return None,
+        entries => entries.into_iter().flatten().flatten(),
+    };
+    Some(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
 /// What a process shows of its environment.
@@ -145,7 +154,11 @@ const AT_ONCE: usize = 64 * 1024;
 fn look(pid: i32, entry: &[u8]) -> Seen {
     let path = format!("/proc/{pid}/environ");
     let mut environment = vec![0; AT_ONCE];
-    let read = File::open(&path).and_then(|mut file| file.read(&mut environment)).unwrap_or_default();
+    let read = match File::open(&path).and_then(|mut file| file.read(&mut environment)) {
+        // Nothing was seen: it is looked at again.
+        Err(error) if descriptors::says_so(&error) => return Seen::Starting,
+        read => read.unwrap_or_default(),
+    };
     environment.truncate(read);
     if read == AT_ONCE {
         environment = std::fs::read(path).unwrap_or_default();

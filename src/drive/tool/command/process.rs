@@ -11,6 +11,7 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use super::Prepared;
 use super::left::{self, Mark};
+use crate::drive::descriptors::{self, Patience};
 use crate::drive::tool::output::{fault, value};
 use crate::engine::event::ToolFault;
 
@@ -38,7 +39,13 @@ struct Printed {
 /// When it can't be started, prints more than 1 MiB, or ends with another status than 0.
 pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, ToolFault> {
     let mark = Mark::new();
-    let mut child = start(prepared, &mark).map_err(|error| not_started(&error, prepared))?;
+    let mut patience = Patience::default();
+    let mut child = loop {
+        match start(prepared, &mark) {
+            Err(error) if descriptors::none_left(&error) => patience.wait().await,
+            started => break started.map_err(|error| not_started(&error, prepared))?,
+        }
+    };
     // Made before anything can fail, and dropped however this future ends.
     let mut group = Group::of(&child, mark);
     let mut printed = Printed::default();

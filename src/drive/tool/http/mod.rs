@@ -12,12 +12,13 @@ use std::io;
 use std::sync::OnceLock;
 
 use reqwest::header::{CONTENT_TYPE, LOCATION};
-use reqwest::{Client, Method, StatusCode, Url};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
 
 use self::request::Request;
 pub(super) use self::request::build as prepare;
 use super::output::fault;
+use crate::drive::descriptors::{self, Patience};
 use crate::drive::egress::{Egress, EgressFault};
 use crate::engine::event::ToolFault;
 
@@ -46,8 +47,7 @@ impl Http {
     pub(super) async fn perform(&self, mut request: Request, ok_status: Option<&[u16]>) -> Result<Value, ToolFault> {
         for _ in 0..=MAX_HOPS {
             self.egress.check(&request.url).map_err(|error| egress_fault(&error))?;
-            let client = self.client()?;
-            let response = client.execute(request.to_wire()).await.map_err(network)?;
+            let response = self.send(&request).await?;
             let status = response.status();
             let ok = match ok_status {
                 Some(statuses) => statuses.contains(&status.as_u16()),
@@ -63,6 +63,21 @@ impl Http {
             }
         }
         Err(fault("too many redirects", format!("more than {MAX_HOPS}, the last one to {}", place(&request.url))))
+    }
+
+    /// Sends a request; without a descriptor for its connection it waits for one.
+    async fn send(&self, request: &Request) -> Result<Response, ToolFault> {
+        if self.client.get().is_none() {
+            // It is kept: one that could not read the certificates would never know any.
+            descriptors::available().await;
+        }
+        let mut patience = Patience::default();
+        loop {
+            match self.client()?.execute(request.to_wire()).await {
+                Err(error) if error.is_connect() && descriptors::none_left(&error) => patience.wait().await,
+                sent => return sent.map_err(network),
+            }
+        }
     }
 
     fn client(&self) -> Result<&Client, ToolFault> {

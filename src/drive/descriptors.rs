@@ -1,0 +1,70 @@
+//! Descriptors: that this process, or the machine, has none left is the fault of none that is asked. What needs one
+//! waits, and no attempt is spent; what bounds the wait is the deadline of the call.
+
+use std::error::Error;
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+/// What a system says when the machine, or this process, has none left: `ENFILE` and `EMFILE`, the same everywhere.
+#[cfg(unix)]
+const NONE_LEFT: [i32; 2] = [23, 24];
+#[cfg(not(unix))]
+const NONE_LEFT: [i32; 0] = [];
+
+/// How many a call needs at most that opens something: a database has a file, a log and an index of it.
+const NEEDED: usize = 4;
+
+/// The first wait, and the longest.
+const FIRST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Waits that grow.
+#[derive(Debug, Default)]
+pub struct Patience {
+    last: Option<Duration>,
+}
+
+impl Patience {
+    /// Waits for a descriptor. To be dropped at the deadline of what needs it.
+    pub async fn wait(&mut self) {
+        if self.last.is_none() {
+            tracing::warn!("no descriptor is left: waiting for one");
+        }
+        let next = self.last.map_or(FIRST, |last| last.saturating_mul(2).min(LONGEST));
+        self.last = Some(next);
+        tokio::time::sleep(next).await;
+    }
+}
+
+/// Whether something failed because no descriptor was left. A lookup of a name hides that: then it is tried out.
+pub fn none_left(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(says_so) {
+            return true;
+        }
+        cause = error.source();
+    }
+    are_gone(1)
+}
+
+/// Waits until there are some, for what does not say why it failed, or keeps what it made of it.
+pub async fn available() {
+    let mut patience = Patience::default();
+    while are_gone(NEEDED) {
+        patience.wait().await;
+    }
+}
+
+/// Whether an error says that no descriptor was left.
+pub fn says_so(error: &io::Error) -> bool {
+    let inner = || error.get_ref().and_then(|inner| inner.downcast_ref::<io::Error>());
+    error.raw_os_error().is_some_and(|code| NONE_LEFT.contains(&code)) || inner().is_some_and(says_so)
+}
+
+/// Whether so many can't be had.
+fn are_gone(count: usize) -> bool {
+    let opened: Result<Vec<File>, io::Error> = (0..count).map(|_| File::open("/dev/null")).collect();
+    opened.is_err_and(|error| says_so(&error))
+}
