@@ -34,7 +34,7 @@ pub struct Serve {
     /// Where runs are kept: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db in the folder
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// So many runs are driven at once; others wait in their order
+    /// So many runs are driven at once; others wait for their turn
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_concurrent_runs: u32,
     /// A name that the server is called by in `Host`, beside this machine's own
