@@ -19,6 +19,7 @@ mod documented;
 mod events;
 mod execute;
 mod guard;
+mod heavy_schemas;
 mod idempotency;
 mod lists;
 mod metrics;

@@ -1,4 +1,9 @@
-//! JSON Schemas: compiled once, with every reference to elsewhere refused.
+//! JSON Schemas: compiled once, with every reference to elsewhere refused, and compared in counted steps.
+//!
+//! The library of schemas judges the schema itself, formats, and what a text encodes. It does not compare
+//! values: what it does for `oneOf` in `oneOf`, or for parts that double each other, grows with the ways
+//! that lead to a part. Here a schema becomes a plan (`lower`, `plan`), a judge compares it with a value
+//! and remembers what came out (`judge`, `marks`), and faults are looked for afterwards (`gather`).
 
 mod depth;
 mod gather;
@@ -71,26 +76,19 @@ impl Schema {
     /// else 2020-12.
     ///
     /// # Errors
-    /// When it is no valid JSON Schema, or refers to elsewhere; `path` leads into the schema then.
+    /// When it is no valid JSON Schema, refers to elsewhere, or can't be compared with values in bounded
+    /// work; `path` leads into the schema then.
     pub fn compile(source: Value) -> Result<Self, SchemaFault> {
-        Self::compile_within(source, MAX_PATTERN_PROGRAMS)
-    }
-
-    /// The same, where its patterns may compile to `room` bytes.
-    ///
-    /// # Errors
-    /// As above, and when its patterns take more.
-    pub fn compile_within(source: Value, room: usize) -> Result<Self, SchemaFault> {
         let cell = OnceLock::new();
         let pattern_bytes = if plain::is_plain(&source) {
             plain::pattern_bytes(&source)
         } else {
-            let plan = plan(&source, room)?;
+            let plan = plan(&source, MAX_PATTERN_PROGRAMS)?;
             let bytes = plan.pattern_bytes;
             drop(cell.set(Ok(plan)));
             bytes
         };
-        if pattern_bytes > room {
+        if pattern_bytes > MAX_PATTERN_PROGRAMS {
             return Err(too_many_patterns(String::new()));
         }
         Ok(Self { parts: Arc::new(Parts { source, text: OnceLock::new(), plan: cell, pattern_bytes }) })
@@ -126,7 +124,9 @@ impl Schema {
         if !immense.is_empty() {
             return immense;
         }
-        let plan = match self.parts.plan.get_or_init(|| plan(self.source(), usize::MAX)) {
+        // What is made only now was seen to be valid at a glance.
+        let source = self.source();
+        let plan = match self.parts.plan.get_or_init(|| lower::lower(source, draft(source), usize::MAX)) {
             Ok(plan) => plan,
             // What is plain compiles; were it ever not so, nothing would match, and this says why.
             Err(fault) => return vec![SchemaFault { path: String::new(), message: fault.message.clone() }],
