@@ -7,7 +7,8 @@
 //!   appends to a journal on disk. POINT is `before-write`, `after-write` (and before the sync),
 //!   `after-sync` (and before anyone is told), or `before-effect` (before what follows event N is done).
 //!   With `-stop` behind it the process stops itself there (SIGSTOP) and goes on when it is told to; with
-//!   `-hold` this thread alone waits there, for the end of what the FIFO `LOOPCTL_HOLD` gives it.
+//!   `-hold` this thread alone waits there, for the end of what the FIFO `LOOPCTL_HOLD` gives it; with
+//!   `-panic` it panics.
 //! - `way:N:after-sync`: the same kill after the N-th event, from 0, that says more than that a run was
 //!   taken up. A process that dies so has made some way, however many runs it had to take up.
 //! - `store:N:FAULT`: the N-th call to a store, from 0, fails without being done. FAULT is `busy`,
@@ -79,6 +80,10 @@ mod imp {
         }
         if planned.strip_suffix("-hold") == Some(point) {
             hold();
+        }
+        #[expect(clippy::panic, reason = "a test that a panic costs a server nothing needs one")]
+        if planned.strip_suffix("-panic") == Some(point) {
+            panic!("a fail point");
         }
     }
 

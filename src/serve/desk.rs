@@ -58,11 +58,42 @@ pub struct Turn {
     permit: Option<Permit>,
 }
 
-/// A run that is driven here, and the place that it is driven at.
+/// A run that is driven here, and the place that it is driven at. The place goes back when this is dropped: also
+/// when its driver panics.
 struct Driven {
+    served: Arc<Served>,
     run_id: String,
     live: Arc<Live>,
     seat: Seat,
+}
+
+impl Driven {
+    /// Counts a run that is driven from now on.
+    fn new(served: &Arc<Served>, run_id: String, live: Arc<Live>, seat: Seat) -> Self {
+        served.shares.driven(&seat.owner);
+        Self { served: Arc::clone(served), run_id, live, seat }
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        let Self { served, run_id, live, seat } = self;
+        if std::thread::panicking() {
+            tracing::error!(run_id = run_id.as_str(), "the run's driver panicked; the next server takes it up");
+        }
+        served.shares.left(&seat.owner);
+        {
+            let mut inner = served.desk.inner();
+            inner.places.give_back(seat);
+            if inner.live.get(run_id).is_some_and(|known| Arc::ptr_eq(known, live)) {
+                inner.live.remove(run_id);
+            }
+        }
+        live.done.send_replace(true);
+        live.news.notify_waiters();
+        served.desk.idle.notify_waiters();
+        served.pump();
+    }
 }
 
 /// What a run of the desk is to do.
@@ -163,7 +194,7 @@ impl Served {
             seat
         };
         if let Some(seat) = seat {
-            let driven = self.driven(Driven { run_id, live, seat });
+            let driven = Driven::new(self, run_id, live, seat);
             self.spawn(engine.clone(), Arc::clone(program), driven, Work::Drive(begun));
             return Ok(());
         }
@@ -203,7 +234,7 @@ impl Served {
     /// Takes runs from the queue while there is room.
     fn pump(self: &Arc<Self>) {
         loop {
-            let driven = {
+            let (run_id, live, seat) = {
                 let mut inner = self.desk.inner();
                 let Inner { places, queue, live } = &mut *inner;
                 if self.is_draining() || places.is_full() {
@@ -212,26 +243,20 @@ impl Served {
                 let Some((owner, Waiting { run_id, .. })) = queue.pop(|owner| places.has_room(owner)) else { return };
                 let Some(seat) = places.take(&owner) else { return };
                 let live = Arc::clone(live.entry(run_id.clone()).or_insert_with(Live::new));
-                Driven { run_id, live, seat }
+                (run_id, live, seat)
             };
-            let driven = self.driven(driven);
+            let driven = Driven::new(self, run_id, live, seat);
             let served = Arc::clone(self);
             tokio::spawn(async move {
                 match served.take_up(&driven.run_id).await {
                     Ok(TakenUp::Leased(found, leased)) => {
                         served.spawn(found.engine, found.program, driven, Work::TakeUp(leased));
                     }
-                    Ok(TakenUp::Quarantined) => served.end(&driven),
-                    Err(fault) => served.left(&driven, Err(fault)),
+                    Ok(TakenUp::Quarantined) => drop(driven),
+                    Err(fault) => served.left(driven, Err(fault)),
                 }
             });
         }
-    }
-
-    /// Counts a run that is driven from now on.
-    fn driven(&self, driven: Driven) -> Driven {
-        self.shares.driven(&driven.seat.owner);
-        driven
     }
 
     /// Hands a decision to a run, or none to one that was set aside, and drives it on, also when as many runs as
@@ -264,7 +289,7 @@ impl Served {
         let (sender, taken) = oneshot::channel();
         let resume = Resume { decided, new_document: false };
         let work = Work::Resume(resume, Some(sender));
-        let driven = self.driven(Driven { run_id: run_id.to_owned(), live, seat });
+        let driven = Driven::new(self, run_id.to_owned(), live, seat);
         let driven = self.spawn(found.engine, found.program, driven, work);
         // The sender is dropped with its run: then the run's own end says what came of it.
         match taken.await {
@@ -305,30 +330,30 @@ impl Served {
                 (result, decided && unheard)
             };
             if decided {
-                let ended = result.as_ref().map(|_| ()).map_err(|_| ());
-                let fault = result.err();
-                served.end(&driven);
-                if ended.is_ok() {
-                    served.callbacks.look(&served, &driven.run_id);
+                let run_id = driven.run_id.clone();
+                drop(driven);
+                if result.is_ok() {
+                    served.callbacks.look(&served, &run_id);
                 }
-                return fault;
+                return result.err();
             }
-            served.left(&driven, result);
+            served.left(driven, result);
             None
         })
     }
 
     /// A run that its driver has left.
-    fn left(self: &Arc<Self>, driven: &Driven, result: Result<Finished, Fault>) {
-        self.end(driven);
-        let run_id = driven.run_id.as_str();
+    fn left(self: &Arc<Self>, driven: Driven, result: Result<Finished, Fault>) {
+        let (run_id, owner) = (driven.run_id.clone(), driven.seat.owner.clone());
+        drop(driven);
+        let run_id = run_id.as_str();
         match result {
             Ok(_) => self.callbacks.look(self, run_id),
             // Somebody else drives it, or a run that it called.
             Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
             Err(Fault::Store(fault) | Fault::Cut(fault)) if !matches!(fault, StoreFault::Corrupt(_)) => {
                 tracing::error!(run_id, code = fault.code(), "the store failed; the run is taken up again: {fault}");
-                let (served, owner) = (Arc::clone(self), driven.seat.owner.clone());
+                let served = Arc::clone(self);
                 let waiting = Waiting { run_id: run_id.to_owned(), _permit: None };
                 tokio::spawn(async move {
                     tokio::time::sleep(AGAIN).await;
@@ -338,22 +363,6 @@ impl Served {
             }
             Err(fault) => tracing::error!(run_id, code = fault.code(), "the run can't go on: {fault}"),
         }
-    }
-
-    fn end(self: &Arc<Self>, driven: &Driven) {
-        let Driven { run_id, live, seat } = driven;
-        self.shares.left(&seat.owner);
-        {
-            let mut inner = self.desk.inner();
-            inner.places.give_back(seat);
-            if inner.live.get(run_id).is_some_and(|known| Arc::ptr_eq(known, live)) {
-                inner.live.remove(run_id);
-            }
-        }
-        live.done.send_replace(true);
-        live.news.notify_waiters();
-        self.desk.idle.notify_waiters();
-        self.pump();
     }
 
     /// Waits until the run has ended, waits for a human or is left; at most so long. Whether it did.

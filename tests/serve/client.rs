@@ -63,6 +63,13 @@ impl Serving {
         Self::started(place.command(&args))
     }
 
+    /// Serves a place on a free port, with these variables.
+    pub fn start_with(place: &Place, more: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut command = place.command(&[&["serve", ".", "--listen", "127.0.0.1:0"], more].concat());
+        command.envs(env.iter().copied());
+        Self::started(command)
+    }
+
     /// The same, under a limit of the shell's `ulimit`.
     pub fn start_limited(place: &Place, limit: &str, more: &[&str]) -> Self {
         let line = format!("ulimit {limit}; exec \"$@\"");

@@ -74,6 +74,20 @@ fn a_run_that_was_taken_up_three_times_in_vain_is_set_aside_until_somebody_resum
 }
 
 #[test]
+fn a_driver_that_panics_gives_its_place_back_and_the_next_server_takes_its_run_up() {
+    let place = place(json!({}), &[note(1), complete(json!("ok"))]);
+    let fail = [("LOOPCTL_FAIL", "journal:1:before-effect-panic")];
+    let server = Serving::start_with(&place, &["--max-concurrent-runs", "1"], &fail);
+    let first = server.execute("", json!({ "loop": "test" }));
+    assert_eq!((first.status, &first.json()["status"]), (202, &json!("running")), "{first:?}");
+    let second = server.execute("", json!({ "loop": "test" })).json();
+    assert_eq!(second["status"], "completed", "the only place is free again: {second:#}");
+    drop(server);
+    let id = first.json()["agent_run_id"].as_str().unwrap().to_owned();
+    assert_eq!(settled(&Serving::start(&place, &[]), &id)["status"], "completed");
+}
+
+#[test]
 fn a_run_that_two_servers_died_of_goes_on_with_the_third() {
     let place = cut_off();
     for _ in 0..2 {
