@@ -56,6 +56,10 @@ figures *ARGUMENTS:
 deny:
     cargo deny --locked check
 
+# Every fuzz target for so many seconds, one after another (fuzz/README.md)
+fuzz SECONDS="60":
+    fuzz/play {{SECONDS}}
+
 # The documentation of the library
 doc:
     cargo doc --no-deps --open

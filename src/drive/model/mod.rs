@@ -6,6 +6,8 @@
 
 mod anthropic;
 mod failure;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod http;
 mod models;
 mod openai;

@@ -1,0 +1,19 @@
+//! A template, a zero byte, and the input that it is rendered with, for each place that it may stand in.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use loopctl::compile::reference::Scope;
+use loopctl::compile::template::{Escape, Template};
+use serde_json::Value;
+
+fuzz_target!(|text: &str| {
+    let (template, input) = text.split_once('\0').unwrap_or((text, "{}"));
+    let Ok(input) = serde_json::from_str::<Value>(input) else { return };
+    let scope =
+        Scope { arguments: &input, input: &input, now: "2026-01-01T00:00:00Z", run_id: "r", extra: &[], secrets: None };
+    for escape in [Escape::Plain, Escape::Url, Escape::Json] {
+        if let Ok(template) = Template::compile(template, escape) {
+            drop(template.render(&scope));
+        }
+    }
+});
