@@ -14,12 +14,14 @@ use super::desk::Desk;
 use super::folder::Folder;
 use super::gate::{Caller, Gate};
 use super::guard::Names;
+use super::judge::Judge;
 use super::kept::Kept;
 use super::metrics::Metrics;
 use super::places::{Most, Places};
 use super::problem::Problem;
+use super::relative::Hidden;
 use super::shares::{Shares, Whole};
-use crate::compile::{Program, compile};
+use crate::compile::{Compiled, Program, Texts, compile};
 use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
@@ -59,6 +61,10 @@ pub struct Served {
     pub callbacks: Callbacks,
     /// What is counted of them.
     pub metrics: Arc<Metrics>,
+    /// Where documents are judged.
+    pub judge: Judge,
+    /// What no caller is shown of where files lie.
+    pub(super) hidden: Hidden,
     engines: HashMap<PathBuf, Engine>,
     programs: Mutex<Kept>,
     draining: AtomicBool,
@@ -81,6 +87,15 @@ pub struct Parts {
     /// The key that posted results are signed with.
     pub callback_key: Option<String>,
 }
+
+/// A document's program, or what it is to be compiled from.
+enum Ready {
+    Kept(Arc<Program>, Engine),
+    Texts(Box<Texts>, [u8; 32], Engine),
+}
+
+/// What is reported of a run whose document broke the thread that compiled it.
+const NOT_COMPILED: &str = "its document could not be compiled";
 
 /// A run as its journal tells it.
 pub struct Recorded {
@@ -121,6 +136,7 @@ impl Served {
         let whole = Whole { connections: room.known, places: parts.most_runs, orgs: parts.gate.orgs() };
         let shares = Arc::new(Shares::new(limits, whole, parts.gate.is_open()));
         let places = Places::new(parts.most_runs, Most::of(limits), &parts.gate.starters());
+        let hidden = Hidden::new(engines.keys().map(PathBuf::as_path));
         let tools = parts.folder.loops.values().flat_map(|offered| &offered.program.tools);
         Self {
             metrics: Arc::new(Metrics::new(tools.map(|tool| tool.name.clone()).collect())),
@@ -136,6 +152,8 @@ impl Served {
             engines,
             programs: Mutex::default(),
             draining: AtomicBool::new(false),
+            judge: Judge::default(),
+            hidden,
         }
     }
 
@@ -171,7 +189,14 @@ impl Served {
         let texts = self.journal.read(run_id).await.map_err(Fault::Store)?;
         let shared = self.journal.texts(run_id).await.map_err(Fault::Store)?;
         let events = fold::events(run_id, &texts, &shared)?;
-        let (program, engine) = self.program(run_id, &events)?;
+        let (program, engine) = match self.ready(run_id, &events)? {
+            Ready::Kept(program, engine) => (program, engine),
+            Ready::Texts(texts, key, engine) => {
+                let compiled = self.judge.in_turn(move || compile(&texts)).await;
+                let broken = |_| Fault::Journal { run: run_id.to_owned(), reason: NOT_COMPILED.to_owned() };
+                (self.keep(key, compiled.map_err(broken)?)?, engine)
+            }
+        };
         Ok(Recorded { program, engine, events })
     }
 
@@ -180,6 +205,13 @@ impl Served {
     /// # Errors
     /// When the journal has no document, or this version can't read it.
     pub fn program(&self, run_id: &str, events: &[Event]) -> Result<(Arc<Program>, Engine), Fault> {
+        match self.ready(run_id, events)? {
+            Ready::Kept(program, engine) => Ok((program, engine)),
+            Ready::Texts(texts, key, engine) => Ok((self.keep(key, compile(&texts))?, engine)),
+        }
+    }
+
+    fn ready(&self, run_id: &str, events: &[Event]) -> Result<Ready, Fault> {
         let unreadable = |reason: &str| Fault::Journal { run: run_id.to_owned(), reason: reason.to_owned() };
         let documents = fold::documents(events).ok_or_else(|| unreadable("it holds no document"))?;
         let (root, project) = self.home(documents);
@@ -187,14 +219,17 @@ impl Served {
         let key = key(root, documents);
         let kept = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
         if let Some(program) = kept {
-            return Ok((program, engine));
+            return Ok(Ready::Kept(program, engine));
         }
         let texts = fold::texts(events, project.cloned()).ok_or_else(|| unreadable("it holds no document"))?;
-        // It was judged when it began: the rules may be newer.
-        let compiled = compile(&texts);
+        Ok(Ready::Texts(Box::new(texts), key, engine))
+    }
+
+    /// Keeps a program for the next time. It was judged when its run began: the rules may be newer.
+    fn keep(&self, key: [u8; 32], compiled: Compiled) -> Result<Arc<Program>, Fault> {
         let program = compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))?;
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).put(key, &program);
-        Ok((program, engine))
+        Ok(program)
     }
 
     /// The project of a document: that of the loop of this file, else the folder's.

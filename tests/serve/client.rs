@@ -58,7 +58,12 @@ impl Serving {
 
     /// Serves a place at an address: that of a server before it.
     pub fn start_at(address: &str, place: &Place, more: &[&str]) -> Self {
-        let mut args = vec!["serve", ".", "--listen", address];
+        Self::start_folder(".", address, place, more)
+    }
+
+    /// The same of a folder that is named.
+    pub fn start_folder(folder: &str, address: &str, place: &Place, more: &[&str]) -> Self {
+        let mut args = vec!["serve", folder, "--listen", address];
         args.extend(more);
         Self::started(place.command(&args))
     }

@@ -21,6 +21,7 @@ mod execute;
 mod guard;
 mod heavy_schemas;
 mod idempotency;
+mod judged;
 mod lists;
 mod metrics;
 mod owner;

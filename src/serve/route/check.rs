@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use crate::compile::document::{self, DocumentKind};
 use crate::compile::{Declared, Texts, alone};
-use crate::diagnostic::Source;
+use crate::diagnostic::{Diagnostic, Source};
 use crate::load;
 use crate::serve::folder::REQUEST;
 use crate::serve::problem::Problem;
@@ -18,7 +18,15 @@ use crate::serve::state::Served;
 
 /// Judges a document among the actions of the folder. Nothing is run.
 pub async fn check(State(served): State<Arc<Served>>, body: Bytes) -> Result<Response, Problem> {
-    let text = std::str::from_utf8(&body).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
+    let text = String::from_utf8(body.to_vec()).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
+    let judging = Arc::clone(&served);
+    let found = served.judge.judged(move || judged(&judging, &text)).await?;
+    let mut found = found.map_err(|problem| served.hidden.problem(problem))?;
+    found.iter_mut().for_each(|fault| served.hidden.fault(fault));
+    Ok(json(StatusCode::OK, &found))
+}
+
+fn judged(served: &Served, text: &str) -> Result<Vec<Diagnostic>, Problem> {
     let read = document::read(&Source::new(REQUEST, text));
     let placed = matches!(read.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Actions));
     let texts = if placed {
@@ -28,5 +36,5 @@ pub async fn check(State(served): State<Arc<Served>>, body: Bytes) -> Result<Res
     };
     let mut found = alone(&read, &Declared::default());
     found.extend(load::examine(&texts, read).diagnostics);
-    Ok(json(StatusCode::OK, &found))
+    Ok(found)
 }

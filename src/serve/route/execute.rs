@@ -66,13 +66,24 @@ pub async fn execute(
     uri: Uri,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let waiting = Waiting::of(&uri)?;
-    let run_id = request::run_id(&headers, &caller)?;
+    let answer = executed(&served, caller, &headers, &uri, &body).await;
+    answer.map_err(|problem| served.hidden.problem(problem))
+}
+
+async fn executed(
+    served: &Arc<Served>,
+    caller: Caller,
+    headers: &HeaderMap,
+    uri: &Uri,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let waiting = Waiting::of(uri)?;
+    let run_id = request::run_id(headers, &caller)?;
     if served.is_draining() {
         let detail = "the server is about to end: try again in a moment";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
-    let Order { program, root, mut start } = order(&served, &caller, &body)?;
+    let Order { program, root, mut start } = order(served, &caller, body).await?;
     if let Some(session) = &start.session {
         if !is_session(session) {
             return Err(Problem::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
@@ -99,10 +110,10 @@ pub async fn execute(
         }
         Begin::Same(run_id) => run_id,
     };
-    answer(&served, &run_id, &waiting).await
+    answer(served, &run_id, &waiting).await
 }
 
-fn order(served: &Served, caller: &Caller, body: &[u8]) -> Result<Order, Problem> {
+async fn order(served: &Arc<Served>, caller: &Caller, body: &[u8]) -> Result<Order, Problem> {
     let text = std::str::from_utf8(body).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
     let keys: Map<String, Value> = request::body(body)?;
     if keys.contains_key("loop") {
@@ -114,6 +125,11 @@ fn order(served: &Served, caller: &Caller, body: &[u8]) -> Result<Order, Problem
         return Err(Problem::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));
     }
     caller.require(Scope::Compose)?;
+    let (judging, text) = (Arc::clone(served), text.to_owned());
+    served.judge.judged(move || of_request(&judging, &text)).await?
+}
+
+fn of_request(served: &Served, text: &str) -> Result<Order, Problem> {
     let (text, beside) = request::part(text)?;
     request::may_come(&document::read(&Source::new(REQUEST, text.as_str())))?;
     let loaded = served.folder.compile(&text)?;

@@ -1,0 +1,76 @@
+//! What a caller is shown of files: their paths from the served folder on, and nothing of where that lies.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::problem::Problem;
+use crate::diagnostic::Diagnostic;
+
+/// The folders that no caller is shown.
+#[derive(Debug, Default)]
+pub struct Hidden(Vec<String>);
+
+impl Hidden {
+    /// These folders, as they are written and as they are without links.
+    pub fn new<'p>(folders: impl Iterator<Item = &'p Path>) -> Self {
+        let real = |folder: &Path| folder.canonicalize().ok().map(|real| real.display().to_string());
+        let mut all: Vec<String> = folders
+            .flat_map(|folder| [Some(folder.display().to_string()), real(folder)])
+            .flatten()
+            .filter(|folder| Path::new(folder).is_absolute() && folder.len() > 1)
+            .collect();
+        // The longest first: of a folder in another one nothing must be left.
+        all.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        all.dedup();
+        Self(all)
+    }
+
+    /// A text in which paths begin at the served folder.
+    pub fn text(&self, text: &str) -> String {
+        let mut shown = text.to_owned();
+        for folder in &self.0 {
+            if shown.contains(folder.as_str()) {
+                shown = shown.replace(&format!("{}/", folder.trim_end_matches('/')), "").replace(folder.as_str(), ".");
+            }
+        }
+        shown
+    }
+
+    /// The same of all that a fault says.
+    pub fn fault(&self, fault: &mut Diagnostic) {
+        fault.message = self.text(&fault.message);
+        fault.help = fault.help.take().map(|help| self.text(&help));
+        fault.place.file = Arc::from(self.text(&fault.place.file));
+        for related in &mut fault.related {
+            related.file = self.text(&related.file);
+            related.message = self.text(&related.message);
+        }
+    }
+
+    /// The same of a request that was not done.
+    pub fn problem(&self, mut problem: Problem) -> Problem {
+        problem.detail = self.text(&problem.detail);
+        problem.diagnostics.iter_mut().for_each(|fault| self.fault(fault));
+        problem
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::Hidden;
+
+    #[test]
+    fn paths_begin_at_the_folder_and_others_stay() {
+        let hidden = Hidden::new([Path::new("/srv/app"), Path::new("/srv/app/loops/"), Path::new(".")].into_iter());
+        for (text, shown) in [
+            ("looked in /srv/app/actions/a.json and /srv/app/b.json", "looked in actions/a.json and b.json"),
+            ("/srv/app/loops/x.json", "x.json"),
+            ("in /srv/app: no", "in .: no"),
+            ("request.json, /srv/other and ./x", "request.json, /srv/other and ./x"),
+        ] {
+            assert_eq!(hidden.text(text), shown);
+        }
+    }
+}
