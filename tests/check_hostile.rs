@@ -130,3 +130,106 @@ fn wrong_names_by_the_thousand_among_names_by_the_thousand_are_told_without_meas
     assert!(found[0]["help"].as_str().unwrap().starts_with("the nearest one"), "{}", found[0]);
     assert_eq!(found.len(), 600, "{:?}", found.last());
 }
+
+/// A name that would colour a terminal, begin a line of its own, and turn the reading direction.
+const NAME: &str = "a\u{1b}[31m\nerror: b\u{202e}c";
+
+fn is_plain(text: &str) {
+    let bad = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+    assert!(!text.contains(bad), "{text:?}");
+    assert!(text.lines().all(|line| !line.starts_with("error: b")), "{text:?}");
+}
+
+#[test]
+fn a_name_of_a_file_steers_no_output() {
+    let place = sound();
+    let file = format!("{NAME}.json");
+    place.file(&file, "{\"type\": \"loop\", \"properties\": 1}");
+    place.file(&format!("loops/{file}"), "{\"type\": \"loop\", \"properties\": 1}");
+    for format in ["human", "json", "sarif", "github"] {
+        for paths in [vec![&*file], vec![], vec!["no-such-\u{1b}[31m\nerror: b\u{202e}"]] {
+            let ran = place.call(&[&["check", "--format", format][..], &paths].concat());
+            assert_ne!(ran.code, 0, "{ran:#?}");
+            is_plain(&ran.stderr);
+            is_plain(&ran.stdout);
+        }
+    }
+    let fixed = place.call(&["check", "--fix", &file]);
+    is_plain(&(fixed.stderr + &fixed.stdout));
+}
+
+#[test]
+fn what_an_argument_says_steers_no_output_of_any_command() {
+    let place = sound();
+    for args in [
+        vec!["run", NAME],
+        vec!["check", NAME],
+        vec![NAME],
+        vec!["check", "--format", NAME],
+        vec!["run", "loops/a.json", NAME],
+        vec!["run", "loops/a.json", "--timeout-ms", NAME],
+        vec!["run", "loops/a.json", &format!("--{NAME}")],
+        vec!["run", "loops/a.json", "--input", NAME],
+        vec!["run", "loops/a.json", "--script", NAME],
+        vec!["run", "loops/a.json", "--input-file", NAME],
+        vec!["run", "loops/a.json", "--actions", NAME],
+        vec!["run", "loops/a.json", "--store", NAME],
+        vec!["resume", NAME],
+        vec!["resume", "r", "--edit", NAME],
+        vec!["resume", "r", "--call", NAME],
+        vec!["trace", NAME, "--document", NAME],
+        vec!["runs", "--store", NAME],
+        vec!["serve", NAME],
+        vec!["serve", ".", "--listen", NAME],
+        vec!["explain", NAME],
+        vec!["schema", NAME],
+        vec!["token", NAME, "--scope", NAME],
+        vec!["completions", NAME],
+    ] {
+        let ran = place.call(&args);
+        assert_ne!(ran.code, 0, "{args:?}: {ran:#?}");
+        assert!(!ran.stderr.is_empty(), "{args:?}");
+        is_plain(&ran.stderr);
+        is_plain(&ran.stdout);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn no_line_of_a_file_outside_of_the_folder_is_shown_through_a_link() {
+    let outside = Place::new();
+    let secret = "root:x:0:0:hunter2-4711";
+    let text = format!("{{\"type\": \"loop\", \"{secret}\": 1}}\n{secret}\n");
+    outside.file("secret.json", &*text);
+    let target = outside.path().join("secret.json");
+    let shown = |place: &Place, args: &[&str]| {
+        ["human", "json", "sarif", "github"].map(|format| {
+            let ran = place.call(&[&["check", "--format", format][..], args].concat());
+            ran.stderr + &ran.stdout
+        })
+    };
+    for link in [
+        "loops/x.json",
+        "loopctl.json",
+        "loops/loopctl.json",
+        "actions/x.json",
+        "loops/loops/x.json",
+        "workflows/x.json",
+    ] {
+        let place = sound();
+        let at = place.path().join(link);
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        drop(std::fs::remove_file(&at));
+        std::os::unix::fs::symlink(&target, &at).unwrap();
+        for text in [&["."][..], &["loops"], &["loops/a.json"]].into_iter().flat_map(|args| shown(&place, args)) {
+            assert!(!text.contains("hunter2"), "{link}: {text}");
+        }
+    }
+    // The twin: the same text in the folder itself is shown, and a link to a file of the folder is followed.
+    let place = sound();
+    place.file("own/loopctl.json", &*text);
+    drop(std::fs::remove_file(place.path().join("loopctl.json")));
+    place.file("secret.json", &*text);
+    std::os::unix::fs::symlink("secret.json", place.path().join("loopctl.json")).unwrap();
+    assert!(shown(&place, &["."]).iter().all(|text| text.contains("hunter2")));
+}

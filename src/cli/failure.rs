@@ -7,7 +7,7 @@ use super::store::Place;
 use super::surface::Surface;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::journal::StoreFault;
-use crate::trace::Tone;
+use crate::trace::{Tone, escape};
 
 /// Why a command could not do what was asked.
 #[derive(Debug)]
@@ -81,8 +81,9 @@ impl Failure {
 
     /// What is shown on stderr.
     pub fn told(&self, surface: &Surface) -> String {
-        let error = |message: &str| surface.line(Tone::Bad, "error", message);
-        let help = |message: &str| surface.line(Tone::Accent, "help", message);
+        // Arguments and names of files are repeated in them: none begins a line of its own.
+        let error = |message: &str| surface.line(Tone::Bad, "error", &escape::line(message));
+        let help = |message: &str| surface.line(Tone::Accent, "help", &escape::line(message));
         match self {
             Self::Usage { message, help: None } => error(message),
             Self::Usage { message, help: Some(more) } => error(message) + &help(more),

@@ -1,7 +1,6 @@
 //! The run's input: `--input K=V` and `--input-file`.
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,6 +9,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use crate::compile::{Program, parse};
 use crate::diagnostic::Source;
+use crate::drive::files::guarded;
 
 #[cfg(test)]
 mod tests;
@@ -128,17 +128,15 @@ pub fn name_of(file: &Path) -> String {
     if file == Path::new("-") { "stdin".to_owned() } else { file.display().to_string() }
 }
 
-/// A text file, or stdin for `-`.
+/// The longest file of an input or a script: 64 MiB.
+const MAX_BYTES: usize = 64 << 20;
+
+/// A text file, or stdin for `-`. What is no regular file is not opened: a pipe would be waited for, and a
+/// device may have no end.
 ///
 /// # Errors
 /// When it can't be read.
 pub fn read_text(file: &Path) -> Result<String, Failure> {
-    if file == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|error| Failure::file("read", Path::new("stdin"), &error))?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))
+    let read = if file == Path::new("-") { guarded::stdin(MAX_BYTES) } else { guarded::text(file, MAX_BYTES) };
+    read.map_err(|unread| Failure::usage(format!("{} can't be read: {}", name_of(file), unread.reason(MAX_BYTES))))
 }

@@ -33,6 +33,7 @@ mod token;
 mod trace;
 mod what;
 
+use std::borrow::Cow;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -132,6 +133,9 @@ fn tell_arguments(mut error: clap::Error) -> Exit {
     if let Some(tip) = tip(&error) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
+    for (kind, shown) in escaped(&error) {
+        error.insert(kind, shown);
+    }
     let text = error.render().to_string();
     // The arguments are repeated in the message: where they could steer the terminal, colours go.
     if text.contains(escape::is_hidden) {
@@ -141,6 +145,25 @@ fn tell_arguments(mut error: clap::Error) -> Exit {
         let _ = error.print();
     }
     if error.use_stderr() { Exit::NoRun } else { Exit::Completed }
+}
+
+/// The arguments that a message repeats and that would steer a terminal or begin a line of their own, as they
+/// can be shown.
+fn escaped(error: &clap::Error) -> Vec<(ContextKind, ContextValue)> {
+    let line = |text: &str| match escape::line(text) {
+        Cow::Owned(shown) => Some(shown),
+        Cow::Borrowed(_) => None,
+    };
+    let shown = |(kind, value): (ContextKind, &ContextValue)| match value {
+        ContextValue::String(text) => Some((kind, ContextValue::String(line(text)?))),
+        ContextValue::StyledStrs(tips) => {
+            let odd = tips.iter().any(|tip| line(&tip.to_string()).is_some());
+            let tips = tips.iter().map(|tip| escape::line(&tip.to_string()).into_owned().into());
+            odd.then(|| (kind, ContextValue::StyledStrs(tips.collect())))
+        }
+        _ => None,
+    };
+    error.context().filter_map(shown).collect()
 }
 
 /// What is said beside an input that stands alone: `loopctl run loop.json ticket_id=TK-1`.

@@ -7,7 +7,9 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::host;
+use crate::compile::parse::MAX_BYTES;
 use crate::diagnostic::Source;
+use crate::drive::files::guarded;
 use crate::journal::Journal;
 use crate::language::Project;
 
@@ -167,7 +169,9 @@ fn find_project(folder: &Path) -> Result<Option<(PathBuf, Source, Project)>, Fai
         if !file.is_file() {
             continue;
         }
-        let text = std::fs::read_to_string(&file).map_err(|error| Failure::file("read", &file, &error))?;
+        let text = guarded::text(&file, MAX_BYTES).map_err(|unread| {
+            Failure::usage(format!("{} can't be read: {}", file.display(), unread.reason(MAX_BYTES)))
+        })?;
         let project = serde_json::from_str(&text).map_err(|error| {
             Failure::usage(format!("the project file {} can't be read: {error}", tidy(&file).display()))
         })?;

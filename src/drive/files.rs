@@ -3,14 +3,14 @@
 
 mod absent;
 mod around;
+pub mod guarded;
 mod replace;
 
 #[cfg(test)]
 mod tests;
 mod walk;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::compile::Texts;
@@ -19,6 +19,7 @@ use crate::diagnostic::{Diagnostic, Source, codes};
 
 pub use absent::absent;
 pub use around::{Around, Library, MAX_FILES, MAX_TOTAL};
+use guarded::Unread;
 pub use replace::replace;
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 
@@ -66,23 +67,13 @@ fn within(folder: &Path, name: impl AsRef<Path>) -> PathBuf {
 /// # Errors
 /// One diagnostic that says what is wrong with it.
 pub fn read(path: &Path) -> Result<Source, Box<Diagnostic>> {
-    let failed = |error: io::Error| at(path, format!("the file can't be read: {}", reason(&error)));
-    // Looked at before it is opened, for opening a pipe would wait for its other end; and looked at
-    // once more after it, for it may have been replaced in between.
-    let found = std::fs::metadata(path).map_err(failed)?;
-    regular(path, &found)?;
-    let file = open(path).map_err(failed)?;
-    let found = file.metadata().map_err(failed)?;
-    regular(path, &found)?;
-    let bytes = bounded(file).map_err(failed)?;
+    let bytes = guarded::bytes(path, MAX_BYTES).map_err(|unread| unreadable(path, "the file", &unread))?;
     text(&name_of(path), bytes)
 }
 
 /// The letters of a file that is no UTF-8, as far as they can be told: enough to see what it was meant as.
 pub fn letters(path: &Path) -> Option<String> {
-    let found = std::fs::metadata(path).ok()?;
-    regular(path, &found).ok()?;
-    let bytes = bounded(open(path).ok()?).ok()?;
+    let bytes = guarded::bytes(path, MAX_BYTES).ok()?;
     Some(bytes.into_iter().filter(|byte| (1..0x80).contains(byte)).map(char::from).collect())
 }
 
@@ -91,48 +82,22 @@ pub fn letters(path: &Path) -> Option<String> {
 /// # Errors
 /// One diagnostic that says what is wrong with it.
 pub fn read_stdin() -> Result<Source, Box<Diagnostic>> {
-    let failed = |error: io::Error| at(Path::new("-"), format!("standard input can't be read: {}", reason(&error)));
-    text("-", bounded(io::stdin().lock()).map_err(failed)?)
+    let bytes = guarded::bounded(io::stdin().lock(), MAX_BYTES);
+    text("-", bytes.map_err(|unread| unreadable(Path::new("-"), "standard input", &unread))?)
 }
 
-#[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).open(path)
-}
-
-fn regular(path: &Path, found: &std::fs::Metadata) -> Result<(), Box<Diagnostic>> {
-    if found.is_dir() {
-        return Err(at(path, "this is a folder; a file was expected"));
+fn unreadable(path: &Path, what: &str, unread: &Unread) -> Box<Diagnostic> {
+    match unread {
+        Unread::Failed(error) => at(path, format!("{what} can't be read: {}", reason(error))),
+        Unread::TooLong => {
+            let message = format!("the file has more than {} MiB, and is not read", MAX_BYTES >> 20);
+            Box::new(Diagnostic { code: codes::TOO_MUCH, ..*at(path, message) })
+        }
+        other => at(path, other.reason(MAX_BYTES)),
     }
-    if !found.is_file() {
-        return Err(at(path, "this is no regular file (a pipe, a device or a socket), and is not opened"));
-    }
-    if usize::try_from(found.len()).is_ok_and(|length| length <= MAX_BYTES) { Ok(()) } else { Err(too_large(path)) }
-}
-
-fn too_large(path: &Path) -> Box<Diagnostic> {
-    let message = format!("the file has more than {} MiB, and is not read", MAX_BYTES >> 20);
-    Box::new(Diagnostic { code: codes::TOO_MUCH, ..*at(path, message) })
-}
-
-/// At most one byte more than a document may have: enough to know that it is too long.
-fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-    from.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn text(name: &str, bytes: Vec<u8>) -> Result<Source, Box<Diagnostic>> {
-    if bytes.len() > MAX_BYTES {
-        return Err(too_large(Path::new(name)));
-    }
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return Ok(Source::new(name, text)),
         Err(error) => error,

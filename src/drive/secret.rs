@@ -10,7 +10,6 @@ mod tests_spellings;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -20,9 +19,10 @@ use serde_json::Value;
 use self::scrubber::Scrubber;
 use crate::compile::reference::Secrets;
 use crate::diagnostic::nearest;
+use crate::drive::files::guarded::{self, Unread};
 
 /// The longest secret in a file, in bytes.
-const MAX_FILE: u64 = 64 * 1024;
+const MAX_FILE: usize = 64 * 1024;
 
 /// The shortest secret, in bytes, that is taken out of texts. A shorter one would turn up by
 /// chance in nearly every text.
@@ -180,19 +180,12 @@ fn from_environment(name: &str) -> Result<String, String> {
 }
 
 fn from_file(path: &Path) -> Result<String, String> {
-    // Looked at before it is opened: opening a pipe would wait for its writer.
-    let kind = std::fs::metadata(path).map_err(|error| format!("can't be read: {}", error.kind()))?;
-    if !kind.is_file() {
-        return Err("is not a regular file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
-        .map_err(|error| format!("can't be read: {}", error.kind()))?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE {
-        return Err(format!("is longer than {MAX_FILE} bytes"));
-    }
-    let mut text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
+    let mut text = guarded::text(path, MAX_FILE).map_err(|unread| match unread {
+        Unread::Failed(error) => format!("can't be read: {}", error.kind()),
+        Unread::Folder | Unread::Irregular => "is not a regular file".to_owned(),
+        Unread::TooLong => format!("is longer than {MAX_FILE} bytes"),
+        Unread::NoText => "is not UTF-8".to_owned(),
+    })?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {

@@ -21,6 +21,7 @@ mod descriptors;
 mod dialects;
 mod dialects_native;
 mod events;
+mod given_files;
 mod history;
 mod hostile_arguments;
 mod hostile_schemas;

@@ -109,7 +109,10 @@ impl Library {
         // Loops that others call belong to the folder that theirs stands in.
         let own = if is_loops(folder) { above(folder) } else { folder.to_owned() };
         let root = project.as_ref().map_or(own, |(_, root)| root.clone());
-        let project = project.and_then(|(file, _)| self.read(&file).map_err(|fault| faults.push(*fault)).ok());
+        let project = project.and_then(|(file, folder)| {
+            let read = if leads_out(&file, &folder) { Err(outside(&file)) } else { self.read(&file) };
+            read.map_err(|fault| faults.push(*fault)).ok()
+        });
         let mut given = Vec::new();
         for file in self.given.clone() {
             known.extend(file.canonicalize().ok());
@@ -187,6 +190,20 @@ fn find_project(folder: &Path) -> Option<(PathBuf, PathBuf)> {
         at = at.parent()?.to_owned();
         shown = above(&shown);
     }
+}
+
+/// Whether a file is a link that leads out of the folder that it stands in. What it leads to is then no part of
+/// the project, and where it is no project file, its faults would show its text.
+fn leads_out(file: &Path, folder: &Path) -> bool {
+    match (file.canonicalize(), folder.canonicalize()) {
+        (Ok(real), Ok(folder)) => !real.starts_with(folder),
+        _ => false,
+    }
+}
+
+fn outside(file: &Path) -> Box<Diagnostic> {
+    let fault = at(file, "the project file lies outside of its folder: a link leads there, and is not followed");
+    Box::new(fault.help("put the file itself there, or a link to one inside of the folder"))
 }
 
 struct Search<'a> {

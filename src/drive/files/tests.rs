@@ -105,7 +105,7 @@ fn bytes_that_are_not_utf_8_are_told_by_line_and_column() {
 fn a_file_over_16_mib_is_refused_before_it_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let large = folder.path().join("large.json");
-    File::create(&large).unwrap().set_len(100 << 20).unwrap();
+    std::fs::File::create(&large).unwrap().set_len(100 << 20).unwrap();
     assert_eq!(refused(&large).code, "L009");
 }
 

@@ -14,6 +14,7 @@ use super::script::Script;
 use super::wire::{Form, Protocol};
 use super::{Model, Speaker, TRACK, anthropic, openai};
 use crate::diagnostic::nearest;
+use crate::drive::files::guarded;
 use crate::drive::secret::Vault;
 use crate::engine::event::ModelFacts;
 use crate::language::Project;
@@ -22,7 +23,7 @@ use crate::language::project::{self, Provider};
 /// So many models are kept to be asked again.
 const KEPT: usize = 512;
 /// The largest file of a script, in bytes.
-const MAX_SCRIPT: u64 = 64 << 20;
+const MAX_SCRIPT: usize = 64 << 20;
 
 /// The models of a project, by name.
 pub struct Models {
@@ -214,11 +215,7 @@ impl Models {
         let file = file.ok_or_else(|| format!("the model {name:?} of provider script needs \"script\": its file"))?;
         let wrong = |why: String| format!("the script {file:?} of the model {name:?} can't be used: {why}");
         let path = self.root.join(file);
-        let about = std::fs::metadata(&path).map_err(|error| wrong(error.to_string()))?;
-        if !about.is_file() || about.len() > MAX_SCRIPT {
-            return Err(wrong("it is not a file of at most 64 MiB".to_owned()));
-        }
-        let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+        let text = guarded::text(&path, MAX_SCRIPT).map_err(|unread| wrong(unread.reason(MAX_SCRIPT)))?;
         let document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         Ok(Arc::new(Script::new(document)))
     }

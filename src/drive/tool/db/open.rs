@@ -13,6 +13,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::drive::files::guarded;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 
@@ -20,7 +21,7 @@ use crate::engine::event::ToolFault;
 pub(super) const MAX_VALUE: i32 = 10 * 1024 * 1024;
 
 /// The largest script that makes a database, in bytes.
-const MAX_INIT: u64 = 16 * 1024 * 1024;
+const MAX_INIT: usize = 16 * 1024 * 1024;
 
 /// How long a lock of another process is waited for.
 const BUSY: Duration = Duration::from_secs(5);
@@ -136,11 +137,7 @@ fn has_own_transaction(error: &rusqlite::Error) -> bool {
 
 fn script(file: &Path) -> Result<String, ToolFault> {
     let refuse = |why: String| fault("database: can't be made", format!("{}: {why}", file.display()));
-    let kind = fs::metadata(file).map_err(|error| refuse(error.to_string()))?;
-    if !kind.is_file() || kind.len() > MAX_INIT {
-        return Err(refuse(format!("no regular file of at most {MAX_INIT} bytes")));
-    }
-    fs::read_to_string(file).map_err(|error| refuse(error.to_string()))
+    guarded::text(file, MAX_INIT).map_err(|unread| refuse(unread.reason(MAX_INIT)))
 }
 
 /// A file that is taken away at the end.
