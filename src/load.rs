@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::check;
 use crate::compile::document::{self, Document, DocumentKind};
 use crate::compile::{Compiled, Program, Texts, compile_read};
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, few};
 use crate::drive::files;
 use crate::drive::tool::EmbeddedTool;
 
@@ -86,6 +86,7 @@ pub fn examine(texts: &Texts, document: Document) -> Compiled {
     // Without a loop that it calls no loop is sound: they are judged with it.
     let judged = check::judge(texts, &compiled);
     compiled.diagnostics.extend(judged);
+    few(&mut compiled.diagnostics);
     compiled
 }
 

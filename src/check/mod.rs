@@ -16,7 +16,7 @@ mod tests;
 mod used;
 
 use crate::compile::{Compiled, Texts, once};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity, few, few_of_many};
 
 pub use rules::RULES;
 pub use spot::Spot;
@@ -44,14 +44,20 @@ pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
     let subjects = Subject::all(texts, compiled);
     let mut found = Vec::new();
     for subject in &subjects {
+        if !compiled.effort.spend(subject.weight()) {
+            found.extend(compiled.effort.too_much(&texts.main));
+            break;
+        }
         for look in RULES.iter().filter_map(|rule| rule.look) {
             look(subject, &mut found);
+            few_of_many(&mut found);
         }
     }
     if subjects.len() > 1 {
         // What several loops share is told once.
         once(&mut found);
     }
+    few(&mut found);
     found.sort_by_cached_key(|fault| {
         let other = (fault.place.file != texts.main.name).then(|| fault.place.file.clone());
         (other, fault.place.start)

@@ -1,12 +1,16 @@
 //! What rules look at: a compiled document, its project, and the places of everything in them.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
 use super::spot::has_fault;
 use super::{Spot, Used};
+use crate::compile::catalog::Catalog;
 use crate::compile::document::{Document, DocumentKind};
+use crate::compile::effort;
 use crate::compile::layout::Layout;
 use crate::compile::steps::{Inner, is_foreach};
 use crate::compile::{Compiled, Program, Texts, shape};
@@ -30,6 +34,8 @@ pub struct Subject<'a> {
     declarations: OnceCell<Vec<(String, ToolDeclaration)>>,
     actions: OnceCell<Vec<Used<'a>>>,
     lone_project: OnceCell<Option<Project>>,
+    /// The registered actions around the document, which its loops share.
+    catalog: Rc<OnceCell<Catalog<'a>>>,
 }
 
 impl<'a> Subject<'a> {
@@ -37,7 +43,7 @@ impl<'a> Subject<'a> {
     pub fn new(texts: &'a Texts, compiled: &'a Compiled) -> Self {
         let document = &compiled.document;
         let judged = !is_foreach(document) && document.faults.len() < shape::MAX_FAULTS;
-        Self::of(texts, compiled, Layout::of(document).filter(|_| judged), None)
+        Self::of(texts, compiled, Layout::of(document).filter(|_| judged), Rc::default())
     }
 
     /// A compiled document and each loop among its steps, then the same of each loop that is called.
@@ -48,21 +54,33 @@ impl<'a> Subject<'a> {
     }
 
     fn of_document(texts: &'a Texts, compiled: &'a Compiled) -> impl Iterator<Item = Self> {
+        let first = Self::new(texts, compiled);
+        let catalog = Rc::clone(&first.catalog);
         let inner = compiled.steps.loops.iter();
-        let inner = inner.map(move |inner| Self::of(texts, compiled, Some(inner.layout.clone()), Some(inner)));
-        std::iter::once(Self::new(texts, compiled)).chain(inner)
+        let inner = inner.map(move |inner| Self::of_step(texts, compiled, inner, Rc::clone(&catalog)));
+        std::iter::once(first).chain(inner)
     }
 
-    fn of(texts: &'a Texts, compiled: &'a Compiled, layout: Option<Layout>, inner: Option<&'a Inner>) -> Self {
+    fn of_step(texts: &'a Texts, compiled: &'a Compiled, inner: &'a Inner, catalog: Rc<OnceCell<Catalog<'a>>>) -> Self {
+        Self { inner: Some(inner), ..Self::of(texts, compiled, Some(inner.layout.clone()), catalog) }
+    }
+
+    fn of(
+        texts: &'a Texts,
+        compiled: &'a Compiled,
+        layout: Option<Layout>,
+        catalog: Rc<OnceCell<Catalog<'a>>>,
+    ) -> Self {
         Self {
             texts,
             compiled,
             layout,
-            inner,
+            inner: None,
             properties: OnceCell::new(),
             declarations: OnceCell::new(),
             actions: OnceCell::new(),
             lone_project: OnceCell::new(),
+            catalog,
         }
     }
 
@@ -84,10 +102,17 @@ impl<'a> Subject<'a> {
         self.inner.is_some()
     }
 
-    /// Whether the steps of the document name an action, as a step or as a tool of a loop.
-    pub fn is_in_steps(&self, name: &str) -> bool {
+    /// The actions that the steps of the document name, as a step or as a tool of a loop.
+    pub fn names_in_steps(&self) -> HashSet<&str> {
         let steps = &self.compiled.steps;
-        steps.actions.iter().chain(&steps.tools).any(|known| known == name)
+        steps.actions.iter().chain(&steps.tools).map(String::as_str).collect()
+    }
+
+    /// What it costs to look at it with all rules.
+    pub(super) fn weight(&self) -> u64 {
+        let actions = self.actions().iter().map(|used| effort::weight(used.written())).sum::<u64>();
+        let project = self.compiled.project.as_ref().map_or(0, |project| effort::weight(&project.value));
+        effort::LOOP.saturating_add(actions).saturating_add(project)
     }
 
     /// A place in the document, at a JSON pointer.
@@ -164,7 +189,9 @@ impl<'a> Subject<'a> {
     pub fn actions(&self) -> &[Used<'a>] {
         self.actions.get_or_init(|| {
             let steps = if self.is_step() { &[][..] } else { &self.compiled.steps.actions };
-            Used::of(self.compiled, self.declarations(), steps)
+            let document = self.document();
+            let catalog = self.catalog.get_or_init(|| Catalog::new(document, &self.compiled.shelf));
+            Used::of(self.compiled, catalog, self.declarations(), steps)
         })
     }
 

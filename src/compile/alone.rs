@@ -10,7 +10,7 @@ use super::catalog::{Registered, registered};
 use super::document::{Document, DocumentKind};
 use super::load::unreadable;
 use super::{declare, layout, names, steps, tool};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::language::tool::ActionTool;
 use crate::language::{Project, ReactProperties, Script};
 
@@ -64,6 +64,7 @@ pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
         }
         _ => {}
     }
+    few(&mut faults);
     faults
 }
 
@@ -82,6 +83,7 @@ fn actions(document: &Document, declared: &Declared, faults: &mut Vec<Diagnostic
         if let Some(defaults) = &defaults {
             compiled(action, defaults, declared, faults);
         }
+        few_of_many(faults);
     }
 }
 

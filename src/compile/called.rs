@@ -9,10 +9,11 @@ use serde_json::Value;
 use super::catalog::Shelf;
 use super::declare::MEASURED;
 use super::document::{self, Document, DocumentKind};
+use super::effort::Effort;
 use super::load::{one, stem};
 use super::program::{Program, Tool};
 use super::{Compiled, Texts, parse, tool};
-use crate::diagnostic::{Diagnostic, Place, Source, codes, is_lone, nearest_field};
+use crate::diagnostic::{Diagnostic, Place, Source, codes, few_of_many};
 use crate::language::Project;
 use crate::language::tool::LoopTool;
 
@@ -21,6 +22,8 @@ mod tests;
 
 /// How many loops may lie in each other, the first one counted.
 pub const MAX_LEVELS: usize = 8;
+/// So many names are looked for in the texts themselves; for more, all of them are read.
+const FEW: usize = 16;
 
 /// The loops that are being compiled, and those that are already.
 pub(super) struct Calls<'t> {
@@ -32,6 +35,10 @@ pub(super) struct Calls<'t> {
     open: Vec<Open>,
     /// The loops of each name that was looked for.
     found: BTreeMap<String, Vec<Source>>,
+    /// The loops by name, in their order: made when many are looked for.
+    by_name: Option<BTreeMap<String, Vec<Source>>>,
+    /// The work that is done for the document.
+    pub effort: Effort,
     /// What came of each loop, by its file.
     made: BTreeMap<Arc<str>, Option<Arc<Program>>>,
     /// The loops that were compiled because they are called.
@@ -57,6 +64,8 @@ impl<'t> Calls<'t> {
             settings,
             open: Vec::new(),
             found: BTreeMap::new(),
+            by_name: None,
+            effort: Effort::default(),
             made: BTreeMap::new(),
             called: Vec::new(),
         }
@@ -77,6 +86,7 @@ impl<'t> Calls<'t> {
     ) -> (Option<Vec<Made>>, usize) {
         let (mut made, mut levels, mut whole) = (Vec::new(), 1, true);
         for (at, declaration, pointer) in loops {
+            few_of_many(faults);
             let Some(called) = self.call(main, &declaration, &pointer, faults) else {
                 whole = false;
                 continue;
@@ -187,6 +197,8 @@ impl<'t> Calls<'t> {
         let texts = Texts { main: found.clone(), ..self.texts.clone() };
         let compiled = one(self, &texts, document::read(found));
         let program = compiled.program.clone();
+        // Rules look at nothing else of the texts, and each of thousands would keep all that stand around it.
+        let texts = Texts { absent: Arc::clone(&texts.absent), ..Texts::new(texts.main) };
         self.called.push((texts, compiled));
         self.made.insert(Arc::clone(&found.name), program.clone());
         Ok(program)
@@ -207,7 +219,7 @@ impl<'t> Calls<'t> {
     fn find(&mut self, main: &Document, name: &str) -> Vec<Source> {
         let mut found = match self.found.get(name) {
             Some(found) => found.clone(),
-            None => {
+            None if self.found.len() < FEW && self.by_name.is_none() => {
                 let quoted = parse::quoted(name);
                 let may_be = |source: &&Source| stem(&source.name) == name || source.text.contains(&quoted);
                 let is =
@@ -216,12 +228,26 @@ impl<'t> Calls<'t> {
                 self.found.insert(name.to_owned(), found.clone());
                 found
             }
+            None => self.by_name().get(name).cloned().unwrap_or_default(),
         };
         let own = &main.tree.source;
         if name_of(main).is_some_and(|own| own == name) && !found.iter().any(|source| source.name == own.name) {
             found.push(own.clone());
         }
         found
+    }
+
+    fn by_name(&mut self) -> &BTreeMap<String, Vec<Source>> {
+        if self.by_name.is_none() {
+            let mut by_name: BTreeMap<String, Vec<Source>> = BTreeMap::new();
+            for source in self.sources() {
+                if let Some(name) = name_of(&self.texts.readings.document(source)) {
+                    by_name.entry(name).or_default().push(source.clone());
+                }
+            }
+            self.by_name = Some(by_name);
+        }
+        self.by_name.get_or_insert_default()
     }
 
     /// The texts that loops may stand in: those beside the document, and those that the user named.
@@ -236,17 +262,14 @@ impl<'t> Calls<'t> {
         sources
     }
 
-    fn unknown(&self, main: &Document, name: &str, at: &str) -> Diagnostic {
-        let others = self.sources().into_iter().filter(|source| source.name != main.tree.source.name);
-        let others: Vec<&Source> = others.collect();
-        let names: Vec<String> = others
-            .iter()
-            .take(MEASURED.0)
-            .filter_map(|source| name_of(&self.texts.readings.document(source)))
-            .collect();
-        let known = || names.iter().map(String::as_str);
-        let near = nearest_field(name, known());
-        let files: Vec<&str> = others.iter().map(|source| &*source.name).collect();
+    fn unknown(&mut self, main: &Document, name: &str, at: &str) -> Diagnostic {
+        let effort = self.effort.clone();
+        let own = &main.tree.source.name;
+        let others = self.by_name().iter().filter(|(_, sources)| sources.iter().any(|source| source.name != *own));
+        let near = effort.nearest_field(name, others.map(|(name, _)| name.as_str()).take(MEASURED.0));
+        let near = near.map(|(near, lone)| (near.to_owned(), lone));
+        let files: Vec<&str> =
+            self.sources().iter().map(|source| &*source.name).filter(|file| *file != &**own).collect();
         let looked = if files.is_empty() {
             "there is no `loops/*.json` beside the document; `--actions FILE` names another file".to_owned()
         } else {
@@ -255,9 +278,9 @@ impl<'t> Calls<'t> {
         let message = format!("the loop `{name}` is not found");
         let fault = Diagnostic::error(codes::UNKNOWN_LOOP, message, at, main.tree.place(at));
         match near {
-            Some(near) => {
+            Some((near, lone)) => {
                 let fault = fault.help(format!("the nearest name is `{near}`; {looked}"));
-                if is_lone(name, known()) { fault.suggest(parse::quoted(near)) } else { fault }
+                if lone { fault.suggest(parse::quoted(&near)) } else { fault }
             }
             None => fault.help(looked),
         }

@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
 use super::document::Document;
+use super::effort::{self, Effort};
 use super::layout::{self, Layout};
 use super::program::Tool;
 use super::{Embedded, Texts, builtin, names, tool};
-use crate::diagnostic::{Diagnostic, Severity, Source, codes, nearest};
+use crate::diagnostic::{Diagnostic, Severity, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
 
@@ -45,6 +46,10 @@ pub(super) struct Declare<'a> {
     told: Vec<std::sync::Arc<str>>,
     /// How many actions were not found.
     unknown: usize,
+    /// How many were looked for in files that can't be used.
+    sought: usize,
+    /// The work that is done for the document.
+    pub effort: Effort,
 }
 
 impl<'a> Declare<'a> {
@@ -81,6 +86,8 @@ impl<'a> Declare<'a> {
             declared: BTreeMap::new(),
             declared_lower: BTreeMap::new(),
             unknown: 0,
+            sought: 0,
+            effort: Effort::default(),
             told: shelf.given.iter().map(|document| document.tree.source.name.clone()).collect(),
         }
     }
@@ -91,8 +98,8 @@ impl<'a> Declare<'a> {
         'a: 'b,
     {
         let catalog: Arc<Catalog<'b>> = Arc::<Catalog<'a>>::clone(&self.catalog);
-        let told = self.told.clone();
-        Declare { catalog, told, ..Declare::of(self.texts, self.main, layout, self.shelf, properties) }
+        let (told, effort) = (self.told.clone(), self.effort.clone());
+        Declare { catalog, told, effort, ..Declare::of(self.texts, self.main, layout, self.shelf, properties) }
     }
 
     /// Makes the tools in their order, then the built-in ones.
@@ -108,6 +115,7 @@ impl<'a> Declare<'a> {
             // One that can't be read was told by its shape already.
             if let Ok(declaration) = ToolDeclaration::deserialize(value) {
                 self.one(declaration, &format!("{pointer}/{index}"));
+                few_of_many(&mut self.faults);
             }
         }
         if declarations.is_some_and(Vec::is_empty) {
@@ -264,6 +272,9 @@ impl<'a> Declare<'a> {
         let pointer = action.pointer();
         if !action.own {
             self.use_document(action.document);
+        }
+        if !self.effort.spend(effort::weight(action.value)) {
+            return self.faults.extend(self.effort.too_much(&self.main.tree.source));
         }
         let Ok(meaning) = layout::action(action.value) else {
             // Its shape told why, unless the schema and the types disagree.

@@ -1,10 +1,12 @@
 //! Documents: which kind one is, and whether it has that kind's shape.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use super::parse::{self, Member, Node, Tree};
-use super::shape;
-use crate::diagnostic::{Diagnostic, Source, codes, nearest};
+use super::{pasted, shape};
+use crate::diagnostic::{Diagnostic, Nearest, Source, codes, nearest};
 
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,9 +70,17 @@ pub struct Document {
     pub value: Value,
     /// The faults of its text and its shape.
     pub faults: Vec<Diagnostic>,
+    /// The secrets that were pasted into it, once they were looked for.
+    pasted: OnceLock<Vec<Diagnostic>>,
 }
 
 impl Document {
+    /// An error for each string that looks like a key or token. A document that many loops use is looked through
+    /// once.
+    pub(super) fn pasted(&self) -> &[Diagnostic] {
+        self.pasted.get_or_init(|| pasted::secrets(self))
+    }
+
     /// Whether it has a fault that keeps it from being used.
     pub fn is_broken(&self) -> bool {
         self.faults.iter().any(Diagnostic::is_error)
@@ -87,7 +97,7 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     let (tree, mut faults) = parse::parse(source);
     let whole = faults.is_empty();
     faults.extend(parse::repeated_keys(&tree));
-    let mut document = Document { tree, kind, value: Value::Null, faults };
+    let mut document = Document { tree, kind, value: Value::Null, faults, pasted: OnceLock::new() };
     // What was cut off at a bound of the reader has no shape to judge.
     if document.tree.root.is_fault() || document.faults.iter().any(|fault| fault.code == codes::TOO_MUCH) {
         return document;
@@ -154,11 +164,12 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
             _ => Ok(*kind),
         };
     }
+    let mut nearest = Nearest::default();
     let near = root
         .members()
         .into_iter()
         .flatten()
-        .find_map(|member| nearest(&member.key, marks.iter().map(|(mark, _)| *mark)).map(|mark| (member, mark)));
+        .find_map(|member| nearest.of(&member.key, marks.iter().map(|(mark, _)| *mark)).map(|mark| (member, mark)));
     Err(Box::new(match near {
         Some((member, mark)) => misspelt(tree, member, mark),
         None => unknown(tree, has("mode") || has("tools")),

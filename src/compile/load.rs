@@ -10,13 +10,14 @@ use super::called::{self, Calls};
 use super::catalog::Shelf;
 use super::declare::Declare;
 use super::document::{self, Document, DocumentKind};
+use super::effort;
 use super::layout::{self, Layout};
 use super::native::Called;
 use super::prompt::Prompts;
 use super::schema::too_many_patterns_in;
 use super::steps::{self, Context, Steps};
-use super::{Compiled, Program, Schema, Texts, names, not_yet, pasted, shape};
-use crate::diagnostic::{Diagnostic, Source, codes};
+use super::{Compiled, Program, Schema, Texts, names, not_yet, shape};
+use crate::diagnostic::{Diagnostic, Source, codes, few, few_of_many};
 use crate::language::Project;
 
 /// Compiles a loop document or an agent request. All faults are gathered; the program is there only
@@ -40,6 +41,7 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
         faults.extend(compiled.called.iter().flat_map(|(_, called)| called.diagnostics.iter().cloned()));
         once(&mut faults);
     }
+    few(&mut faults);
     sort(&mut faults, &texts.main);
     compiled.program = compiled.program.filter(|_| !faults.iter().any(Diagnostic::is_error));
     Compiled { diagnostics: faults, ..compiled }
@@ -57,7 +59,7 @@ pub fn once(faults: &mut Vec<Diagnostic>) {
 /// Compiles one document: the one that is asked for, or a loop that is called.
 pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
-    faults.extend(pasted::secrets(&main));
+    faults.extend_from_slice(main.pasted());
     let layout = Layout::of(&main).filter(|_| !steps::is_foreach(&main));
     let has_steps = !steps::roots(&main).is_empty();
     let mut steps = Steps::default();
@@ -89,9 +91,9 @@ pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compi
         once(&mut faults);
     }
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error)).map(Arc::new);
-    let (settings, shelf) = (calls.settings.clone(), Arc::clone(&calls.shelf));
+    let (settings, shelf, effort) = (calls.settings.clone(), Arc::clone(&calls.shelf), calls.effort.clone());
     let called = Vec::new();
-    Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, steps, called }
+    Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, steps, effort, called }
 }
 
 /// What stands around a document.
@@ -111,6 +113,7 @@ fn whole(
     let defaults = layout::defaults()?;
     let of_steps = layout.clone().unwrap_or_else(|| Layout::of_step("/properties".to_owned()));
     let mut declare = Declare::new(around.texts, main, of_steps, around.shelf, &defaults);
+    declare.effort = calls.effort.clone();
     declare.own_names();
     let head = head(main, faults);
     if !steps::roots(main).is_empty() {
@@ -157,7 +160,7 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
     let Some(source) = source else { return (None, Some(Arc::default())) };
     let document = document::read_as(source, Some(DocumentKind::Project));
     faults.extend(document.faults.iter().cloned());
-    faults.extend(pasted::secrets(&document));
+    faults.extend_from_slice(document.pasted());
     if document.is_broken() {
         return (Some(document), None);
     }
@@ -189,6 +192,10 @@ pub(super) fn react(
     Read { layout, head, context }: Read<'_>,
     (lookup, faults): (&Declare<'_>, &mut Vec<Diagnostic>),
 ) -> Option<Program> {
+    if !calls.effort.spend(effort::LOOP) {
+        faults.extend(calls.effort.too_much(&main.tree.source));
+        return None;
+    }
     let sound = !main.is_broken();
     let mut reading = Vec::new();
     let typed = layout.read(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
@@ -201,13 +208,15 @@ pub(super) fn react(
     let mut tools = std::mem::take(&mut declare.tools);
     let loops = std::mem::take(&mut declare.loops);
     let shelf = around.shelf;
+    let used: HashSet<Arc<str>> = sources.iter().map(|used| Arc::clone(&used.name)).collect();
     for document in shelf.beside.iter().chain(&shelf.given) {
-        if sources.iter().any(|used| used.name == document.tree.source.name) {
-            faults.extend(pasted::secrets(document));
+        if used.contains(&document.tree.source.name) {
+            faults.extend_from_slice(document.pasted());
         }
     }
-    let mut prompts = Prompts::compile(main, layout, context);
+    let mut prompts = Prompts::compile(main, layout, context, &calls.effort);
     faults.append(&mut prompts.faults);
+    few_of_many(faults);
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
     let (made, levels) = calls.make(main, loops, faults);
     // Why they can't be read is told by the shape, unless that found nothing.

@@ -9,6 +9,7 @@ pub(crate) mod catalog;
 mod decimal;
 mod declare;
 pub mod document;
+pub(crate) mod effort;
 pub(crate) mod layout;
 mod load;
 pub mod names;
@@ -44,6 +45,7 @@ pub use alone::{Declared, alone};
 pub use bind::{Bound, bind};
 pub use called::MAX_LEVELS;
 pub use document::{Document, DocumentKind};
+pub use effort::Effort;
 pub use load::{compile, compile_read, once};
 pub use program::{Builtin, Program, Tool, ToolKind};
 pub use readings::Readings;
@@ -114,6 +116,8 @@ pub struct Compiled {
     pub(crate) shelf: Arc<catalog::Shelf>,
     /// Its steps: none in a loop that stands alone.
     pub(crate) steps: steps::Steps,
+    /// The work that was done for it.
+    pub effort: Effort,
     /// The loops that it calls, and those that they call: each once, with the texts that it was compiled
     /// from. Their faults are among `diagnostics`.
     pub called: Vec<(Texts, Compiled)>,

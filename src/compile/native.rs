@@ -3,6 +3,7 @@
 //! way there and the way back are here and nowhere else.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 #[cfg(test)]
 mod tests;
@@ -18,18 +19,20 @@ pub struct Called(Vec<(String, String)>);
 impl Called {
     /// The names for these tools, in their order: the same tools give the same names.
     pub fn of<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Self {
-        let mut taken: Vec<String> = tools.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();
+        let mut taken: HashSet<String> = tools.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();
+        // Where the search for a free number goes on: those before it are taken.
+        let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut given = Vec::new();
         for name in tools.filter(|name| !is_taken(name)) {
             let base = fitted(name);
             let mut called = base.clone();
-            let mut number = 2_u32;
+            let number = numbers.entry(base.clone()).or_insert(2);
             while taken.contains(&called) {
                 let ending = format!("_{number}");
                 called = format!("{}{ending}", head(&base, LONGEST.saturating_sub(ending.len())));
-                number = number.saturating_add(1);
+                *number = number.saturating_add(1);
             }
-            taken.push(called.clone());
+            taken.insert(called.clone());
             given.push((name.to_owned(), called));
         }
         Self(given)

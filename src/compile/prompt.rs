@@ -6,10 +6,11 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::document::{Document, DocumentKind};
+use super::effort::Effort;
 use super::layout::Layout;
 use super::steps::Context;
 use super::template::{Escape, Template, Variable};
-use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::diagnostic::{Diagnostic, codes};
 
 /// The names that every text of a loop knows.
 const NAMES: [&str; 3] = ["input", "now", "__run_id"];
@@ -36,12 +37,12 @@ pub(super) struct Prompts {
 
 impl Prompts {
     /// Compiles the texts of a loop; `context` is what the steps before it wrote.
-    pub(super) fn compile(document: &Document, layout: &Layout, context: &Context) -> Self {
+    pub(super) fn compile(document: &Document, layout: &Layout, context: &Context, effort: &Effort) -> Self {
         let mut prompts = Self::default();
-        let reader = Reader { document, layout, inputs: Inputs::of(document), open: context.is_open() };
-        let written = || NAMES.into_iter().chain(context.names());
-        prompts.objective = reader.text("objective", &written().collect::<Vec<_>>(), &mut prompts.faults);
-        let known: Vec<&str> = written().chain(SYSTEM_NAMES).collect();
+        let reader = Reader { document, layout, inputs: Inputs::of(document), effort };
+        let known = Known { given: &NAMES, written: context, more: &[], is_path: false };
+        prompts.objective = reader.text("objective", &known, &mut prompts.faults);
+        let known = Known { more: &SYSTEM_NAMES, ..known };
         prompts.system_prompt = reader.text("system_prompt", &known, &mut prompts.faults);
         prompts
     }
@@ -51,12 +52,11 @@ struct Reader<'a> {
     document: &'a Document,
     layout: &'a Layout,
     inputs: Option<Inputs>,
-    /// Whether there may be names that nobody can know here.
-    open: bool,
+    effort: &'a Effort,
 }
 
 impl Reader<'_> {
-    fn text(&self, property: &str, known: &[&str], faults: &mut Vec<Diagnostic>) -> Option<Template> {
+    fn text(&self, property: &str, known: &Known<'_>, faults: &mut Vec<Diagnostic>) -> Option<Template> {
         let text = self.layout.get(self.document, property).and_then(Value::as_str)?;
         let pointer = self.layout.pointer(property);
         let place = |range: &Range<usize>| self.document.tree.place_inside(&pointer, range);
@@ -72,7 +72,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        for key in template.secrets() {
+        for key in template.secrets().iter().take(MAX_FAULTS) {
             let name = format!("orgconfig:{key}");
             let range = text.find(&name).map_or(0..text.len(), |at| at..at + name.len());
             let message = format!("the secret `{name}` would be sent to the model");
@@ -96,19 +96,42 @@ impl Reader<'_> {
         Some(template)
     }
 
-    fn unknown(&self, variable: &Variable, known: &[&str]) -> Option<Unknown> {
-        unknown(variable, (known, false), self.inputs.as_ref(), self.open)
+    fn unknown(&self, variable: &Variable, known: &Known<'_>) -> Option<Unknown> {
+        unknown(variable, known, self.inputs.as_ref(), self.effort)
     }
 }
 
-/// What is wrong with a variable, and how to mend it. `known` are the names that are, and whether it is an
-/// `@path` and no part of a template; `open` says that there may be others.
+/// The names that a text knows.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'k> {
+    /// Those that the engine gives.
+    pub given: &'k [&'k str],
+    /// Those that the steps before it write.
+    pub written: &'k Context,
+    /// Those that only this text knows.
+    pub more: &'k [&'k str],
+    /// Whether it is an `@path`, and no part of a template.
+    pub is_path: bool,
+}
+
+impl Known<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.given.contains(&name) || self.written.has(name) || self.more.contains(&name)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.given.iter().copied().chain(self.written.names()).chain(self.more.iter().copied())
+    }
+}
+
+/// What is wrong with a variable, and how to fix it.
 pub(super) fn unknown(
     variable: &Variable,
-    (known, is_path): (&[&str], bool),
+    known: &Known<'_>,
     inputs: Option<&Inputs>,
-    open: bool,
+    effort: &Effort,
 ) -> Option<Unknown> {
+    let is_path = known.is_path;
     let form = |name: String| if is_path { format!("@{name}") } else { format!("{{{{{name}}}}}") };
     let written = variable.path.join(".");
     let (first, second) = (variable.path.first()?.as_str(), variable.path.get(1));
@@ -117,19 +140,19 @@ pub(super) fn unknown(
         let rest = variable.path.iter().skip(rest).map(|part| format!(".{part}"));
         format!("{begin}{}", rest.collect::<String>())
     };
-    if !known.contains(&first) {
-        if open {
+    if !known.has(first) {
+        if known.written.is_open() {
             return None;
         }
-        let (help, meant) = if names().any(|name| name == first) {
+        let (help, meant) = if inputs.is_some_and(|inputs| inputs.names.contains(first)) {
             (format!("it is written `{}`", form(format!("input.{written}"))), Some(format!("input.{written}")))
-        } else if let Some(near) = nearest(first, known.iter().copied()) {
+        } else if let Some(near) = effort.nearest(first, known.names()) {
             (format!("the nearest name is `{near}`"), Some(with(near, 1)))
-        } else if let Some(near) = nearest(first, names()) {
+        } else if let Some(near) = effort.nearest(first, names()) {
             (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 1)))
         } else {
             let example = form(format!("input.{written}"));
-            let known = known.iter().take(LISTED).copied().collect::<Vec<_>>().join("`, `");
+            let known = known.names().take(LISTED).collect::<Vec<_>>().join("`, `");
             (format!("what a run is given is written `{example}`; known here: `{known}`"), None)
         };
         let message = match is_path {
@@ -142,15 +165,18 @@ pub(super) fn unknown(
     if inputs.names.contains(second) {
         return None;
     }
-    let near = nearest(second, names());
+    let near = effort.nearest(second, names());
     if near.is_none() && !inputs.closed {
         return None;
     }
     let (help, meant) = match near {
         Some(near) => (format!("the nearest name is `input.{near}`"), Some(with(&format!("input.{near}"), 2))),
         None => {
-            let names: Vec<String> = inputs.names.iter().map(|name| format!("`{name}`")).collect();
-            (format!("the loop's `input` takes {}", names.join(", ")), None)
+            let mut shown: Vec<String> = inputs.names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+            if let Some(more) = inputs.names.len().checked_sub(LISTED).filter(|more| *more > 0) {
+                shown.push(format!("{more} more"));
+            }
+            (format!("the loop's `input` takes {}", shown.join(", ")), None)
         }
     };
     Some(Unknown { message: format!("the loop's `input` has no `{second}`"), help, meant })

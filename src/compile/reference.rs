@@ -247,27 +247,28 @@ impl Field {
     /// What it takes from its scope, in the order of the text.
     pub fn variables(&self) -> Vec<FieldVariable> {
         let mut found = Vec::new();
-        self.each_string("", &mut |pointer, part| match part {
-            Self::Path(path) => {
-                let length = path.iter().map(|segment| segment.len() + 1).sum();
-                let variable = Variable { path: path.clone(), range: 0..length, optional: false };
-                found.push(FieldVariable { pointer: pointer.to_owned(), variable });
-            }
-            Self::Template(template) => found.extend(
-                template
-                    .variables()
-                    .iter()
-                    .map(|variable| FieldVariable { pointer: pointer.to_owned(), variable: variable.clone() }),
-            ),
-            _ => {}
+        self.each_variable(&mut |pointer, variable| {
+            found.push(FieldVariable { pointer: pointer.to_owned(), variable: variable.clone() });
         });
         found
+    }
+
+    /// Visits what it takes from its scope, with the JSON pointer of the string that names it.
+    pub(super) fn each_variable(&self, visit: &mut dyn FnMut(&str, &Variable)) {
+        self.each_string(&mut String::new(), &mut |pointer, part| match part {
+            Self::Path(path) => {
+                let length = path.iter().map(|segment| segment.len() + 1).sum();
+                visit(pointer, &Variable { path: path.clone(), range: 0..length, optional: false });
+            }
+            Self::Template(template) => template.variables().iter().for_each(|variable| visit(pointer, variable)),
+            _ => {}
+        });
     }
 
     /// The keys of the secrets that it names.
     pub fn secrets(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
-        self.each_string("", &mut |_, part| {
+        self.each_string(&mut String::new(), &mut |_, part| {
             if let Self::Template(template) = part {
                 found.extend(template.secrets().iter().cloned());
             }
@@ -275,18 +276,23 @@ impl Field {
         found
     }
 
-    fn each_string<'f>(&'f self, pointer: &str, visit: &mut dyn FnMut(&str, &'f Self)) {
+    fn each_string<'f>(&'f self, pointer: &mut String, visit: &mut dyn FnMut(&str, &'f Self)) {
+        let length = pointer.len();
         match self {
             Self::Literal(_) => {}
             Self::Path(_) | Self::Template(_) => visit(pointer, self),
             Self::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    item.each_string(&format!("{pointer}/{at}"), visit);
+                    pointer.push_str(&format!("/{at}"));
+                    item.each_string(pointer, visit);
+                    pointer.truncate(length);
                 }
             }
             Self::Object(members) => {
                 for (key, member) in members {
-                    member.each_string(&format!("{pointer}/{}", escape_pointer(key)), visit);
+                    pointer.push_str(&format!("/{}", escape_pointer(key)));
+                    member.each_string(pointer, visit);
+                    pointer.truncate(length);
                 }
             }
         }
@@ -315,6 +321,29 @@ fn gather<'v>(parts: impl Iterator<Item = (String, &'v Value)>) -> Result<Vec<(S
         }
     }
     if faults.is_empty() { Ok(fields) } else { Err(faults) }
+}
+
+/// Visits each text in a value, with its JSON pointer; `pointer` is the value's own.
+pub(crate) fn each_text<'v>(value: &'v Value, pointer: &mut String, visit: &mut dyn FnMut(&str, &'v str)) {
+    let length = pointer.len();
+    match value {
+        Value::String(text) => visit(pointer, text),
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                pointer.push_str(&format!("/{at}"));
+                each_text(item, pointer, visit);
+                pointer.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                pointer.push_str(&format!("/{}", escape_pointer(key)));
+                each_text(member, pointer, visit);
+                pointer.truncate(length);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A name as a JSON pointer writes it.

@@ -123,6 +123,30 @@ impl Diagnostic {
     }
 }
 
+/// The most errors that are told of one document, and the most warnings.
+pub const MAX_TOLD: usize = 1_000;
+
+/// Keeps the first errors and the first warnings, [`MAX_TOLD`] of each; and what says that there is more than
+/// was looked at, which is told last.
+pub fn few(faults: &mut Vec<Diagnostic>) {
+    let (mut errors, mut warnings) = (0, 0);
+    faults.retain(|fault| {
+        if fault.code == codes::TOO_MUCH {
+            return true;
+        }
+        let told = if fault.is_error() { &mut errors } else { &mut warnings };
+        *told += 1;
+        *told <= MAX_TOLD
+    });
+}
+
+/// The same while they are gathered: only once there are many, so that it costs nothing to ask often.
+pub fn few_of_many(faults: &mut Vec<Diagnostic>) {
+    if faults.len() > 4 * MAX_TOLD {
+        few(faults);
+    }
+}
+
 /// The most characters of a message or a help.
 const LONGEST: usize = 1_000;
 

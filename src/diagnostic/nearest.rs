@@ -15,35 +15,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let bound = (length / 3).max(1);
     candidates
         .into_iter()
-        .filter(|candidate| candidate.is_ascii() == name_ascii && candidate.len() <= LONGEST)
+        .filter(|candidate| candidate.is_ascii() == name_ascii && may_be_near(name, candidate))
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= bound && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// What the names that are measured for one rule may cost, in letters against letters.
-const MOST: usize = 10_000_000;
-
-/// Finds nearest names until that has cost too much: wrong names by the thousand among names by the
-/// thousand get no hint any more.
-#[derive(Debug, Default)]
-pub struct Nearest {
-    spent: usize,
-}
-
-impl Nearest {
-    /// As [`nearest`], among those candidates that may still be looked at.
-    pub fn of<'a>(&mut self, name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-        let spent = &mut self.spent;
-        nearest(
-            name,
-            candidates.into_iter().take_while(|candidate| {
-                *spent = spent.saturating_add(name.len().saturating_mul(candidate.len().min(LONGEST)));
-                *spent <= MOST
-            }),
-        )
-    }
 }
 
 /// Whether no two candidates are equally near to `name`: only then it is clear which one was meant.
@@ -74,18 +50,27 @@ pub fn nearest_field<'a>(name: &str, candidates: impl IntoIterator<Item = &'a st
     })
 }
 
+/// Whether a candidate can be near enough at all: names whose lengths differ by more than the bound are not,
+/// but for case and word marks.
+fn may_be_near(name: &str, candidate: &str) -> bool {
+    let bound = (name.chars().count() / 3).max(1);
+    candidate.len() <= LONGEST
+        && (name.chars().count().abs_diff(candidate.chars().count()) <= bound || folded(name).eq(folded(candidate)))
+}
+
+fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
+    text.chars().filter(|c| !matches!(c, '_' | '-' | '.' | ' ')).flat_map(char::to_lowercase)
+}
+
 fn distance(name: &str, candidate: &str) -> usize {
-    let folded = |text: &str| -> String {
-        text.chars().filter(|c| !matches!(c, '_' | '-' | '.' | ' ')).flat_map(char::to_lowercase).collect()
-    };
     let plain = strsim::damerau_levenshtein(name, candidate);
     // Another case or other word marks is the smallest slip of all.
-    if folded(name) == folded(candidate) { plain.min(1) } else { plain }
+    if folded(name).eq(folded(candidate)) { plain.min(1) } else { plain }
 }
 
 /// How many words one name has more than the other, when it has all of the other's.
 fn words_apart(name: &str, candidate: &str) -> Option<usize> {
-    if name.len() > LONGEST {
+    if name.len() > LONGEST || candidate.len() > LONGEST {
         return None;
     }
     let words = |text: &str| -> Vec<String> {
@@ -96,4 +81,52 @@ fn words_apart(name: &str, candidate: &str) -> Option<usize> {
     let letters: usize = few.iter().map(String::len).sum();
     let contained = letters >= 4 && few.iter().all(|word| many.contains(word));
     contained.then(|| many.len() - few.len())
+}
+
+/// What the names that are measured for one document, or one rule, may cost: letters against letters.
+const MOST: usize = 10_000_000;
+/// What it costs to look at a candidate, beside its letters and those of the name.
+const GLANCE: usize = 16;
+
+/// Finds nearest names until that has cost too much: wrong names by the thousand among names by the
+/// thousand get no hint any more.
+#[derive(Debug, Default)]
+pub struct Nearest {
+    spent: usize,
+}
+
+impl Nearest {
+    /// As [`nearest`], among those candidates that may still be looked at.
+    pub fn of<'a>(&mut self, name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+        nearest(name, self.affordable(name, candidates))
+    }
+
+    /// As [`nearest_field`], among those candidates that may still be looked at; and whether it is clear
+    /// which one was meant.
+    pub fn field<'a>(
+        &mut self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'a str> + Clone,
+    ) -> Option<(&'a str, bool)> {
+        let affordable: Vec<&str> = self.affordable(name, candidates).collect();
+        let near = nearest_field(name, affordable.iter().copied())?;
+        let near_ones = affordable.into_iter().filter(|candidate| may_be_near(name, candidate));
+        Some((near, is_lone(name, near_ones)))
+    }
+
+    fn affordable<'a>(
+        &mut self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> impl Iterator<Item = &'a str> {
+        let spent = &mut self.spent;
+        let long = name.len() > LONGEST;
+        candidates.into_iter().take_while(move |candidate| {
+            let cells = name.len().saturating_mul(candidate.len());
+            let measured = !long && may_be_near(name, candidate);
+            let read = GLANCE.saturating_add(name.len()).saturating_add(candidate.len().min(LONGEST));
+            *spent = spent.saturating_add(read).saturating_add(if measured { cells } else { 0 });
+            !long && *spent <= MOST
+        })
+    }
 }

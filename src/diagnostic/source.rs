@@ -13,7 +13,13 @@ pub struct Source {
     pub text: Arc<str>,
     /// The byte at which each line begins.
     lines: Arc<[u32]>,
+    /// How many characters stand before each block of [`BLOCK`] bytes; empty for a text of ASCII, whose bytes
+    /// are its characters. A text of one line of megabytes has its columns counted from here.
+    blocks: Arc<[u32]>,
 }
+
+/// The bytes of a block.
+const BLOCK: usize = 1024;
 
 /// A place in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,7 +47,8 @@ impl Source {
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| width(at + 1))).collect();
-        Self { name: name.into(), text, lines }
+        let blocks = if text.is_ascii() { Arc::default() } else { blocks(text.as_bytes()) };
+        Self { name: name.into(), text, lines, blocks }
     }
 
     /// The place of the bytes from `start` to `end`; both are brought into the text's bounds.
@@ -67,9 +74,33 @@ impl Source {
         let byte = (0..=byte).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
         let line = self.lines.partition_point(|begin| *begin <= width(byte)).saturating_sub(1);
         let begin = self.lines.get(line).and_then(|begin| usize::try_from(*begin).ok()).unwrap_or(0);
-        let column = self.text.get(begin..byte).map_or(0, |text| text.chars().count());
-        (count(line), count(column))
+        (count(line), count(self.characters_before(byte).saturating_sub(self.characters_before(begin))))
     }
+
+    /// How many characters begin before a byte.
+    fn characters_before(&self, byte: usize) -> usize {
+        if self.blocks.is_empty() {
+            return byte;
+        }
+        let block = byte / BLOCK;
+        let before = self.blocks.get(block).and_then(|count| usize::try_from(*count).ok()).unwrap_or(0);
+        before + self.text.as_bytes().get(block * BLOCK..byte).map_or(0, begun)
+    }
+}
+
+fn blocks(text: &[u8]) -> Arc<[u32]> {
+    let counts = text.chunks(BLOCK).scan(0, |before, block| {
+        let here = *before;
+        *before += begun(block);
+        Some(width(here))
+    });
+    // A byte behind the last block has a count too.
+    counts.chain(std::iter::once(width(begun(text)))).collect()
+}
+
+/// How many characters begin in a part of a text: all bytes but those that go on with one.
+fn begun(part: &[u8]) -> usize {
+    part.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
 /// From 0 to from 1, in the width of a diagnostic; a text of more lines stays at the last.

@@ -1,5 +1,7 @@
 //! A datasource that a loop uses and that can't be opened.
 
+use std::collections::HashSet;
+
 use crate::check::{Rule, Subject};
 use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
@@ -16,18 +18,18 @@ pub const RULE: Rule = Rule {
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
-    let mut told: Vec<&str> = Vec::new();
+    let mut told = HashSet::new();
     for used in subject.actions() {
         let Action::Db(db) = &used.action else { continue };
         let name = db.datasource.as_str();
-        let Some(datasource) = project.datasources.get(name).filter(|_| !told.contains(&name)) else { continue };
+        let Some(datasource) = project.datasources.get(name).filter(|_| !told.contains(name)) else { continue };
         let url = datasource.url.as_str();
         let path = url.strip_prefix("sqlite:");
         if url.starts_with("orgconfig:") || path.is_some_and(|path| !path.is_empty() && !path.starts_with(":memory:")) {
             continue;
         }
         let Some(spot) = subject.in_project(&format!("/datasources/{}/url", token(name))) else { continue };
-        told.push(name);
+        told.insert(name);
         // The address may hold a password: only its scheme is told.
         let message = match url.split_once(':') {
             Some(("sqlite", "")) => format!("the datasource `{name}` names no file"),

@@ -1,5 +1,6 @@
 //! A budget in dollars for a model without a price.
 
+use std::collections::HashSet;
 use std::iter;
 
 use crate::check::{Rule, Subject, model};
@@ -29,14 +30,14 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         Action::Llm(action) => Some((Some(action.model.as_deref()?), Some(used.at("/model")))),
         _ => None,
     });
-    let mut told: Vec<&str> = Vec::new();
+    let mut told = HashSet::new();
     for (written, spot) in own.chain(fallbacks).chain(actions) {
         let (Some(spot), Some(model)) = (spot, model::named(subject, written)) else { continue };
         let name = model.name;
-        if model.declared.is_some_and(|model| model.price.is_some()) || told.contains(&name) {
+        if model.declared.is_some_and(|model| model.price.is_some()) || told.contains(name) {
             continue;
         }
-        told.push(name);
+        told.insert(name);
         let fault = spot.tell(&RULE, format!("the budget is in US dollars, and the model `{name}` has no price"));
         let price = "\"price\": {\"input\": ..., \"output\": ...}";
         found.push(fault.help(match model.declared {

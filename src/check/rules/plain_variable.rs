@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use crate::check::used::Used;
-use crate::check::{Rule, Subject};
+use crate::check::{Rule, Spot, Subject};
 use crate::compile::parse::Node;
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::Action;
 
 /// The rule.
@@ -19,45 +18,61 @@ pub const RULE: Rule = Rule {
 
 /// What each of the spellings has in it.
 const INPUT: &str = "input.";
+/// The most that is told of one text.
+const MAX_FOUND: usize = 50;
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let own = ["objective", "system_prompt"].into_iter().filter_map(|name| subject.property(name));
-    let of_actions = subject.actions().iter().flat_map(|used| pointers(used).into_iter().map(|at| used.at(&at)));
-    for spot in own.chain(of_actions) {
-        let Some(text) = spot.node().and_then(Node::as_str) else { continue };
-        for (range, name) in spelled_otherwise(text) {
-            let written = text.get(range.clone()).unwrap_or_default();
-            let instead = format!("{{{{input.{name}}}}}");
-            let message = format!("`{written}` is no variable here, and stays as it is written");
-            let fault = spot.clone().inside(range).tell(&RULE, message);
-            found.push(fault.help(format!("inside a text a variable is written `{instead}`")).suggest(instead));
+    for name in ["objective", "system_prompt"] {
+        if let Some(spot) = subject.property(name) {
+            in_text(&spot, found);
         }
+    }
+    for used in subject.actions() {
+        let mut judge = |pointer: &str, text: &str| {
+            if text.contains(INPUT) {
+                in_text(&used.at(pointer), found);
+            }
+        };
+        used.each_secret_string(&mut judge);
+        match &used.action {
+            Action::Command(command) => {
+                command.args.iter().enumerate().for_each(|(at, text)| judge(&format!("/args/{at}"), text));
+            }
+            Action::Llm(llm) => judge("/template", &llm.template),
+            _ => {}
+        }
+        few_of_many(found);
     }
 }
 
-/// Where an action has templates.
-fn pointers(used: &Used<'_>) -> Vec<String> {
-    let mut pointers: Vec<String> = used.secret_strings().into_iter().map(|(pointer, _)| pointer).collect();
-    match &used.action {
-        Action::Command(command) => pointers.extend((0..command.args.len()).map(|at| format!("/args/{at}"))),
-        Action::Llm(_) => pointers.push("/template".to_owned()),
-        _ => {}
+fn in_text(spot: &Spot<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(text) = spot.node().and_then(Node::as_str) else { return };
+    for (range, name) in spelled_otherwise(text).take(MAX_FOUND) {
+        let written = text.get(range.clone()).unwrap_or_default();
+        let instead = format!("{{{{input.{name}}}}}");
+        let message = format!("`{written}` is no variable here, and stays as it is written");
+        let fault = spot.clone().inside(range).tell(&RULE, message);
+        found.push(fault.help(format!("inside a text a variable is written `{instead}`")).suggest(instead));
     }
-    pointers
 }
 
 /// `@input.x` inside a text, `${input.x}` and `{input.x}`: their places, and the name behind `input.`.
-fn spelled_otherwise(text: &str) -> Vec<(Range<usize>, &str)> {
-    text.match_indices(INPUT).filter_map(|(at, _)| spelled_at(text, at)).collect()
+fn spelled_otherwise(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    let mut tags = Tags { text: text.as_bytes(), at: 0, open: false };
+    text.match_indices(INPUT).filter_map(move |(at, _)| spelled_at(text, at).filter(|_| !tags.is_open_at(at)))
 }
 
 fn spelled_at(text: &str, at: usize) -> Option<(Range<usize>, &str)> {
     let (before, rest) = (text.get(..at)?, text.get(at + INPUT.len()..)?);
+    // Looked at first: a name may be as long as the text.
+    if !before.ends_with(['@', '{']) {
+        return None;
+    }
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
     let name = rest.get(..length)?.trim_end_matches('.');
     let end = at + INPUT.len() + name.len();
-    if name.is_empty() || is_in_tag(before) {
+    if name.is_empty() {
         return None;
     }
     if let Some(before) = before.strip_suffix('@') {
@@ -70,9 +85,26 @@ fn spelled_at(text: &str, at: usize) -> Option<(Range<usize>, &str)> {
     (!before.ends_with(['{', '\\'])).then_some((begin..end + 1, name))
 }
 
-/// Whether a tag is open at the end of this text.
-fn is_in_tag(before: &str) -> bool {
-    before.rfind("{{").is_some_and(|open| before.rfind("}}").is_none_or(|close| close < open))
+/// Where tags are open in a text, asked for from its beginning to its end.
+struct Tags<'t> {
+    text: &'t [u8],
+    at: usize,
+    open: bool,
+}
+
+impl Tags<'_> {
+    /// Whether a tag is open before a byte, which is none before those that were asked for.
+    fn is_open_at(&mut self, byte: usize) -> bool {
+        while self.at + 2 <= byte {
+            match self.text.get(self.at..self.at + 2) {
+                Some(b"{{") => self.open = true,
+                Some(b"}}") => self.open = false,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        self.open
+    }
 }
 
 #[cfg(test)]
@@ -93,7 +125,7 @@ mod tests {
             ("see input.host, @input, {input}, @input. and {input.}", vec![]),
             ("${input.a", vec![]),
         ] {
-            let found: Vec<_> = spelled_otherwise(text).into_iter().map(|(range, _)| &text[range]).collect();
+            let found: Vec<_> = spelled_otherwise(text).map(|(range, _)| &text[range]).collect();
             assert_eq!(found, written, "{text}");
         }
     }

@@ -18,13 +18,14 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(allow) = subject.project().map(|project| &project.allow).filter(|allow| !allow.private_addresses) else {
         return;
     };
+    let entries =
+        allow.hosts.as_ref().map(|hosts| hosts.iter().filter_map(|text| AllowedHost::parse(text)).collect::<Vec<_>>());
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
         let Some(host) = WrittenHost::of(&http.url).filter(|host| !host.is_template()) else { continue };
         let Some(name) = host.name().filter(|name| is_private(name)) else { continue };
         // One that is not in the list is told to be that.
-        let takes = |text: &String| AllowedHost::parse(text).is_some_and(|entry| entry.allows(&name, host.port));
-        if allow.hosts.as_ref().is_some_and(|hosts| !hosts.iter().any(takes)) {
+        if entries.as_ref().is_some_and(|entries| !entries.iter().any(|entry| entry.allows(&name, host.port))) {
             continue;
         }
         let message = format!("the host `{}` is private, local or reserved: each call is refused", host.text);

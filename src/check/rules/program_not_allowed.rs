@@ -1,5 +1,7 @@
 //! A program that the project does not allow.
 
+use std::collections::HashSet;
+
 use crate::check::{Rule, Subject};
 use crate::compile::parse::quoted;
 use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
@@ -17,12 +19,13 @@ pub const RULE: Rule = Rule {
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let allowed = &project.allow.commands;
+    let entries: HashSet<&str> = allowed.iter().map(String::as_str).collect();
     let mut nearest = Nearest::default();
     for used in subject.actions() {
         let Action::Command(command) = &used.action else { continue };
         let program = command.program.as_str();
         let spot = used.at("/program");
-        if allowed.iter().any(|entry| entry == program) || subject.is_told(&spot.place()) {
+        if entries.contains(program) || subject.is_told(&spot.place()) {
             continue;
         }
         let fault = spot.tell(&RULE, format!("the project does not allow the program `{program}`"));

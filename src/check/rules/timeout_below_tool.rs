@@ -1,5 +1,7 @@
 //! A call's deadline that lies behind the run's.
 
+use std::collections::HashSet;
+
 use crate::check::{Rule, Spot, Subject};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::ToolDeclaration;
@@ -28,14 +30,14 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         });
     };
     judge(subject.property("tool_timeout_ms"), Some(react.tool_timeout_ms));
-    let mut overridden: Vec<&str> = Vec::new();
+    let mut overridden: HashSet<&str> = HashSet::new();
     for (pointer, declaration) in subject.declarations() {
         if let ToolDeclaration::Typed(TypedTool::Action(tool)) = declaration {
             judge(Some(subject.at(&format!("{pointer}/timeout_ms"))), tool.timeout_ms);
             overridden.extend(tool.timeout_ms.map(|_| tool.name.as_str()));
         }
     }
-    for used in subject.actions().iter().filter(|used| !overridden.contains(&used.name())) {
+    for used in subject.actions().iter().filter(|used| !overridden.contains(used.name())) {
         judge(Some(used.at("/timeout_ms")), used.action.head().and_then(|head| head.timeout_ms));
     }
 }

@@ -3,10 +3,13 @@
 use crate::check::{Rule, Spot, Subject};
 use crate::compile::parse::token;
 use crate::compile::template::{Escape, Template};
-use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
+use crate::diagnostic::{Diagnostic, Nearest, Severity, codes, few_of_many};
 
 /// What stands before the key of a secret.
 const MARK: &str = "orgconfig:";
+
+/// The most secrets of one text that are told to be unknown.
+const MAX_KEYS: usize = 50;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -21,9 +24,12 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
-        for (pointer, text) in used.secret_strings() {
-            unknown(&used.at(&pointer), text, subject, (&mut nearest, &mut *found));
-        }
+        used.each_secret_string(&mut |pointer, text| {
+            if text.contains(MARK) {
+                unknown(&used.at(pointer), text, subject, (&mut nearest, &mut *found));
+            }
+        });
+        few_of_many(found);
     }
     for (name, datasource) in &project.datasources {
         if let Some(spot) = subject.in_project(&format!("/datasources/{}/url", token(name))) {
@@ -35,7 +41,8 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 fn unknown(spot: &Spot<'_>, text: &str, subject: &Subject<'_>, (nearest, found): (&mut Nearest, &mut Vec<Diagnostic>)) {
     let (Some(project), true) = (subject.project(), text.contains(MARK)) else { return };
     let Ok(template) = Template::compile(text, Escape::Plain) else { return };
-    for key in template.secrets().iter().filter(|key| !project.orgconfig.contains_key(*key)) {
+    let keys = template.secrets().iter().filter(|key| !project.orgconfig.contains_key(*key));
+    for key in keys.take(MAX_KEYS) {
         let Some(at) = text.find(&format!("{MARK}{key}")).map(|at| at + MARK.len()) else { continue };
         let spot = spot.clone().inside(at..at + key.len());
         let fault = spot.tell(&RULE, format!("the project has no secret `{key}`"));

@@ -1,5 +1,7 @@
 //! An action that the document carries along and no tool names.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::check::used::action_name;
@@ -25,10 +27,11 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     let own = subject.document().value.get("actions").and_then(Value::as_array).into_iter().flatten();
+    let declared: HashSet<&str> = subject.declarations().iter().filter_map(|(_, tool)| action_name(tool)).collect();
+    let in_steps = subject.names_in_steps();
     for (at, action) in own.enumerate() {
         let Some(name) = action.get("action_name").and_then(Value::as_str) else { continue };
-        let declared = || subject.declarations().iter().any(|(_, tool)| action_name(tool) == Some(name));
-        if declared() || subject.is_in_steps(name) {
+        if declared.contains(name) || in_steps.contains(name) {
             continue;
         }
         let spot = subject.at(&format!("/actions/{at}/action_name"));

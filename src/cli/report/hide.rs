@@ -9,11 +9,12 @@ use crate::diagnostic::{Diagnostic, Source, codes};
 pub fn hide(diagnostics: &[Diagnostic], sources: &[Source]) -> Vec<Source> {
     let hidden: Vec<&Diagnostic> = diagnostics.iter().filter(|fault| shows_a_secret(fault)).collect();
     let of = |source: &Source| {
-        let spans: Vec<Range<usize>> = hidden
+        let mut spans: Vec<Range<usize>> = hidden
             .iter()
             .filter(|fault| fault.place.file == source.name)
             .map(|fault| fault.place.start..fault.place.end)
             .collect();
+        spans.sort_by_key(|span| (span.start, span.end));
         if spans.is_empty() { source.clone() } else { Source::new(source.name.clone(), starred(&source.text, &spans)) }
     };
     sources.iter().map(of).collect()
@@ -31,8 +32,13 @@ fn shows_a_secret(fault: &Diagnostic) -> bool {
 /// The text with stars in the spans; what holds a text of JSON together stays.
 fn starred(text: &str, spans: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
+    // The spans stand in their order: how far those reach that have begun is enough to know.
+    let (mut spans, mut end) = (spans.iter().peekable(), 0);
     for (at, c) in text.char_indices() {
-        if spans.iter().any(|span| span.contains(&at)) && !matches!(c, '"' | '\n' | '\r') {
+        while let Some(span) = spans.next_if(|span| span.start <= at) {
+            end = end.max(span.end);
+        }
+        if at < end && !matches!(c, '"' | '\n' | '\r') {
             shown.extend(std::iter::repeat_n('*', c.len_utf8()));
         } else {
             shown.push(c);

@@ -136,6 +136,12 @@ fn one(diagnostic: &Diagnostic, source: Option<&Source>, (renderer, width): (&Re
 /// The suggestion as a change of the text.
 fn patch<'a>(diagnostic: &'a Diagnostic, source: &Source, width: usize) -> Option<Snippet<'a, Patch<'a>>> {
     let suggestion = diagnostic.suggestion.as_ref()?;
+    // One that goes over many lines would fill the terminal, and take long to be laid out.
+    let lines = source.line(suggestion.end).saturating_sub(source.line(suggestion.start));
+    let longest = suggestion.end.saturating_sub(suggestion.start).max(suggestion.replacement.len());
+    if lines > number(LINES) || longest > 2 * AROUND {
+        return None;
+    }
     let excerpt = Excerpt::of_change(source, diagnostic, suggestion.start..suggestion.end, width);
     let patch = Patch::new(excerpt.span.clone(), escape::terminal(&suggestion.replacement));
     Some(excerpt.snippet(&source.name).patch(patch))

@@ -7,7 +7,7 @@ use crate::compile::called::named;
 use crate::compile::catalog::no_actions;
 use crate::compile::document::{Document, DocumentKind};
 use crate::compile::parse::quoted;
-use crate::diagnostic::{Diagnostic, codes, is_lone, nearest_field};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
 
@@ -15,6 +15,11 @@ impl<'a> Declare<'a> {
     /// Whether an action seems to stand in a file that can't be used: then the file's own fault is
     /// told, and not this one besides.
     fn stands_in_broken(&mut self, name: &str) -> bool {
+        // A text is gone through for each name: with many that are not there, that would take long.
+        self.sought += 1;
+        if self.sought > MEASURED.1 {
+            return false;
+        }
         let shelf = self.shelf;
         let quoted = quoted(name);
         let names_it = |document: &Document| document.tree.source.text.contains(&quoted);
@@ -41,8 +46,8 @@ impl<'a> Declare<'a> {
         let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
-        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
-        let lone = is_lone(name, names.take(measured));
+        let near = self.effort.nearest_field(name, names.take(measured));
+        let (near, lone) = near.map_or((None, false), |(near, lone)| (Some(near.to_owned()), lone));
         let looked = self.looked_in();
         let help = match &near {
             Some(near) => format!("the nearest name is `{near}`; {looked}"),
@@ -100,15 +105,14 @@ impl<'a> Declare<'a> {
         let names = PRIMITIVES.into_iter().chain(self.catalog.all.iter().map(|action| action.name));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
-        let near = nearest_field(name, names.clone().take(measured)).map(str::to_owned);
-        let lone = is_lone(name, names.take(measured));
+        let near = self.effort.nearest_field(name, names.take(measured));
         let looked = self.looked_in();
         let message = format!("the action `{name}` is not found, and no step of the platform is called so");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
         self.faults.push(match near {
-            Some(near) => {
+            Some((near, lone)) => {
                 let fault = fault.help(format!("the nearest name is `{near}`; {looked}"));
-                if lone { fault.suggest(quoted(&near)) } else { fault }
+                if lone { fault.suggest(quoted(near)) } else { fault }
             }
             None => fault.help(looked),
         });
@@ -183,10 +187,10 @@ impl<'a> Declare<'a> {
             _ => format!("the workflow `{wanted}` is not found"),
         };
         let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, at.as_str(), self.main.tree.place(&at));
-        self.faults.push(match nearest_field(wanted, names().take(MEASURED.0)) {
-            Some(near) => {
+        self.faults.push(match self.effort.nearest_field(wanted, names().take(MEASURED.0).collect::<Vec<_>>()) {
+            Some((near, lone)) => {
                 let fault = fault.help(format!("the nearest {field} is `{near}`; {looked}"));
-                if is_lone(wanted, names().take(MEASURED.0)) { fault.suggest(quoted(near)) } else { fault }
+                if lone { fault.suggest(quoted(near)) } else { fault }
             }
             None => fault.help(looked),
         });

@@ -1,7 +1,7 @@
 //! Arrays and objects, and how reading goes on where a comma, a key or a bracket is wrong.
 
 use super::reader::{Open, Reader};
-use super::{Kind, Member, Node, Span, text};
+use super::{Kind, MAX_PATH_BYTES, Member, Node, Span, text};
 use crate::diagnostic::codes;
 
 /// What stands between two items.
@@ -284,11 +284,32 @@ impl Reader<'_> {
                 self.tell(fault.suggest(""));
                 self.advance();
                 self.trivia();
-                if matches!(self.peek(), None | Some(',' | '}' | ']')) { self.nothing() } else { self.value() }
+                match self.peek() {
+                    None | Some(',' | '}' | ']') => self.nothing(),
+                    Some(_) => self.value_of(&key, key_span),
+                }
             }
-            Some(_) => self.value(),
+            Some(_) => self.value_of(&key, key_span),
         };
         Some(Member { key, key_span, value })
+    }
+
+    /// The value of a key.
+    fn value_of(&mut self, key: &str, key_span: Span) -> Node {
+        let before = self.path;
+        self.path = before.saturating_add(key.len()).saturating_add(1);
+        if self.path > MAX_PATH_BYTES {
+            let message = format!(
+                "the keys on the way to this value have more than {MAX_PATH_BYTES} bytes; the rest is not read"
+            );
+            let fault = self.fault(codes::TOO_MUCH, key_span, message);
+            self.tell(fault);
+            self.stop();
+            return self.nothing();
+        }
+        let value = self.value();
+        self.path = before;
+        value
     }
 
     /// What stands after something that is no key.

@@ -2,6 +2,7 @@
 //! after a fault, so that all faults of a text are told in one go, each of them once.
 
 mod container;
+mod lookup;
 mod number;
 mod reader;
 mod string;
@@ -15,10 +16,7 @@ mod tests_cases;
 #[cfg(test)]
 mod tests_faults;
 
-use std::borrow::Cow;
-use std::ops::Range;
-
-use crate::diagnostic::{Diagnostic, Place, Source};
+use crate::diagnostic::{Diagnostic, Source};
 
 pub(crate) use text::quoted;
 pub use value::repeated_keys;
@@ -31,6 +29,9 @@ pub const MAX_BYTES: usize = 16 << 20;
 pub const MAX_VALUES: usize = 100_000;
 /// The most faults that are told of one text.
 pub const MAX_FAULTS: usize = 50;
+/// The most bytes of the keys on the way to a value. What is gathered of a document names its values by their
+/// pointers: with long ones, many small values would take many times the document.
+pub const MAX_PATH_BYTES: usize = 8 << 10;
 
 /// A text with the tree that was read from it.
 #[derive(Debug, Clone)]
@@ -39,6 +40,7 @@ pub struct Tree {
     pub source: Source,
     /// Its value. What could not be read is [`Kind::Fault`].
     pub root: Node,
+    lookup: lookup::Lookup,
 }
 
 /// The bytes of a text from `start` to before `end`.
@@ -93,7 +95,7 @@ pub struct Member {
 /// that stand twice are not among them: see [`repeated_keys`].
 pub fn parse(source: &Source) -> (Tree, Vec<Diagnostic>) {
     let (root, faults) = reader::Reader::read(source);
-    (Tree { source: source.clone(), root }, faults)
+    (Tree { source: source.clone(), root, lookup: lookup::Lookup::default() }, faults)
 }
 
 impl Span {
@@ -141,103 +143,6 @@ impl Node {
     pub fn is_fault(&self) -> bool {
         self.kind == Kind::Fault
     }
-}
-
-impl Tree {
-    /// The value at a JSON pointer (RFC 6901).
-    pub fn at(&self, pointer: &str) -> Option<&Node> {
-        self.find(pointer).map(|found| found.node)
-    }
-
-    /// Where the value at a JSON pointer stands; when there is none, where the nearest value around
-    /// it stands.
-    pub fn place(&self, pointer: &str) -> Place {
-        let span = self.around(pointer).node.span;
-        self.source.place(span.start, span.end)
-    }
-
-    /// Where the key at a JSON pointer stands; the value, when it has none.
-    pub fn key_place(&self, pointer: &str) -> Place {
-        let found = self.around(pointer);
-        let span = found.key.unwrap_or(found.node.span);
-        self.source.place(span.start, span.end)
-    }
-
-    /// Where a part of a string stands: `inside` counts bytes of the string with its escapes
-    /// resolved. For a value that is no string: the value.
-    pub fn place_inside(&self, pointer: &str, inside: &Range<usize>) -> Place {
-        match self.at(pointer) {
-            Some(Node { span, kind: Kind::String(_) }) => {
-                let raw = self.source.text.get(span.start..span.end).unwrap_or_default();
-                let start = span.start + text::raw_offset(raw, inside.start);
-                let end = span.start + text::raw_offset(raw, inside.end);
-                self.source.place(start, end.max(start))
-            }
-            _ => self.place(pointer),
-        }
-    }
-
-    /// What is cut out when an item of an array goes: the item with one comma beside it.
-    pub fn removal(&self, pointer: &str) -> Option<Span> {
-        let (array, index) = pointer.rsplit_once('/')?;
-        let (items, index) = (self.at(array)?.items()?, index.parse::<usize>().ok()?);
-        let item = items.get(index)?.span;
-        let before = index.checked_sub(1).and_then(|before| items.get(before));
-        Some(match (items.get(index + 1), before) {
-            (Some(next), _) => Span::new(item.start, next.span.start),
-            (None, Some(before)) => Span::new(before.span.end, item.end),
-            (None, None) => item,
-        })
-    }
-
-    /// The text of a span, as written.
-    pub fn raw(&self, span: Span) -> &str {
-        self.source.text.get(span.start..span.end).unwrap_or_default()
-    }
-
-    fn find(&self, pointer: &str) -> Option<Found<'_>> {
-        let mut found = Found { node: &self.root, key: None };
-        for token in tokens(pointer) {
-            found = found.step(&token)?;
-        }
-        Some(found)
-    }
-
-    fn around(&self, pointer: &str) -> Found<'_> {
-        let mut found = Found { node: &self.root, key: None };
-        for token in tokens(pointer) {
-            match found.step(&token) {
-                Some(next) => found = next,
-                None => break,
-            }
-        }
-        found
-    }
-}
-
-struct Found<'a> {
-    node: &'a Node,
-    key: Option<Span>,
-}
-
-impl<'a> Found<'a> {
-    fn step(&self, token: &str) -> Option<Found<'a>> {
-        match &self.node.kind {
-            Kind::Array(items) => Some(Found { node: items.get(token.parse::<usize>().ok()?)?, key: None }),
-            Kind::Object(_) => {
-                let member = self.node.member(token)?;
-                Some(Found { node: &member.value, key: Some(member.key_span) })
-            }
-            _ => None,
-        }
-    }
-}
-
-fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    pointer.split('/').skip(1).map(|token| match token.contains('~') {
-        true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
-        false => Cow::Borrowed(token),
-    })
 }
 
 /// A key as a part of a JSON pointer.

@@ -19,6 +19,8 @@ pub(super) struct Reader<'a> {
     /// A bracket was found wrong: what its neighbours seem to lack is only its echo.
     pub brackets_wrong: bool,
     faults: Vec<Diagnostic>,
+    /// The bytes of the keys on the way to here.
+    pub path: usize,
     values: usize,
     stopped: bool,
 }
@@ -33,10 +35,10 @@ impl<'a> Reader<'a> {
             brackets_wrong: false,
             faults: Vec::new(),
             values: 0,
+            path: 0,
             stopped: false,
         };
-        let root = reader.document();
-        let mut faults = reader.faults;
+        let (root, mut faults) = (reader.document(), reader.faults);
         faults.sort_by_key(|fault| fault.place.start);
         (root, faults)
     }
@@ -284,7 +286,6 @@ impl<'a> Reader<'a> {
             let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
             self.at += rest.iter().position(|byte| !blank(byte)).unwrap_or(rest.len());
             match self.peek() {
-                // What follows nearly always.
                 Some('"' | ',' | ':' | '{' | '}' | '[' | ']' | '0'..='9' | '-' | 'a'..='z') | None => return,
                 Some('#') => self.comment(None),
                 Some('/') if self.rest().starts_with("//") => self.comment(None),

@@ -14,21 +14,30 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// The byte of `raw` at which the byte `offset` of the meant string is written.
-pub(super) fn raw_offset(raw: &str, offset: usize) -> usize {
+/// A byte of a meant string, and the byte of the written one at which it is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Offset {
+    /// In the meant string.
+    pub meant: usize,
+    /// In the written one, its quote counted.
+    pub raw: usize,
+}
+
+/// The byte of `raw` at which the byte `offset` of the meant string is written. `from` is a byte before it
+/// whose place is known already.
+pub(super) fn raw_offset(raw: &str, offset: usize, from: Offset) -> Offset {
     let inner = inner(raw);
     let begin = usize::from(raw.starts_with(['"', '\'']));
-    if !inner.contains('\\') {
-        return begin + offset.min(inner.len());
-    }
-    let mut meant_so_far = 0;
-    for (at, meant) in Decoder::new(inner) {
-        if meant_so_far >= offset {
-            return begin + at;
+    let known = from.raw.saturating_sub(begin).min(inner.len());
+    let rest = inner.get(known..).unwrap_or_default();
+    let mut meant = from.meant;
+    for (at, c) in Decoder::new(rest) {
+        if meant >= offset {
+            return Offset { meant, raw: begin + known + at };
         }
-        meant_so_far += meant.len_utf8();
+        meant += c.len_utf8();
     }
-    begin + inner.len()
+    Offset { meant, raw: begin + inner.len() }
 }
 
 fn inner(raw: &str) -> &str {

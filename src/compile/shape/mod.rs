@@ -14,13 +14,15 @@ mod tests;
 use serde_json::{Map, Value};
 
 use super::parse::{Kind, Node, Span, Tree, token};
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Nearest, Place};
 
 use form::Form;
 pub(crate) use known::{Known, known};
 
 /// The most faults of shape that are told of one document.
 pub const MAX_FAULTS: usize = 100;
+/// The most fields that are not known and looked at: several that belong to one other place are one fault.
+const MAX_UNKNOWN: usize = 1_000;
 
 /// A document after its shape was judged.
 #[derive(Debug)]
@@ -35,8 +37,17 @@ pub struct Shaped {
 /// Judges a tree by the schema of its kind. In a tree with faults of syntax nothing is told to be
 /// missing: it may stand in what could not be read.
 pub(crate) fn shape(tree: &Tree, known: &Known, whole: bool) -> Shaped {
-    let mut walker =
-        Walker { tree, known, whole, pointer: String::new(), faults: Vec::new(), misplaced: Vec::new(), told: None };
+    let mut walker = Walker {
+        tree,
+        known,
+        whole,
+        pointer: String::new(),
+        faults: Vec::new(),
+        misplaced: Vec::new(),
+        told: None,
+        nearest: Nearest::default(),
+        unknown: 0,
+    };
     let value = walker.walk(&known.form, &tree.root, None);
     let mut faults = walker.faults;
     faults.sort_by_key(|fault| fault.place.start);
@@ -54,6 +65,10 @@ struct Walker<'a> {
     misplaced: Vec<String>,
     /// The field whose lack was told already in the object that is walked next.
     told: Option<String>,
+    /// What was meant by names that are not known.
+    nearest: Nearest,
+    /// How many names were looked up that are not known.
+    unknown: usize,
 }
 
 impl<'a> Walker<'a> {

@@ -6,9 +6,12 @@ use serde_json::{Map, Value};
 
 use super::form::{Form, Others};
 use super::known::{resolve, words};
-use super::{Walker, insert};
+use super::{MAX_UNKNOWN, Walker, insert};
 use crate::compile::parse::{Member, Node, Span, quoted};
-use crate::diagnostic::{Diagnostic, Related, codes, is_lone, nearest_field, shown};
+use crate::diagnostic::{Diagnostic, Related, codes, shown};
+
+/// The most places that one fault tells of.
+const MAX_RELATED: usize = 50;
 
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, form: &'a Form, node: &Node, members: &[Member], key: Option<Span>) -> Value {
@@ -16,7 +19,8 @@ impl<'a> Walker<'a> {
         if matches!(form.others, Others::None) {
             let (mut homes, mut absent) = (BTreeMap::new(), None);
             for member in members.iter().filter(|member| !form.fields.contains_key(&*member.key)) {
-                if !self.full() {
+                self.unknown += 1;
+                if !self.full() && self.unknown <= MAX_UNKNOWN {
                     let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
                     let absent = absent.get_or_insert_with(|| fields().collect::<Vec<_>>());
                     explained.extend(self.unknown(form, absent, member, &mut homes));
@@ -52,8 +56,8 @@ impl<'a> Walker<'a> {
         let place = self.place(member.key_span);
         let name = &*member.key;
         let (fields, required) = (field_names(form.schema), &form.required);
-        let near = nearest_field(name, absent.iter().copied()).map(str::to_owned);
-        let lone = is_lone(name, absent.iter().copied());
+        let near = self.nearest.field(name, absent.iter().copied());
+        let (near, lone) = near.map_or((None, false), |(near, lone)| (Some(near.to_owned()), lone));
         let home = self.known.home(name, &self.pointer);
         let pointer = format!("{}/{}", self.pointer, crate::compile::parse::token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
@@ -66,7 +70,9 @@ impl<'a> Walker<'a> {
                 if let Some(first) = homes.get(&home).and_then(|first| self.faults.get_mut(*first)) {
                     let message = shown(&format!("`{name}` belongs {home}, too"));
                     let (file, line) = (fault.place.file.to_string(), fault.place.line);
-                    first.related.push(Related { file, line, message });
+                    if first.related.len() < MAX_RELATED {
+                        first.related.push(Related { file, line, message });
+                    }
                     return None;
                 }
                 let help = format!("`{name}` belongs {home}");

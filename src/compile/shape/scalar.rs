@@ -6,7 +6,7 @@ use super::form::Form;
 use super::{Walker, listed};
 use crate::compile::decimal::Decimal;
 use crate::compile::parse::{Kind, Node, quoted};
-use crate::diagnostic::{Diagnostic, codes, is_lone, nearest};
+use crate::diagnostic::{Diagnostic, codes, is_lone};
 
 /// The longest value that is repeated in a message or a suggestion, in bytes.
 const SHOWN: usize = 200;
@@ -57,6 +57,7 @@ impl Walker<'_> {
     pub(super) fn word(&mut self, words: &[&str], node: &Node) -> Value {
         let fault = match &node.kind {
             Kind::Fault => None,
+            _ if self.full() => None,
             Kind::String(text) if words.contains(&&**text) => None,
             Kind::String(text) => {
                 let quoted_words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -64,7 +65,7 @@ impl Walker<'_> {
                     format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
                 let place = self.place(node.span);
                 let fault = Diagnostic::error(codes::WRONG_WORD, message, self.pointer.as_str(), place);
-                Some(match nearest(text, words.iter().copied()) {
+                Some(match self.nearest.of(text, words.iter().copied()) {
                     Some(near) => {
                         let fault = fault.help(format!("the nearest is `{near}`"));
                         if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }

@@ -88,14 +88,16 @@ impl<'a> Walker<'a> {
         let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
         let names = || form.keyed.iter().map(|(name, _)| *name);
         let mut map = Map::new();
+        // One that stands twice was told to.
+        let first = members.iter().find(|other| known(&other.key).is_some());
         for (at, member) in members.iter().enumerate() {
             let name = &*member.key;
-            let branch = known(name).or_else(|| nearest(name, names()).and_then(known));
-            // One that stands twice was told to.
-            let first = members.iter().find(|other| known(&other.key).is_some());
+            let branch = known(name).or_else(|| self.nearest.of(name, names()).and_then(known));
             let of = branch.and_then(|branch| branch.fields.first_key_value());
             if known(name).is_none() {
-                self.unknown_key(form, member);
+                if !self.full() {
+                    self.unknown_key(form, member);
+                }
             } else if first.is_some_and(|first| first.key != member.key) && at > 0 && !self.full() {
                 let place = self.place(member.key_span);
                 let message = format!("{} has one field, and `{name}` is one more", self.label());

@@ -1,9 +1,16 @@
 //! The context of a step: the names that the run and the steps before it supply.
 
+use std::collections::BTreeSet;
+
+/// The most names that are kept. Each of a thousand steps has a context of its own.
+const MAX_NAMES: usize = 1_000;
+
 /// The names that a step can take values from.
 #[derive(Debug, Clone, Default)]
 pub(in crate::compile) struct Context {
+    /// In the order in which they are written.
     names: Vec<String>,
+    known: BTreeSet<String>,
     /// Whether there may be others: a step before writes what can't be known here.
     open: bool,
 }
@@ -11,7 +18,9 @@ pub(in crate::compile) struct Context {
 impl Context {
     /// That of a workflow's first step, beside what every loop knows.
     pub(super) fn first() -> Self {
-        Self { names: vec!["__step".to_owned()], open: false }
+        let mut context = Self::default();
+        context.add("__step");
+        context
     }
 
     /// The names, beside those that every loop knows.
@@ -19,18 +28,34 @@ impl Context {
         self.names.iter().map(String::as_str)
     }
 
+    /// Whether it has a name.
+    pub(in crate::compile) fn has(&self, name: &str) -> bool {
+        self.known.contains(name)
+    }
+
     /// Whether there may be names that nobody can know here.
     pub(in crate::compile) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// A name is written.
+    /// Whether it has all the names that it keeps.
+    pub(super) fn is_full(&self) -> bool {
+        self.names.len() >= MAX_NAMES
+    }
+
+    /// A name is written. Beyond [`MAX_NAMES`], any other may be, too.
     pub(super) fn add(&mut self, name: &str) {
         // A path's first part is what is looked up.
         let first = name.trim_start_matches('@').split('.').next().unwrap_or_default();
-        if !first.is_empty() && !self.names.iter().any(|known| known == first) {
-            self.names.push(first.to_owned());
+        if first.is_empty() || self.has(first) {
+            return;
         }
+        if self.is_full() {
+            self.open = true;
+            return;
+        }
+        self.names.push(first.to_owned());
+        self.known.insert(first.to_owned());
     }
 
     /// Something is written whose name can't be known.

@@ -7,12 +7,12 @@ use super::super::declare::Declare;
 use super::super::document::Document;
 use super::super::layout::Layout;
 use super::super::load::{Around, Read, react};
-use super::super::prompt::{Inputs, unknown};
-use super::super::reference::{Field, as_path};
+use super::super::prompt::{Inputs, Known, unknown};
+use super::super::reference::{Field, as_path, each_text};
 use super::super::tool::LocalFault;
 use super::{Context, Inner, MAX_STEPS, Steps, roots};
-use crate::compile::parse::{quoted, token};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::compile::parse::quoted;
+use crate::diagnostic::{Diagnostic, codes, few_of_many};
 
 /// The names that the engine gives to every step.
 const GIVEN: [&str; 3] = ["input", "now", "__run_id"];
@@ -97,7 +97,7 @@ impl<'a> Walk<'_, 'a, '_> {
                 let open = context.is_open();
                 self.other(name, &format!("{at}/type"), properties, context);
                 // What an action writes is known where the step names the key.
-                context.set_open(open || (key.is_none() && context.is_open()));
+                context.set_open(open || ((key.is_none() || context.is_full()) && context.is_open()));
             }
             None => context.open(),
         }
@@ -152,7 +152,7 @@ impl<'a> Walk<'_, 'a, '_> {
         }
         self.list(&format!("{at}/actions_to_execute"), properties.get("actions_to_execute"), &mut inside);
         let mut but = vec!["item", name];
-        but.retain(|name| !context.names().any(|known| known == *name));
+        but.retain(|name| !context.has(name));
         context.join(&inside, &but);
         if let Some(key) = text("result_key") {
             context.add(key);
@@ -216,20 +216,8 @@ impl<'a> Walk<'_, 'a, '_> {
 
     /// All texts in a value: templates and `@paths`.
     fn values(&mut self, at: &str, value: &Value, context: &Context) {
-        match value {
-            Value::String(text) => self.text(at, text, context),
-            Value::Array(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    self.values(&format!("{at}/{index}"), item, context);
-                }
-            }
-            Value::Object(members) => {
-                for (name, member) in members {
-                    self.values(&format!("{at}/{}", token(name)), member, context);
-                }
-            }
-            _ => {}
-        }
+        each_text(value, &mut at.to_owned(), &mut |at, text| self.text(at, text, context));
+        few_of_many(self.faults);
     }
 
     fn text(&mut self, at: &str, text: &str, context: &Context) {
@@ -244,12 +232,10 @@ impl<'a> Walk<'_, 'a, '_> {
             }
         };
         let is_path = matches!(field, Field::Path(_));
-        let known: Vec<&str> = GIVEN.into_iter().chain(context.names()).collect();
+        let known = Known { given: &GIVEN, written: context, more: &[], is_path };
         for found in field.variables() {
-            let Some(unknown) = unknown(&found.variable, (&known, is_path), self.inputs.as_ref(), context.is_open())
-            else {
-                continue;
-            };
+            let effort = &self.calls.effort;
+            let Some(unknown) = unknown(&found.variable, &known, self.inputs.as_ref(), effort) else { continue };
             let begin = usize::from(is_path);
             let range = found.variable.range.start + begin..found.variable.range.end.max(begin);
             let place = self.main.tree.place_inside(at, &range);

@@ -27,7 +27,7 @@ pub(super) struct Lower<'t> {
     /// What the template takes from its scope.
     pub variables: Vec<Variable>,
     /// The secrets that it names.
-    pub secrets: Vec<String>,
+    pub secrets: secret::Keys,
 }
 
 /// The names that a block gives: `as |item key|`.
@@ -52,7 +52,7 @@ impl<'t> Lower<'t> {
             blocks: Vec::new(),
             asked: Vec::new(),
             variables: Vec::new(),
-            secrets: Vec::new(),
+            secrets: secret::Keys::default(),
         }
     }
 

@@ -90,7 +90,9 @@ impl Template {
         let mut template =
             Self { source: text.to_owned(), escape, nodes: Vec::new(), variables: Vec::new(), secrets: Vec::new() };
         if !text.contains('{') || !text.contains("{{") {
-            secret::split(text, &mut template.nodes, &mut template.secrets);
+            let mut keys = secret::Keys::default();
+            secret::split(text, &mut template.nodes, &mut keys);
+            template.secrets = keys.all;
             return Ok(template);
         }
         if text.len() > MAX_TEMPLATE_BYTES {
@@ -105,7 +107,7 @@ impl Template {
             false => parsed(text, &tags, &mut lower)?,
         };
         template.variables = lower.variables;
-        template.secrets = lower.secrets;
+        template.secrets = lower.secrets.all;
         Ok(template)
     }
 

@@ -1,8 +1,26 @@
 //! `orgconfig:KEY` in what an author wrote.
 
+use std::collections::HashSet;
+
 use super::node::Node;
 
 const MARK: &str = "orgconfig:";
+
+/// The keys of secrets, each once, in the order of the text.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    pub all: Vec<String>,
+    known: HashSet<String>,
+}
+
+impl Keys {
+    fn add(&mut self, key: &str) {
+        if !self.known.contains(key) {
+            self.known.insert(key.to_owned());
+            self.all.push(key.to_owned());
+        }
+    }
+}
 
 /// Whether a text names a secret.
 pub(super) fn is_named(text: &str) -> bool {
@@ -11,14 +29,12 @@ pub(super) fn is_named(text: &str) -> bool {
 
 /// Splits a text at the secrets that it names. Tells whether a key runs up to its very end, so that
 /// what comes next would be read as a part of it.
-pub(super) fn split(text: &str, nodes: &mut Vec<Node>, secrets: &mut Vec<String>) -> bool {
+pub(super) fn split(text: &str, nodes: &mut Vec<Node>, secrets: &mut Keys) -> bool {
     let mut from = 0;
     while let Some((begin, key)) = next(text, from) {
         push_text(nodes, text.get(from..begin).unwrap_or_default());
         from = begin + MARK.len() + key.len();
-        if !secrets.iter().any(|known| known == key) {
-            secrets.push(key.to_owned());
-        }
+        secrets.add(key);
         nodes.push(Node::Secret(key.to_owned()));
     }
     push_text(nodes, text.get(from..).unwrap_or_default());

@@ -234,9 +234,11 @@ fn body(body: &Value, content_type: &str, work: &mut Work) -> Option<Body> {
 /// and a value could bring more than one.
 fn unquoted(template: &Template, work: &mut Work) {
     let marks = outside_of_tags(template.source());
+    let mut marks = marks.iter().peekable();
+    // The variables stand in the order of the text.
+    let (mut quoted, mut escaped) = (false, false);
     for variable in template.variables() {
-        let (mut quoted, mut escaped) = (false, false);
-        for (_, c) in marks.iter().take_while(|(at, _)| *at < variable.range.start) {
+        while let Some((_, c)) = marks.next_if(|(at, _)| *at < variable.range.start) {
             quoted ^= *c == '"' && !escaped;
             escaped = *c == '\\' && !escaped;
         }
@@ -280,5 +282,5 @@ fn secrets(address: &Template, parts: Parts, work: &mut Work) {
                 .help("write https://"),
         );
     }
-    work.faults.extend(faults);
+    faults.into_iter().for_each(|fault| work.push(fault));
 }

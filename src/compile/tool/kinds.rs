@@ -1,6 +1,6 @@
 //! The other kinds: `llm`, `db`, `command`; and what every kind is by default.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::sql::{self, Placeholders};
 use super::{LocalFault, Named, Work};
@@ -44,10 +44,11 @@ pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
             let message = "the query has placeholders without a name, and `params` does not say what they take";
             work.push(LocalFault::error(codes::BAD_QUERY, "/query", message).help("write :name, or add `params`"));
         }
+        let mut known = HashSet::new();
         for (name, range) in named {
-            let variable = Variable { path: vec![name], range, optional: false };
             // The same name twice is one parameter.
-            if !work.named.iter().any(|known| known.variable.path == variable.path) {
+            if known.insert(name.clone()) {
+                let variable = Variable { path: vec![name], range, optional: false };
                 work.named.push(Named { pointer: "/query".to_owned(), variable });
             }
         }
@@ -93,17 +94,18 @@ pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<Command
             let fault = LocalFault::error(codes::BAD_COMMAND, &pointer, message).at_key();
             work.push(fault.help("letters, digits and `_`"));
         }
+        let before = work.named.len();
         let Some(template) = work.template(text, Escape::Plain, &pointer) else { continue };
-        loader(name, &pointer, work);
+        loader(name, &pointer, before, work);
         env.insert(name.clone(), template);
     }
     Some(CommandTool { action: action.clone(), args, stdin, env })
 }
 
 /// Refuses a value where it would choose the code that runs. No project can allow it: it is passed no names.
-fn loader(name: &str, pointer: &str, work: &mut Work) {
-    let mut filled = work.named.iter().filter(|named| named.pointer == pointer && named.is_value());
-    let Some(named) = filled.next() else { return };
+fn loader(name: &str, pointer: &str, before: usize, work: &mut Work) {
+    // What was named since is this variable's.
+    let Some(named) = work.named.iter().skip(before).find(|named| named.is_value()) else { return };
     if variables::refusal(name, true, &[]) != Some(variables::Refusal::Steers) {
         return;
     }

@@ -8,17 +8,17 @@ mod parameters;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod work;
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::program::{Program, Tool, ToolKind};
-use super::reference::{Field, RESERVED};
+use super::reference::RESERVED;
 use super::schema::Schema;
-use super::template::{Escape, Template, TemplateFault, Variable};
+use super::template::{TemplateFault, Variable};
 use crate::diagnostic::{Severity, codes};
 use crate::language::action::OnUncertain;
 use crate::language::tool::{ActionTool, LoopTool};
@@ -27,6 +27,7 @@ use crate::language::{Action, ReactProperties};
 pub use floor::loosened;
 pub use http::strays;
 pub use sql::named_parameters;
+use work::{Named, Work, is_at};
 
 /// The most errors that are told of one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;
@@ -155,7 +156,7 @@ pub fn declared(
         );
     }
     let (Some(kind), Some(parameters), false) = (kind, parameters, work.has_errors()) else {
-        return Err(few(work.faults));
+        return Err(work.faults);
     };
     let tool = Tool {
         name: declaration.name.clone(),
@@ -171,18 +172,7 @@ pub fn declared(
         idempotent: head.idempotent.unwrap_or_else(|| kinds::is_idempotent(action)),
         on_uncertain: head.on_uncertain,
     };
-    Ok((tool, few(work.faults)))
-}
-
-/// At most so many errors, and so many warnings.
-fn few(mut faults: Vec<LocalFault>) -> Vec<LocalFault> {
-    let (mut errors, mut warnings) = (0, 0);
-    faults.retain(|fault| {
-        let told = if fault.is_error() { &mut errors } else { &mut warnings };
-        *told += 1;
-        *told <= MAX_FAULTS
-    });
-    faults
+    Ok((tool, work.faults))
 }
 
 /// The tool that an embedder's function makes, under the name of its declaration.
@@ -276,113 +266,12 @@ fn not_runnable(action: &Action) -> LocalFault {
         .help("write it as an action of kind http, db or command")
 }
 
-/// A variable and the pointer of the string that names it.
-struct Named {
-    pointer: String,
-    variable: Variable,
-}
-
-impl Named {
-    /// The name that it begins with.
-    fn first(&self) -> &str {
-        self.variable.path.first().map(String::as_str).unwrap_or_default()
-    }
-
-    /// Whether the model writes it: it is no name of the engine's.
-    fn is_argument(&self) -> bool {
-        !RESERVED.contains(&self.first())
-    }
-
-    /// Whether it is none of the engine's own: the model writes it, or it is of the run's input.
-    fn is_value(&self) -> bool {
-        is_value(&self.variable)
-    }
-
-    /// Who writes it, in words.
-    fn writer(&self) -> &'static str {
-        if self.is_argument() { "is written by the model" } else { "is the run's input" }
-    }
-}
-
-/// What is gathered while an action is compiled.
-#[derive(Default)]
-struct Work {
-    faults: Vec<LocalFault>,
-    named: Vec<Named>,
-    /// The pointers of the strings that name secrets.
-    secrets: Vec<String>,
-}
-
-impl Work {
-    fn push(&mut self, fault: LocalFault) {
-        self.faults.push(fault);
-    }
-
-    fn has_errors(&self) -> bool {
-        self.faults.iter().any(LocalFault::is_error)
-    }
-
-    fn template(&mut self, text: &str, escape: Escape, pointer: &str) -> Option<Template> {
-        match Template::compile(text, escape) {
-            Ok(template) => {
-                self.named.extend(
-                    template
-                        .variables()
-                        .iter()
-                        .map(|variable| Named { pointer: pointer.to_owned(), variable: variable.clone() }),
-                );
-                if !template.secrets().is_empty() {
-                    self.secrets.push(pointer.to_owned());
-                }
-                Some(template)
-            }
-            Err(fault) => {
-                self.push(LocalFault::template(fault, pointer));
-                None
-            }
-        }
-    }
-
-    fn field(&mut self, value: &Value, pointer: &str) -> Option<Field> {
-        match Field::compile(value) {
-            Ok(field) => {
-                self.named.extend(
-                    field.variables().into_iter().map(|found| Named {
-                        pointer: format!("{pointer}{}", found.pointer),
-                        variable: found.variable,
-                    }),
-                );
-                if !field.secrets().is_empty() {
-                    self.secrets.push(pointer.to_owned());
-                }
-                Some(field)
-            }
-            Err(faults) => {
-                self.faults.extend(faults.into_iter().map(|fault| fault.under(pointer)));
-                None
-            }
-        }
-    }
-
-    /// The names of the model's that the strings at and under `pointer` take, each once.
-    fn arguments_at(&self, pointer: &str) -> Vec<String> {
-        let mut known = HashSet::new();
-        let named = self.named.iter().filter(|named| named.is_argument() && is_at(&named.pointer, pointer));
-        named.map(Named::first).filter(|name| known.insert(*name)).map(str::to_owned).collect()
-    }
-}
-
 /// Whether a variable takes what a model writes, or the run's input. Both may be a stranger's: a called loop's
 /// input is its caller's model's, and over HTTP a request's.
 pub fn is_value(variable: &Variable) -> bool {
     let first = variable.path.first().map(String::as_str).unwrap_or_default();
     first == "input" || !RESERVED.contains(&first)
 }
-
-fn is_at(pointer: &str, top: &str) -> bool {
-    pointer.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// A schema of an object with these names, all required, of any type.
 fn derived(names: &[String]) -> Schema {
     let properties: serde_json::Map<String, Value> =

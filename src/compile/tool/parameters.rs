@@ -139,7 +139,7 @@ fn unknown(schema: &Schema, work: &mut Work) -> bool {
         faults.push(fault.inside(named.variable.range.clone()));
     }
     let missing = faults.iter().any(LocalFault::is_error);
-    work.faults.extend(faults);
+    faults.into_iter().for_each(|fault| work.push(fault));
     missing
 }
 

@@ -1,6 +1,7 @@
 //! The placeholders of a query: outside of its texts and comments. It reads no more of SQL than
 //! that; whether a query is right, the database says.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// What a query takes.
@@ -16,13 +17,9 @@ pub(super) struct Placeholders {
 
 /// The names of a query's named parameters, each once, in the order in which they first stand there.
 pub fn named_parameters(query: &str) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for (name, _) in placeholders(query).named {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    let mut known = HashSet::new();
+    let named = placeholders(query).named.into_iter().map(|(name, _)| name);
+    named.filter(|name| known.insert(name.clone())).collect()
 }
 
 pub(super) fn placeholders(query: &str) -> Placeholders {

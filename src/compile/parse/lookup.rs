@@ -1,0 +1,155 @@
+//! Finding values in a tree by their JSON pointers, and their places in the text.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::{Kind, Node, Span, Tree, text};
+use crate::diagnostic::Place;
+
+impl Tree {
+    /// The value at a JSON pointer (RFC 6901).
+    pub fn at(&self, pointer: &str) -> Option<&Node> {
+        self.find(pointer).map(|found| found.node)
+    }
+
+    /// Where the value at a JSON pointer stands; when there is none, where the nearest value around
+    /// it stands.
+    pub fn place(&self, pointer: &str) -> Place {
+        let span = self.around(pointer).node.span;
+        self.source.place(span.start, span.end)
+    }
+
+    /// Where the key at a JSON pointer stands; the value, when it has none.
+    pub fn key_place(&self, pointer: &str) -> Place {
+        let found = self.around(pointer);
+        let span = found.key.unwrap_or(found.node.span);
+        self.source.place(span.start, span.end)
+    }
+
+    /// Where a part of a string stands: `inside` counts bytes of the string with its escapes
+    /// resolved. For a value that is no string: the value.
+    pub fn place_inside(&self, pointer: &str, inside: &Range<usize>) -> Place {
+        match self.at(pointer) {
+            Some(Node { span, kind: Kind::String(_) }) => {
+                let start = self.raw_offset(*span, inside.start);
+                let end = self.raw_offset(*span, inside.end);
+                self.source.place(start, end.max(start))
+            }
+            _ => self.place(pointer),
+        }
+    }
+
+    /// What is cut out when an item of an array goes: the item with one comma beside it.
+    pub fn removal(&self, pointer: &str) -> Option<Span> {
+        let (array, index) = pointer.rsplit_once('/')?;
+        let (items, index) = (self.at(array)?.items()?, index.parse::<usize>().ok()?);
+        let item = items.get(index)?.span;
+        let before = index.checked_sub(1).and_then(|before| items.get(before));
+        Some(match (items.get(index + 1), before) {
+            (Some(next), _) => Span::new(item.start, next.span.start),
+            (None, Some(before)) => Span::new(before.span.end, item.end),
+            (None, None) => item,
+        })
+    }
+
+    /// The text of a span, as written.
+    pub fn raw(&self, span: Span) -> &str {
+        self.source.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    fn find(&self, pointer: &str) -> Option<Found<'_>> {
+        let mut found = Found { node: &self.root, key: None };
+        for token in tokens(pointer) {
+            found = self.step(found, &token)?;
+        }
+        Some(found)
+    }
+
+    fn around(&self, pointer: &str) -> Found<'_> {
+        let mut found = Found { node: &self.root, key: None };
+        for token in tokens(pointer) {
+            match self.step(found, &token) {
+                Some(next) => found = next,
+                None => break,
+            }
+        }
+        found
+    }
+
+    fn step<'a>(&'a self, at: Found<'a>, token: &str) -> Option<Found<'a>> {
+        match &at.node.kind {
+            Kind::Array(items) => Some(Found { node: items.get(token.parse::<usize>().ok()?)?, key: None }),
+            Kind::Object(members) => {
+                let member = if members.len() <= FEW {
+                    at.node.member(token)?
+                } else {
+                    let keys = self.lookup.members.get_or_init(|| wide(&self.root)).get(&at.node.span.start)?;
+                    members.get(*keys.get(token)?)?
+                };
+                Some(Found { node: &member.value, key: Some(member.key_span) })
+            }
+            _ => None,
+        }
+    }
+
+    /// The byte of the text at which the byte `offset` of a string is written.
+    fn raw_offset(&self, span: Span, offset: usize) -> usize {
+        let raw = self.raw(span);
+        let mut last = self.lookup.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // What a string has in it is told in its order: each search goes on where the one before ended.
+        let from = last.filter(|(start, at)| *start == span.start && at.meant <= offset).map(|(_, at)| at);
+        let found = text::raw_offset(raw, offset, from.unwrap_or_default());
+        *last = Some((span.start, found));
+        span.start + found.raw
+    }
+}
+
+/// What makes finding values by their pointers quick.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lookup {
+    /// The members of wide objects, by the byte where the object begins, then by their key. Made when the first
+    /// is asked for.
+    members: Arc<OnceLock<HashMap<usize, Keys>>>,
+    /// Where the last search in a string ended, with the byte where the string begins.
+    last: Arc<Mutex<Option<(usize, text::Offset)>>>,
+}
+
+/// Where each key stands among the members; of several the last, which is the one that counts.
+type Keys = HashMap<Box<str>, usize>;
+
+/// In an object of so few members, comparing keys is quicker than hashing them.
+const FEW: usize = 16;
+
+fn wide(root: &Node) -> HashMap<usize, Keys> {
+    let mut found = HashMap::new();
+    let mut left = vec![root];
+    while let Some(node) = left.pop() {
+        match &node.kind {
+            Kind::Array(items) => left.extend(items),
+            Kind::Object(members) => {
+                if members.len() > FEW {
+                    let keys = members.iter().enumerate().map(|(at, member)| (member.key.clone(), at)).collect();
+                    found.insert(node.span.start, keys);
+                }
+                left.extend(members.iter().map(|member| &member.value));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    node: &'a Node,
+    key: Option<Span>,
+}
+
+fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|token| match token.contains('~') {
+        true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
+        false => Cow::Borrowed(token),
+    })
+}

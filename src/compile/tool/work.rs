@@ -1,0 +1,127 @@
+//! What is gathered while an action is compiled: its faults, the values that it takes, and where it names
+//! secrets.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{LocalFault, MAX_FAULTS, is_value};
+use crate::compile::reference::{Field, RESERVED};
+use crate::compile::template::{Escape, Template, Variable};
+use crate::diagnostic::codes;
+
+/// The most bytes of the pointers of the strings that take values: 16 MiB.
+const MAX_POINTERS: usize = 16 << 20;
+
+/// A variable and the pointer of the string that names it.
+pub(super) struct Named {
+    pub pointer: String,
+    pub variable: Variable,
+}
+
+impl Named {
+    /// The name that it begins with.
+    pub fn first(&self) -> &str {
+        self.variable.path.first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// Whether the model writes it: it is no name of the engine's.
+    pub fn is_argument(&self) -> bool {
+        !RESERVED.contains(&self.first())
+    }
+
+    /// Whether it is none of the engine's own: the model writes it, or it is of the run's input.
+    pub fn is_value(&self) -> bool {
+        is_value(&self.variable)
+    }
+
+    /// Who writes it, in words.
+    pub fn writer(&self) -> &'static str {
+        if self.is_argument() { "is written by the model" } else { "is the run's input" }
+    }
+}
+
+/// What is gathered while an action is compiled.
+#[derive(Default)]
+pub(super) struct Work {
+    /// The faults, at most [`MAX_FAULTS`] errors and as many warnings.
+    pub faults: Vec<LocalFault>,
+    pub named: Vec<Named>,
+    /// The pointers of the strings that name secrets.
+    pub secrets: Vec<String>,
+    errors: usize,
+    warnings: usize,
+    /// The bytes of the pointers of what is named.
+    pointers: usize,
+}
+
+impl Work {
+    pub fn push(&mut self, fault: LocalFault) {
+        let told = if fault.is_error() { &mut self.errors } else { &mut self.warnings };
+        *told += 1;
+        if *told <= MAX_FAULTS {
+            self.faults.push(fault);
+        }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// A value that the string at a pointer takes.
+    fn name(&mut self, pointer: &str, variable: &Variable) {
+        let before = self.pointers;
+        self.pointers = before.saturating_add(pointer.len());
+        if self.pointers <= MAX_POINTERS {
+            self.named.push(Named { pointer: pointer.to_owned(), variable: variable.clone() });
+        } else if before <= MAX_POINTERS {
+            let message = "the action takes too many values from places that are named by long keys";
+            self.push(LocalFault::error(codes::TOO_MUCH, "", message).help("give it shorter keys, or fewer values"));
+        }
+    }
+
+    pub fn template(&mut self, text: &str, escape: Escape, pointer: &str) -> Option<Template> {
+        match Template::compile(text, escape) {
+            Ok(template) => {
+                for variable in template.variables() {
+                    self.name(pointer, variable);
+                }
+                if !template.secrets().is_empty() {
+                    self.secrets.push(pointer.to_owned());
+                }
+                Some(template)
+            }
+            Err(fault) => {
+                self.push(LocalFault::template(fault, pointer));
+                None
+            }
+        }
+    }
+
+    pub fn field(&mut self, value: &Value, pointer: &str) -> Option<Field> {
+        match Field::compile(value) {
+            Ok(field) => {
+                field.each_variable(&mut |below, variable| self.name(&format!("{pointer}{below}"), variable));
+                if !field.secrets().is_empty() {
+                    self.secrets.push(pointer.to_owned());
+                }
+                Some(field)
+            }
+            Err(faults) => {
+                faults.into_iter().for_each(|fault| self.push(fault.under(pointer)));
+                None
+            }
+        }
+    }
+
+    /// The names of the model's that the strings at and under `pointer` take, each once.
+    pub fn arguments_at(&self, pointer: &str) -> Vec<String> {
+        let mut known = HashSet::new();
+        let named = self.named.iter().filter(|named| named.is_argument() && is_at(&named.pointer, pointer));
+        named.map(Named::first).filter(|name| known.insert(*name)).map(str::to_owned).collect()
+    }
+}
+
+pub(super) fn is_at(pointer: &str, top: &str) -> bool {
+    pointer.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

@@ -1,0 +1,68 @@
+//! Documents that have one construct of the language very often: judging one takes work in proportion to its
+//! size, tells no more than a bounded number of faults, or says that the document is too large (L009).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
+
+#[path = "wide/constructs.rs"]
+mod constructs;
+
+use constructs::{all, judged};
+use loopctl::compile::{Texts, compile};
+use loopctl::diagnostic::MAX_TOLD;
+
+fn texts(name: &str, n: usize) -> Texts {
+    let (_, make) = all().find(|(known, _)| *known == name).expect("a construct");
+    make(n)
+}
+
+#[test]
+fn no_construct_of_the_language_makes_judging_endless() {
+    for (name, make) in all() {
+        // What of these was quadratic took minutes each in a build without optimisation. Only schemas are
+        // compiled by a library, at its own pace.
+        let n = if name.starts_with("input_") { 1_000 } else { 8_000 };
+        let found = judged(&make(n));
+        let (errors, warnings) = (found.iter().filter(|fault| fault.is_error()).count(), found.len());
+        assert!(errors <= 2 * MAX_TOLD && warnings - errors <= 2 * MAX_TOLD, "{name}: {errors} of {warnings}");
+    }
+}
+
+#[test]
+fn a_large_action_that_a_thousand_steps_use_is_too_much() {
+    let few = compile(&texts("steps_with_large_tool", 40));
+    assert!(few.diagnostics.iter().all(|fault| fault.code != "L009"), "{:?}", few.diagnostics);
+    let many = judged(&texts("steps_with_large_tool", 900));
+    assert_eq!(many.iter().filter(|fault| fault.code == "L009").count(), 1, "{many:?}");
+}
+
+#[test]
+fn the_work_for_a_document_grows_with_its_size() {
+    for name in ["tools", "steps", "headers", "names_of_query", "body_paths"] {
+        let spent = |n: usize| compile(&texts(name, n)).effort.spent();
+        let (one, eight) = (spent(100), spent(800));
+        assert!(one > 0 && eight <= 9 * one, "{name}: {one}, then {eight}");
+    }
+}
+
+#[test]
+fn errors_are_found_behind_thousands_of_warnings() {
+    // 50 warnings in each of 40 texts, then one error.
+    let text = "{input.x} ".repeat(60);
+    let args = vec![serde_json::json!(text); 40];
+    let document = serde_json::json!({
+        "type": "loop",
+        "actions": [{ "action_name": "tool", "kind": "command", "program": "wc", "args": args }],
+        "properties": { "mode": "react", "objective": "Go.", "tools": [{ "type": "action", "name": "tool" }] }
+    });
+    let found = judged(&Texts::new(loopctl::diagnostic::Source::new("a.json", document.to_string())));
+    assert_eq!(found.iter().filter(|fault| !fault.is_error()).count(), MAX_TOLD);
+    // The program is not among those that the project allows.
+    assert!(found.iter().any(|fault| fault.is_error()), "{:?}", found.first());
+}
+
+#[test]
+fn keys_that_are_longer_than_all_that_is_named_by_them_are_too_much() {
+    for (length, refused) in [(1_000, false), (9_000, true)] {
+        let found = judged(&texts("long_path", length));
+        assert_eq!(found.iter().any(|fault| fault.code == "L009"), refused, "{length}: {:?}", found.first());
+    }
+}
