@@ -123,7 +123,7 @@ impl Feed {
     /// When there is no such run, its journal can't be read, or it has no such place.
     pub async fn new(served: Arc<Served>, run_id: &str, seen: Option<Place>) -> Result<Option<Self>, FeedFault> {
         let first = piece(&served, run_id, 0, 1).await.map_err(FeedFault::Fault)?;
-        let (program, _) = served.program(run_id, &first).map_err(FeedFault::Fault)?;
+        let (program, _) = served.program(run_id, &first).await.map_err(FeedFault::Fault)?;
         if let Some(seen) = seen {
             let there = served.journal.read_from(run_id, number(seen.event), 1).await;
             if there.map_err(|fault| FeedFault::Fault(Fault::Store(fault)))?.is_empty() {
@@ -200,7 +200,7 @@ impl Feed {
                 Ok(false) => {}
                 Err(fault) => {
                     self.failed = Some(Interrupted);
-                    return Some(Ok(failure(&self.run_id, fault)));
+                    return Some(Ok(self.failure(fault)));
                 }
             }
             match news {
@@ -220,13 +220,22 @@ impl Feed {
         let any = !events.is_empty();
         for event in events {
             if matches!(event.what, What::NewDocument(_)) {
-                let (program, _) = self.served.program(&self.run_id, std::slice::from_ref(&event))?;
+                let (program, _) = self.served.program(&self.run_id, std::slice::from_ref(&event)).await?;
                 self.state = self.refolded(&program).await?;
                 self.program = program;
             }
             self.take(event)?;
         }
         Ok(any)
+    }
+
+    /// The last event of a stream that can't go on. It has no id: a reader who comes again goes on behind the last
+    /// event that has one.
+    fn failure(&self, fault: Fault) -> String {
+        tracing::error!(run_id = self.run_id, code = fault.code(), "a stream of events can't go on: {fault}");
+        let Problem { code, detail, .. } = self.served.hidden.problem(fault.into());
+        let last = Last::StreamFailed { code: code.to_owned(), message: detail };
+        format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
     }
 
     /// The state by a document that is new: all that came before fits it too, and what was told stays told.
@@ -270,15 +279,6 @@ pub enum FeedFault {
     Fault(Fault),
     /// The run has no such place.
     NoSuchPlace,
-}
-
-/// The last event of a stream that can't go on. It has no id: a reader who comes again goes on behind the last
-/// event that has one.
-fn failure(run_id: &str, fault: Fault) -> String {
-    tracing::error!(run_id, code = fault.code(), "a stream of events can't go on: {fault}");
-    let Problem { code, detail, .. } = fault.into();
-    let last = Last::StreamFailed { code: code.to_owned(), message: detail };
-    format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
 }
 
 /// An event of the stream. JSON on one line has no line end that could begin another one.

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::connections::Requests;
 use super::gate::Caller;
-use super::problem::{Code, Problem};
+use super::problem::Problem;
 use super::shares::Owner;
 use super::state::Served;
 use crate::drive::clock;
@@ -69,8 +69,10 @@ pub async fn outer(State(served): State<Arc<Served>>, request: Request, next: Ne
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
-    if let Some(Code(code)) = response.extensions().get::<Code>() {
-        served.metrics.refused(response.status(), code);
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        served.metrics.refused(problem.status, problem.code);
+        // Wherever it comes from: no caller is shown where the folder lies.
+        response = served.hidden.problem(problem).into_response();
     }
     let status = response.status().as_u16();
     let headers = response.headers_mut();

@@ -45,10 +45,6 @@ pub struct Problem {
     pub retry_after: Option<u64>,
 }
 
-/// What an answer that is a problem has with it: its code.
-#[derive(Debug, Clone, Copy)]
-pub struct Code(pub &'static str);
-
 impl Problem {
     /// A problem of this status and code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
@@ -149,7 +145,8 @@ impl IntoResponse for Problem {
             // What is left of the body is not waited for, and who sends too much begins anew.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        response.extensions_mut().insert(Code(self.code));
+        // What looks at all answers finds it here.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -189,14 +189,7 @@ impl Served {
         let texts = self.journal.read(run_id).await.map_err(Fault::Store)?;
         let shared = self.journal.texts(run_id).await.map_err(Fault::Store)?;
         let events = fold::events(run_id, &texts, &shared)?;
-        let (program, engine) = match self.ready(run_id, &events)? {
-            Ready::Kept(program, engine) => (program, engine),
-            Ready::Texts(texts, key, engine) => {
-                let compiled = self.judge.in_turn(move || compile(&texts)).await;
-                let broken = |_| Fault::Journal { run: run_id.to_owned(), reason: NOT_COMPILED.to_owned() };
-                (self.keep(key, compiled.map_err(broken)?)?, engine)
-            }
-        };
+        let (program, engine) = self.program(run_id, &events).await?;
         Ok(Recorded { program, engine, events })
     }
 
@@ -204,10 +197,14 @@ impl Served {
     ///
     /// # Errors
     /// When the journal has no document, or this version can't read it.
-    pub fn program(&self, run_id: &str, events: &[Event]) -> Result<(Arc<Program>, Engine), Fault> {
+    pub async fn program(&self, run_id: &str, events: &[Event]) -> Result<(Arc<Program>, Engine), Fault> {
         match self.ready(run_id, events)? {
             Ready::Kept(program, engine) => Ok((program, engine)),
-            Ready::Texts(texts, key, engine) => Ok((self.keep(key, compile(&texts))?, engine)),
+            Ready::Texts(texts, key, engine) => {
+                let compiled = self.judge.in_turn(move || compile(&texts)).await;
+                let broken = |_| Fault::Journal { run: run_id.to_owned(), reason: NOT_COMPILED.to_owned() };
+                Ok((self.keep(key, compiled.map_err(broken)?)?, engine))
+            }
         }
     }
 

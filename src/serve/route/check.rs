@@ -21,7 +21,7 @@ pub async fn check(State(served): State<Arc<Served>>, body: Bytes) -> Result<Res
     let text = String::from_utf8(body.to_vec()).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
     let judging = Arc::clone(&served);
     let found = served.judge.judged(move || judged(&judging, &text)).await?;
-    let mut found = found.map_err(|problem| served.hidden.problem(problem))?;
+    let mut found = found?;
     found.iter_mut().for_each(|fault| served.hidden.fault(fault));
     Ok(json(StatusCode::OK, &found))
 }

@@ -66,24 +66,13 @@ pub async fn execute(
     uri: Uri,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let answer = executed(&served, caller, &headers, &uri, &body).await;
-    answer.map_err(|problem| served.hidden.problem(problem))
-}
-
-async fn executed(
-    served: &Arc<Served>,
-    caller: Caller,
-    headers: &HeaderMap,
-    uri: &Uri,
-    body: &[u8],
-) -> Result<Response, Problem> {
-    let waiting = Waiting::of(uri)?;
-    let run_id = request::run_id(headers, &caller)?;
+    let waiting = Waiting::of(&uri)?;
+    let run_id = request::run_id(&headers, &caller)?;
     if served.is_draining() {
         let detail = "the server is about to end: try again in a moment";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
-    let Order { program, root, mut start } = order(served, &caller, body).await?;
+    let Order { program, root, mut start } = order(&served, &caller, &body).await?;
     if let Some(session) = &start.session {
         if !is_session(session) {
             return Err(Problem::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
@@ -110,7 +99,7 @@ async fn executed(
         }
         Begin::Same(run_id) => run_id,
     };
-    answer(served, &run_id, &waiting).await
+    answer(&served, &run_id, &waiting).await
 }
 
 async fn order(served: &Arc<Served>, caller: &Caller, body: &[u8]) -> Result<Order, Problem> {
