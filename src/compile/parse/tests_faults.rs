@@ -156,3 +156,15 @@ fn a_text_of_another_language_is_one_fault() {
     one("1_000", "1:1 L005 `1_000` is no number of JSON: its digits are not grouped", Some("1000"));
     one("[0x1F]", "1:2 L005 `0x1F` is no number of JSON: JSON has decimal numbers alone", Some("[31]"));
 }
+
+#[test]
+fn keys_that_are_too_long_together_on_the_way_to_a_value_are_one_fault() {
+    let inside = |bytes: usize| {
+        let key = "k".repeat(bytes / 4);
+        format!("{{\"{key}\": {{\"{key}\": {{\"{key}\": {{\"{key}\": 1}}}}}}}}")
+    };
+    let codes =
+        |text: &str| faults(text).0.iter().map(|fault| fault.split(' ').nth(1).unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(codes(&inside(MAX_PATH_BYTES - 64)), [""; 0], "the twin: so much is read");
+    assert_eq!(codes(&inside(MAX_PATH_BYTES + 64)), ["L009"]);
+}
