@@ -10,6 +10,7 @@ pub use crate::drive::fault::Fault;
 pub use crate::drive::list::list;
 pub use crate::drive::start::Start;
 pub use crate::drive::stop::Stop;
+pub use crate::drive::tool::enter_group;
 pub use crate::load::{Loaded, Unsound as LoadFault};
 
 use super::failure::Failure;

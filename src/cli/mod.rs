@@ -76,6 +76,9 @@ enum Command {
 
 /// The program: reads the arguments, does what they say, tells what went wrong, gives the exit code.
 pub fn main() -> ExitCode {
+    if let Some(code) = host::enter_group() {
+        return code;
+    }
     panic::set_hook(Box::new(|fault| tell_panic(fault.location())));
     let done = panic::catch_unwind(AssertUnwindSafe(|| {
         log::init();

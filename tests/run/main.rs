@@ -14,6 +14,7 @@ mod budget;
 mod builtins;
 mod cage;
 mod cascades;
+mod command_group;
 mod command_tool;
 mod controls;
 mod db_tool;

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub use self::command::enter_group;
 use self::http::Http;
 use self::output::fault;
 use super::descriptors;

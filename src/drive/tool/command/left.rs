@@ -112,7 +112,7 @@ impl Mark {
 
 /// Lets others run, the longer the more often that was done.
 #[cfg(target_os = "linux")]
-fn rest(looks: u32) {
+pub(super) fn rest(looks: u32) {
     if looks < LOOKS {
         std::thread::yield_now();
     } else {

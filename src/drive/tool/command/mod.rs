@@ -1,5 +1,12 @@
 //! `command` actions: a program with its arguments, never a shell.
 
+#[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(not(target_os = "linux"))]
+#[path = "cgroup_off.rs"]
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod enter;
 mod left;
 mod process;
 #[cfg(test)]
@@ -7,6 +14,10 @@ mod tests;
 
 use std::path::{Component, Path, PathBuf};
 
+#[cfg(not(target_os = "linux"))]
+pub use self::cgroup::enter_group;
+#[cfg(target_os = "linux")]
+pub use self::enter::enter_group;
 pub(super) use self::process::run;
 use super::output::fault;
 use crate::compile::program::CommandTool;

@@ -1,6 +1,7 @@
 //! A process with its group: started with nothing but what is declared, read within bounds, and
 //! never left behind.
 
+use std::borrow::Cow;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::Prepared;
+use super::cgroup::{CallGroup, Failure};
 use super::left::{self, Mark};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::tool::output::{fault, value};
@@ -38,22 +40,24 @@ struct Printed {
 /// # Errors
 /// When it can't be started, prints more than 1 MiB, or ends with another status than 0.
 pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, ToolFault> {
-    let mark = Mark::new();
     let mut patience = Patience::default();
-    let mut child = loop {
-        match start(prepared, &mark) {
-            Err(error) if descriptors::none_left(&error) => patience.wait().await,
-            started => break started.map_err(|error| not_started(&error, prepared))?,
+    let mut grouped = true;
+    let Ended { status, printed, much_memory } = loop {
+        match once(prepared, grouped).await? {
+            Ok(ended) => break ended,
+            Err(Failure::Group(error) | Failure::Program(error)) if descriptors::none_left(&error) => {
+                patience.wait().await;
+            }
+            Err(Failure::Group(error)) if grouped => {
+                tracing::debug!(%error, "a program runs without a cgroup");
+                grouped = false;
+            }
+            Err(Failure::Group(error) | Failure::Program(error)) => return Err(not_started(&error, prepared)),
         }
     };
-    // Made before anything can fail, and dropped however this future ends.
-    let mut group = Group::of(&child, mark);
-    let mut printed = Printed::default();
-    let status = attend(&mut child, &mut group, prepared.stdin.as_deref(), &mut printed).await?;
-    drop(group);
     if !status.success() {
         let said = if printed.stderr.is_empty() { &printed.stdout } else { &printed.stderr };
-        return Err(fault(ended(status), String::from_utf8_lossy(said)));
+        return Err(fault(ended(status, much_memory), String::from_utf8_lossy(said)));
     }
     if printed.stdout.is_empty() {
         return Ok(json!({ "status": 0 }));
@@ -64,12 +68,49 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
     })
 }
 
-fn start(prepared: &Prepared, mark: &Mark) -> io::Result<Child> {
-    let mut command = Command::new(&prepared.program);
+/// How a program ended.
+struct Ended {
+    status: ExitStatus,
+    printed: Printed,
+    /// Whether it took more memory than its group may.
+    much_memory: bool,
+}
+
+/// Starts a program, in a group of its own where there is one, and goes with it to its end.
+async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, Failure>, ToolFault> {
+    let mark = Mark::new();
+    let cgroup = match if grouped { CallGroup::new(&mark) } else { Ok(None) } {
+        Ok(cgroup) => cgroup,
+        Err(error) => return Ok(Err(Failure::Group(error))),
+    };
+    let mut child = match start(prepared, &mark, cgroup.as_ref()) {
+        Ok(child) => child,
+        // Too long for our program is too long for the other one.
+        Err(error) if cgroup.is_none() || error.kind() == io::ErrorKind::ArgumentListTooLong => {
+            return Ok(Err(Failure::Program(error)));
+        }
+        Err(error) => return Ok(Err(Failure::Group(error))),
+    };
+    // Made before anything can fail, and dropped however this future ends.
+    let mut group = Group::of(&child, mark, cgroup);
+    let mut printed = Printed::default();
+    let status = attend(&mut child, &mut group, prepared.stdin.as_deref(), &mut printed).await?;
+    if let Some(failure) = group.failure(status, &printed) {
+        return Ok(Err(failure));
+    }
+    let much_memory = group.took_too_much_memory();
+    drop(group);
+    Ok(Ok(Ended { status, printed, much_memory }))
+}
+
+fn start(prepared: &Prepared, mark: &Mark, cgroup: Option<&CallGroup>) -> io::Result<Child> {
+    let program = &prepared.program;
+    let mut command = cgroup.map_or_else(|| Command::new(program), |cgroup| cgroup.command(program));
+    let named = |name| cgroup.map_or(Cow::Borrowed(name), |cgroup| cgroup.held(name));
     command
         .args(&prepared.args)
         .env_clear()
-        .envs(prepared.env.iter().map(|(name, value)| (name, value)))
+        .envs(prepared.env.iter().map(|(name, value)| (named(name).into_owned(), value)))
         .env(left::VARIABLE, mark.value())
         .current_dir(&prepared.cwd)
         .stdin(if prepared.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
@@ -161,9 +202,12 @@ fn not_started(error: &io::Error, prepared: &Prepared) -> ToolFault {
     fault(class, format!("{}: {error}", prepared.program.display()))
 }
 
-fn ended(status: ExitStatus) -> String {
+fn ended(status: ExitStatus, much_memory: bool) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        if much_memory && signal == 9 {
+            return "program was killed for the memory that it took".to_owned();
+        }
         return format!("program ended by signal {signal}");
     }
     status.code().map_or_else(|| "program was killed".to_owned(), |code| format!("program ended with status {code}"))
@@ -173,12 +217,13 @@ fn ended(status: ExitStatus) -> String {
 struct Group {
     #[cfg(unix)]
     leader: Option<nix::unistd::Pid>,
+    cgroup: Option<CallGroup>,
     mark: Mark,
     killed: bool,
 }
 
 impl Group {
-    fn of(child: &Child, mark: Mark) -> Self {
+    fn of(child: &Child, mark: Mark, cgroup: Option<CallGroup>) -> Self {
         #[cfg(unix)]
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).map(nix::unistd::Pid::from_raw);
         #[cfg(not(unix))]
@@ -186,9 +231,19 @@ impl Group {
         Self {
             #[cfg(unix)]
             leader,
+            cgroup,
             mark,
             killed: false,
         }
+    }
+
+    /// Why the program did not start, when it did not.
+    fn failure(&self, status: ExitStatus, printed: &Printed) -> Option<Failure> {
+        self.cgroup.as_ref()?.failure(status, &printed.stderr)
+    }
+
+    fn took_too_much_memory(&self) -> bool {
+        self.cgroup.as_ref().is_some_and(CallGroup::took_too_much_memory)
     }
 
     fn kill(&mut self) {
@@ -200,6 +255,9 @@ impl Group {
             // A group without members is what we want: that there is none is no fault. Its number
             // is not given to others as long as a member lives.
             let _ = nix::sys::signal::killpg(leader, nix::sys::signal::Signal::SIGKILL);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
         }
         self.mark.kill();
     }

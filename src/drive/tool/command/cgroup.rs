@@ -1,0 +1,260 @@
+//! The group of a call: a cgroup v2 below our own, where the system gives one. What is started in it stays in it,
+//! whatever it makes of its session, its parents and its environment, and is killed with it.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
+
+use super::enter;
+pub(super) use super::enter::Failure;
+use super::left::{Mark, rest};
+use crate::drive::{clock, descriptors};
+
+/// What is written into each group. The first four are there where our own group hands the controllers on.
+/// The last two bound what has to be removed.
+const LIMITS: [(&str, &str); 6] = [
+    // 2 GiB, all at once or none: half a program is of no use.
+    ("memory.max", "2147483648"),
+    ("memory.swap.max", "0"),
+    ("memory.oom.group", "1"),
+    ("pids.max", "512"),
+    ("cgroup.max.descendants", "64"),
+    ("cgroup.max.depth", "8"),
+];
+
+/// The controllers of these limits.
+const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+
+/// How long, in milliseconds, the kernel may take to end what was killed.
+const PATIENCE_MS: u64 = 1_000;
+
+/// How many groups inside of one are removed with it, and how many of those that dead processes left at most.
+const REMOVED: usize = 256;
+
+/// How often a removal is tried.
+const REMOVALS: u32 = 60;
+
+/// A group of a call. What runs in it is to be killed before it is dropped; then it is removed.
+#[derive(Debug)]
+pub(super) struct CallGroup {
+    folder: PathBuf,
+    /// What our own program says a failed start by.
+    token: String,
+}
+
+impl CallGroup {
+    /// A group for the call with this mark; none where the system gives none.
+    ///
+    /// # Errors
+    /// When no descriptor is left: the limits could not be written.
+    pub(super) fn new(mark: &Mark) -> io::Result<Option<Self>> {
+        if !enter::is_available() {
+            return Ok(None);
+        }
+        own()?.map_or(Ok(None), |own| Self::below(&own, mark))
+    }
+
+    fn below(own: &Path, mark: &Mark) -> io::Result<Option<Self>> {
+        let folder = own.join(format!("{}{}", prefix(std::process::id()), mark.value()));
+        if let Err(error) = fs::create_dir(&folder) {
+            tracing::debug!(%error, "a program runs without a cgroup");
+            return Ok(None);
+        }
+        let group = Self { folder, token: Mark::new().value().to_owned() };
+        limit(&group.folder)?;
+        Ok(Some(group))
+    }
+
+    /// What starts a program in the group. Its arguments are to be added, and its variables as [`CallGroup::held`] names them.
+    pub(super) fn command(&self, program: &Path) -> tokio::process::Command {
+        enter::command(&self.token, &self.folder.join("cgroup.procs"), program)
+    }
+
+    /// The name under which a variable of the program is given to it.
+    #[expect(clippy::unused_self, reason = "without a group it has its own name")]
+    pub(super) fn held<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        enter::held(name)
+    }
+
+    /// Why the program did not start, when it did not.
+    pub(super) fn failure(&self, status: ExitStatus, said: &[u8]) -> Option<Failure> {
+        enter::failure(status.code(), said, &self.token)
+    }
+
+    /// Whether the kernel killed it for the memory that it took.
+    pub(super) fn took_too_much_memory(&self) -> bool {
+        let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
+        number(&events, "oom_kill").is_some_and(|kills| kills > 0)
+    }
+
+    /// Kills all that is in the group, and waits until nothing is.
+    pub(super) fn kill(&self) {
+        let started = clock::instant();
+        let (mut looks, mut sent) = (0, false);
+        while is_populated(&self.folder) {
+            if clock::elapsed_ms(started) > PATIENCE_MS {
+                return;
+            }
+            if !sent {
+                sent = write(&self.folder.join("cgroup.kill"), "1").is_ok();
+            }
+            rest(looks);
+            looks += 1;
+        }
+    }
+}
+
+impl Drop for CallGroup {
+    fn drop(&mut self) {
+        for looks in 0..REMOVALS {
+            if remove(&self.folder, &mut REMOVED.clone()) {
+                return;
+            }
+            rest(looks);
+        }
+        tracing::debug!(folder = %self.folder.display(), "a cgroup is left; a later process removes it");
+    }
+}
+
+/// Writes the limits that there are controllers for.
+fn limit(folder: &Path) -> io::Result<()> {
+    for (file, value) in LIMITS {
+        match write(&folder.join(file), value) {
+            Err(error) if descriptors::says_so(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of the names of the groups that a process makes.
+fn prefix(pid: u32) -> String {
+    format!("loopctl-{pid}-")
+}
+
+/// The process that made a group.
+fn maker(name: &str) -> Option<u32> {
+    name.strip_prefix("loopctl-")?.split_once('-')?.0.parse().ok()
+}
+
+fn write(file: &Path, value: &str) -> io::Result<()> {
+    File::options().write(true).open(file)?.write_all(value.as_bytes())
+}
+
+/// A number of a text of names and numbers.
+fn number(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// Whether a process lives in a group, or in one inside of it. It may, in one that can't be read.
+fn is_populated(folder: &Path) -> bool {
+    match fs::read_to_string(folder.join("cgroup.events")) {
+        Ok(events) => number(&events, "populated") != Some(0),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+/// Removes a group in which no process is, with those inside of it, so many at most; whether it is gone.
+fn remove(folder: &Path, left: &mut usize) -> bool {
+    match fs::remove_dir(folder) {
+        Ok(()) => return true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
+        Err(_) => {}
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let Some(fewer) = left.checked_sub(1) else { return false };
+            *left = fewer;
+            remove(&entry.path(), left);
+        }
+    }
+    fs::remove_dir(folder).is_ok()
+}
+
+/// Our own group, when others can be made in it. Looked for once.
+fn own() -> io::Result<Option<PathBuf>> {
+    static OWN: Mutex<Option<Option<PathBuf>>> = Mutex::new(None);
+    // Held while it is looked for: what is removed then is of no call that is under way.
+    let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = &*own {
+        return Ok(known.clone());
+    }
+    let found = match find() {
+        Ok(folder) => Some(folder),
+        Err(error) if descriptors::says_so(&error) => return Err(error),
+        Err(error) => {
+            tracing::debug!(%error, "no cgroup can be had: what programs leave running is found by its mark only");
+            None
+        }
+    };
+    Ok(own.insert(found).clone())
+}
+
+fn find() -> io::Result<PathBuf> {
+    let cgroup = fs::read_to_string("/proc/self/cgroup")?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let own = folder_of(&cgroup, &mounts).ok_or_else(|| io::Error::other("no cgroup v2 is mounted"))?;
+    // Who may not write here can bring no process from here into another group.
+    File::options().write(true).open(own.join("cgroup.procs"))?;
+    remove_left(&own)?;
+    hand_on(&own);
+    let probe = own.join(format!("{}probe", prefix(std::process::id())));
+    fs::create_dir(&probe)?;
+    // Since Linux 5.14.
+    let kills = probe.join("cgroup.kill").exists();
+    fs::remove_dir(&probe)?;
+    if kills { Ok(own) } else { Err(io::Error::other("this kernel does not kill a cgroup")) }
+}
+
+/// Has the groups inside of this one count memory and processes. The kernel refuses where processes are in this
+/// one, but for the root: then there are no such limits.
+fn hand_on(own: &Path) {
+    let offered = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
+    let given = fs::read_to_string(own.join("cgroup.subtree_control")).unwrap_or_default();
+    let has = |list: &str, name: &str| list.split_whitespace().any(|entry| entry == name);
+    for name in CONTROLLERS.into_iter().filter(|name| has(&offered, name) && !has(&given, name)) {
+        if let Err(error) = write(&own.join("cgroup.subtree_control"), &format!("+{name}")) {
+            tracing::debug!(%error, controller = name, "programs run without this controller's limit");
+        }
+    }
+}
+
+/// Removes what processes left that are gone, when nothing lives in it. Before our first call, what has our number is
+/// of another one that had it.
+fn remove_left(own: &Path) -> io::Result<()> {
+    let entries = fs::read_dir(own)?.flatten();
+    let left = entries.filter(|entry| {
+        let pid = entry.file_name().to_str().and_then(maker);
+        pid.is_some_and(|pid| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists())
+    });
+    for entry in left.take(REMOVED) {
+        if !is_populated(&entry.path()) {
+            remove(&entry.path(), &mut REMOVED.clone());
+        }
+    }
+    Ok(())
+}
+
+/// The folder of our own cgroup v2, by `/proc/self/cgroup` and `/proc/self/mountinfo`.
+fn folder_of(cgroup: &str, mounts: &str) -> Option<PathBuf> {
+    let path = Path::new(cgroup.lines().find_map(|line| line.strip_prefix("0::"))?);
+    mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        if kind.split(' ').next() != Some("cgroup2") {
+            return None;
+        }
+        let mut fields = mount.split(' ').skip(3);
+        let (root, at) = (fields.next()?, fields.next()?);
+        let inside = path.strip_prefix(root).ok()?;
+        let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        // A name that is written with escapes is nobody's in practice.
+        (plain && !at.contains('\\')).then(|| Path::new(at).join(inside))
+    })
+}
+
+#[cfg(test)]
+#[path = "tests_cgroup.rs"]
+mod tests;

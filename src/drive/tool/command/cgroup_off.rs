@@ -1,0 +1,53 @@
+//! Systems without cgroups: a call has none.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::io;
+use std::path::Path;
+use std::process::{ExitCode, ExitStatus};
+
+use super::left::Mark;
+
+/// There is none.
+#[derive(Debug)]
+pub(super) struct CallGroup(Infallible);
+
+/// A failed start of one.
+#[derive(Debug)]
+#[expect(dead_code, reason = "a group fails only where there is one")]
+pub(super) enum Failure {
+    Group(io::Error),
+    Program(io::Error),
+}
+
+impl CallGroup {
+    #[expect(clippy::unnecessary_wraps, reason = "where there are groups, making one may fail")]
+    pub(super) fn new(_: &Mark) -> io::Result<Option<Self>> {
+        Ok(None)
+    }
+
+    pub(super) fn command(&self, _: &Path) -> tokio::process::Command {
+        match self.0 {}
+    }
+
+    pub(super) fn held<'a>(&self, _: &'a str) -> Cow<'a, str> {
+        match self.0 {}
+    }
+
+    pub(super) fn failure(&self, _: ExitStatus, _: &[u8]) -> Option<Failure> {
+        match self.0 {}
+    }
+
+    pub(super) fn took_too_much_memory(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(super) fn kill(&self) {
+        match self.0 {}
+    }
+}
+
+/// No program is started so.
+pub fn enter_group() -> Option<ExitCode> {
+    None
+}

@@ -1,0 +1,165 @@
+//! The start of a program inside of its call's group: our own program is started, enters the group, and becomes the other.
+//!
+//! What happens between a fork and the new program can't be written in safe Rust, so a whole program does it. It reads its
+//! arguments and its environment and nothing else.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The first argument that asks for this: `loopctl __enter-group TOKEN GROUP PROGRAM ARGS...`.
+const WORD: &str = "__enter-group";
+
+/// The exit code of a start that failed.
+const FAILED: u8 = 125;
+
+/// Before the name of a variable that would steer our own program too, before it becomes the other.
+const HELD: &str = "LOOPCTL_ENTER_";
+
+/// Our program, also when its file was replaced or removed since it was started.
+const OURSELVES: &str = "/proc/self/exe";
+
+/// Whether this process is a program that can be started so: not that of an embedder.
+static AVAILABLE: AtomicBool = AtomicBool::new(false);
+
+/// What a failed start failed at.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Our program could not enter the group.
+    Group(io::Error),
+    /// The program could not be started.
+    Program(io::Error),
+}
+
+/// To be called first by a program that starts itself for this. When it was started so, it becomes the
+/// other program, or returns the exit code that says that it could not.
+pub fn enter_group() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_none_or(|first| first != WORD) {
+        AVAILABLE.store(true, Ordering::Relaxed);
+        return None;
+    }
+    let (Some(token), Some(group), Some(program)) = (args.next(), args.next(), args.next()) else {
+        return Some(ExitCode::from(FAILED));
+    };
+    let (what, error) = match enter(Path::new(&group)) {
+        Err(error) => ("group", error),
+        Ok(()) => ("program", become_program(program, args)),
+    };
+    let code = error.raw_os_error().unwrap_or_default();
+    // Nobody reads it: then nobody waits for it.
+    let _ = io::stderr().write_all(format!("{} {what} {code}\n", token.to_string_lossy()).as_bytes());
+    Some(ExitCode::from(FAILED))
+}
+
+/// Whether programs can be started so.
+pub(super) fn is_available() -> bool {
+    AVAILABLE.load(Ordering::Relaxed)
+}
+
+/// Our program with its own arguments; those of `program` are to be added.
+pub(super) fn command(token: &str, group: &Path, program: &Path) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(OURSELVES);
+    command.arg(WORD).arg(token).arg(group).arg(program);
+    command
+}
+
+/// The name under which a variable of the program is given to ours.
+pub(super) fn held(name: &str) -> Cow<'_, str> {
+    if name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name.starts_with(HELD) {
+        Cow::Owned(format!("{HELD}{name}"))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+fn released(name: &OsStr) -> &OsStr {
+    name.as_bytes().strip_prefix(HELD.as_bytes()).map_or(name, OsStr::from_bytes)
+}
+
+/// Why a start failed, when it did: what our program said, which no other one can say, for it never saw the token.
+pub(super) fn failure(code: Option<i32>, said: &[u8], token: &str) -> Option<Failure> {
+    if code != Some(i32::from(FAILED)) {
+        return None;
+    }
+    let rest = std::str::from_utf8(said).ok()?.strip_prefix(token)?.strip_prefix(' ')?;
+    let (what, code) = rest.strip_suffix('\n')?.split_once(' ')?;
+    let error = io::Error::from_raw_os_error(code.parse().ok()?);
+    match what {
+        "group" => Some(Failure::Group(error)),
+        "program" => Some(Failure::Program(error)),
+        _ => None,
+    }
+}
+
+/// `0` is the process that writes it.
+fn enter(group: &Path) -> io::Result<()> {
+    File::options().write(true).open(group)?.write_all(b"0")
+}
+
+/// Returns only when the program can't be started.
+fn become_program(program: OsString, args: impl Iterator<Item = OsString>) -> io::Error {
+    // A folder is never started. What this does before it fails is to give signals back that Rust's own start
+    // ignores (SIGPIPE), as it does for every program that it starts. It can't start the program itself: a file that
+    // the system knows no way to run, it would give to a shell.
+    let _ = Command::new("/").exec();
+    let text = |text: OsString| CString::new(text.into_vec());
+    let args: Result<Vec<CString>, _> = std::iter::once(program).chain(args).map(text).collect();
+    // In the order in which programs get it that are started without a group.
+    let env: BTreeMap<OsString, OsString> =
+        std::env::vars_os().map(|(name, value)| (released(&name).to_owned(), value)).collect();
+    let pair = |(mut name, value): (OsString, OsString)| {
+        name.push("=");
+        name.push(value);
+        text(name)
+    };
+    let env: Result<Vec<CString>, _> = env.into_iter().map(pair).collect();
+    let (Ok(args), Ok(env)) = (args, env) else { return io::ErrorKind::InvalidInput.into() };
+    let Some(program) = args.first() else { return io::ErrorKind::InvalidInput.into() };
+    match nix::unistd::execve(program, &args, &env) {
+        Ok(never) => match never {},
+        Err(errno) => errno.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_steers_our_program_too_is_held_back_and_comes_out_as_it_was() {
+        for name in ["LD_PRELOAD", "LD_LIBRARY_PATH", "GLIBC_TUNABLES", "LOOPCTL_ENTER_X", "LOOPCTL_ENTER_LD_PRELOAD"] {
+            let held = held(name);
+            assert_ne!(held, name);
+            assert_eq!(released(OsStr::new(&*held)), name);
+        }
+        for name in ["PATH", "LOOPCTL_CALL", "ld_x", "OLD_PATH"] {
+            assert_eq!(held(name), name);
+            assert_eq!(released(OsStr::new(name)), name);
+        }
+    }
+
+    #[test]
+    fn only_what_our_program_says_is_a_start_that_failed() {
+        let kind = |code, said: &[u8]| match failure(code, said, "token") {
+            Some(Failure::Group(error)) => format!("group {:?}", error.kind()),
+            Some(Failure::Program(error)) => format!("program {:?}", error.kind()),
+            None => "none".to_owned(),
+        };
+        assert_eq!(kind(Some(125), b"token program 2\n"), "program NotFound");
+        assert_eq!(kind(Some(125), b"token group 13\n"), "group PermissionDenied");
+        for said in [&b"token program 2"[..], b"token program 2\nmore\n", b"other program 2\n", b"token x 2\n", b"\xff"]
+        {
+            assert_eq!(kind(Some(125), said), "none", "{said:?}");
+        }
+        assert_eq!(kind(Some(1), b"token program 2\n"), "none");
+        assert_eq!(kind(None, b"token program 2\n"), "none");
+    }
+}
