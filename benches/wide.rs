@@ -53,18 +53,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut slow = Vec::new();
     for (name, make) in all().filter(|(name, _)| name.contains(&arguments.only)) {
         let (mut sizes, mut times, mut reports) = (Vec::new(), Vec::new(), Vec::new());
-        let mut told = Vec::new();
+        let mut counts = Vec::new();
         let mut n = arguments.from;
         while n <= arguments.to && times.last().is_none_or(|last| *last < arguments.most_s) {
             let texts = make(n);
-            let begun = cpu_s()?;
+            let start = cpu_s()?;
             let found = judged(&texts);
-            times.push(cpu_s()? - begun);
-            let begun = cpu_s()?;
+            times.push(cpu_s()? - start);
+            let start = cpu_s()?;
             reported(&texts, &found);
-            reports.push(cpu_s()? - begun);
+            reports.push(cpu_s()? - start);
             sizes.push(bytes(&texts));
-            told.push(found.len());
+            counts.push(found.len());
             n *= 2;
         }
         let grew = growth(&sizes, &times).max(growth(&sizes, &reports));
@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let ms = |times: &[f64]| times.iter().map(|time| (time * 10_000.0).round() / 10.0).collect::<Vec<_>>();
         let line = json!({
-            "construct": name, "bytes": sizes.last(), "told": told.last(), "judged_ms": ms(&times), "reported_ms": ms(&reports),
+            "construct": name, "bytes": sizes.last(), "diagnostics": counts.last(), "judged_ms": ms(&times), "reported_ms": ms(&reports),
             "growth": (grew * 100.0).round() / 100.0,
         });
         println!("{line}");

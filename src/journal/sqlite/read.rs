@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use super::drivers::Drivers;
 use super::requests::{cut_short, sum, word};
 use super::schema::open_to_read;
+use super::take_ups::below;
 use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
@@ -138,10 +139,8 @@ pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Op
 
 /// How many runs were called by this one, and by those that it called.
 pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64, Trouble> {
-    // The ids of called runs begin with that of their caller and a dot: `/` comes next behind it.
     let sql = "SELECT count(*) FROM runs WHERE run_id > ?1 AND run_id < ?2 AND identity GLOB ?3";
-    let values = [format!("{run_id}."), format!("{run_id}/"), format!("{CALLED_BY}*")];
-    let called: i64 = connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
+    let called: i64 = connection.prepare_cached(sql)?.query_row(below(run_id), |row| row.get(0))?;
     Ok(u64::try_from(called).unwrap_or_default())
 }
 

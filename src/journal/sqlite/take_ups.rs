@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::requests::events_of;
+use crate::journal::CALLED_BY;
 
 /// What a run's row remembers of the drivers that took it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,17 +39,22 @@ impl TakeUps {
 
 /// The events of a run, which has so many itself, and of all runs below it.
 pub(super) fn events_of_all(connection: &Connection, run_id: &str, own: i64) -> rusqlite::Result<Events> {
-    // The ids of sub-runs begin with that of their caller and a dot: `/` comes next behind it.
     connection
         .prepare_cached(
             "SELECT coalesce(sum((SELECT max(seq) + 1 FROM events WHERE run = runs.id)), 0),
                     coalesce(sum(status = 'running'), 0)
-             FROM runs WHERE run_id > ?1 AND run_id < ?2",
+             FROM runs WHERE run_id > ?1 AND run_id < ?2 AND identity GLOB ?3",
         )?
-        .query_row([format!("{run_id}."), format!("{run_id}/")], |row| {
+        .query_row(below(run_id), |row| {
             let (below, under_way): (i64, i64) = (row.get(0)?, row.get(1)?);
             Ok(Events { count: own.saturating_add(below), under_way: under_way.saturating_add(1) })
         })
+}
+
+/// What the ids of all runs below a run lie between, and how their identities begin.
+pub(super) fn below(run_id: &str) -> [String; 3] {
+    // The ids of sub-runs begin with that of their caller and a dot: `/` comes next behind it.
+    [format!("{run_id}."), format!("{run_id}/"), format!("{CALLED_BY}*")]
 }
 
 /// A driver that gives the run back did something in it: what came before counts no more.

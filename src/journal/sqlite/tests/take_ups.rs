@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::engine::outcome::Status;
-use crate::journal::tests::{begin, event, wait};
-use crate::journal::{MOST_FAILED_TAKE_UPS, RunFilter};
+use crate::journal::tests::{event, new_run, wait};
+use crate::journal::{CALLED_BY, MOST_FAILED_TAKE_UPS, NewRun, RunFilter};
 
 /// A driver that takes these runs up, appends so many events to each, and dies; how many failed before it.
 fn die(path: &Path, runs: &[(&str, u64)]) -> u32 {
@@ -25,7 +25,8 @@ fn cut_off(runs: &[&str]) -> (TempDir, PathBuf) {
     let (folder, path) = place();
     let driver = open(&path);
     for run in runs {
-        begin(&driver, run);
+        let identity = if run.starts_with("r.1.") { format!("{CALLED_BY}r") } else { (*run).to_owned() };
+        wait(driver.create(NewRun { identity, ..new_run(run) })).unwrap();
     }
     driver.die();
     (folder, path)
@@ -40,10 +41,11 @@ fn what_taking_up_appends_is_nothing_that_happened() {
 
 #[test]
 fn what_happens_in_a_sub_run_counts_for_its_caller() {
-    let (_folder, path) = cut_off(&["r", "r.1.0", "r2"]);
+    let (_folder, path) = cut_off(&["r", "r.1.0", "r2", "r.2"]);
     // Taking up appends one event to each.
-    let failed: Vec<u32> = [1, 1, 2, 1].map(|events| die(&path, &[("r", 1), ("r.1.0", events), ("r2", 5)])).into();
-    assert_eq!(failed, [0, 1, 2, 0], "another run, r2, is none of it");
+    let die = |events| die(&path, &[("r", 1), ("r.1.0", events), ("r2", 5), ("r.2", 5)]);
+    let failed: Vec<u32> = [1, 1, 2, 1].map(die).into();
+    assert_eq!(failed, [0, 1, 2, 0], "other runs, r2 and r.2, are none of it");
 }
 
 #[test]
