@@ -14,14 +14,12 @@ pub(super) struct CallGroup(Infallible);
 
 /// A failed start of one.
 #[derive(Debug)]
-#[expect(dead_code, reason = "a group fails only where there is one")]
 pub(super) enum Failure {
     Group(io::Error),
     Program(io::Error),
 }
 
 impl CallGroup {
-    #[expect(clippy::unnecessary_wraps, reason = "where there are groups, making one may fail")]
     pub(super) fn new(_: &Mark) -> io::Result<Option<Self>> {
         Ok(None)
     }
