@@ -60,6 +60,10 @@ deny:
 fuzz SECONDS="60":
     fuzz/play {{SECONDS}}
 
+# Which changes of FILE no test of the library sees: `just mutants src/policy/host.rs policy::host` (needs cargo-mutants)
+mutants FILE *FILTER:
+    cargo mutants --file {{FILE}} --output target/mutants --iterate --timeout 60 --cargo-arg=--lib -- -- {{FILTER}}
+
 # The documentation of the library
 doc:
     cargo doc --no-deps --open

@@ -47,3 +47,48 @@ fn take(context: &mut Context, part: &[u8]) {
     context.update(&length.to_be_bytes());
     context.update(part);
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::event::CallId;
+    use super::super::state::Progress;
+    use super::*;
+
+    fn begun(run_id: &str, meaning: [u8; 32]) -> Begun {
+        Begun { run_id: run_id.to_owned(), meaning, ..Begun::default() }
+    }
+
+    fn call(index: u32, tool: &str, input: Value) -> Call {
+        let id = CallId { iteration: 1, index };
+        Call { id, tool: tool.to_owned(), input, progress: Progress::AwaitsApproval, run_id: None }
+    }
+
+    #[test]
+    fn each_part_of_a_call_and_the_text_of_the_document_is_in_its_hash() {
+        let input = || json!({ "to": "a" });
+        let own = hash(&begun("run", [7; 32]), &call(0, "pay", input()));
+        assert_eq!(own, hash(&begun("run", [7; 32]), &call(0, "pay", input())));
+        assert!(own.len() == 2 * SHOWN && own.bytes().all(|byte| byte.is_ascii_hexdigit()), "{own}");
+        for (what, other) in [
+            ("run", hash(&begun("other", [7; 32]), &call(0, "pay", input()))),
+            ("place", hash(&begun("run", [7; 32]), &call(1, "pay", input()))),
+            ("tool", hash(&begun("run", [7; 32]), &call(0, "send", input()))),
+            ("input", hash(&begun("run", [7; 32]), &call(0, "pay", json!({ "to": "b" })))),
+            ("document", hash(&begun("run", [8; 32]), &call(0, "pay", input()))),
+        ] {
+            assert_ne!(own, other, "{what}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_parted_otherwise_mean_something_else() {
+        let document = |text: &str| Document { file: "loop.json".to_owned(), text: text.into() };
+        let of = |texts: &[&str]| meaning(&texts.iter().map(|text| document(text)).collect::<Vec<_>>());
+        assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+        assert_ne!(of(&["ab"]), of(&["ab", ""]));
+        assert_ne!(of(&["ab"]), of(&["ac"]));
+    }
+}

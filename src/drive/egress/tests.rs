@@ -310,3 +310,24 @@ async fn local_names_are_not_even_looked_up() {
     }
     assert_eq!(lookups.load(Ordering::SeqCst), 0);
 }
+
+#[tokio::test]
+async fn a_client_asks_the_guard_for_a_name_and_dials_nothing_that_it_refuses() {
+    let (guard, lookups) = looking_up(vec![vec![LOOPBACK]]);
+    let error = guard.client(0).unwrap().get("http://turned.example:9/").send().await.unwrap_err();
+    let told = format!("{error:?}");
+    assert!(told.contains("allow.private_addresses"), "{told}");
+    assert_eq!(lookups.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_guard_in_a_log_says_what_it_allows() {
+    let told = format!("{:?}", hosts(&["api.example.com"]));
+    assert!(told.contains("api.example.com") && told.contains("private: false"), "{told}");
+}
+
+#[tokio::test]
+async fn the_systems_answer_is_what_is_judged() {
+    // An address is its own answer: no network is asked.
+    assert_eq!(open().addresses("8.8.8.8").await.unwrap(), [PUBLIC]);
+}

@@ -91,3 +91,55 @@ fn regular(found: &Metadata, most: usize) -> Result<(), Unread> {
     }
     if usize::try_from(found.len()).is_ok_and(|length| length <= most) { Ok(()) } else { Err(Unread::TooLong) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(bytes: &[u8]) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_what_is_wanted_and_not_at_all_beyond() {
+        let file = written(b"12345");
+        for most in [5, 6, usize::MAX] {
+            assert_eq!(bytes(file.path(), most).unwrap(), b"12345");
+            assert_eq!(text(file.path(), most).unwrap(), "12345");
+        }
+        assert!(matches!(bytes(file.path(), 4), Err(Unread::TooLong)));
+        assert!(matches!(text(file.path(), 4), Err(Unread::TooLong)));
+        assert!(matches!(text(written(b"\xff").path(), 4), Err(Unread::NoText)));
+        assert!(matches!(bytes(&file.path().join("none"), 4), Err(Unread::Failed(_))));
+    }
+
+    #[test]
+    fn what_grows_while_it_is_read_is_bounded_all_the_same() {
+        assert_eq!(bounded(&b"123"[..], 3).unwrap(), b"123");
+        assert_eq!(bounded(&b""[..], 0).unwrap(), b"");
+        assert!(matches!(bounded(&b"1234"[..], 3), Err(Unread::TooLong)));
+        assert!(matches!(bounded(io::repeat(0), 3), Err(Unread::TooLong)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_and_a_socket_are_no_files() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(bytes(folder.path(), usize::MAX), Err(Unread::Folder)));
+        let socket = folder.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(matches!(bytes(&socket, usize::MAX), Err(Unread::Irregular)));
+    }
+
+    #[test]
+    fn each_reason_says_what_is_wrong_and_the_bound_in_its_unit() {
+        assert!(Unread::Folder.reason(1).contains("a folder"));
+        assert!(Unread::Irregular.reason(1).contains("a pipe, a device or a socket"));
+        assert!(Unread::NoText.reason(1).contains("UTF-8"));
+        assert_eq!(Unread::TooLong.reason(1 << 20), "it has more than 1 MiB, and is not read");
+        assert_eq!(Unread::TooLong.reason((1 << 20) - 1), "it has more than 1048575 bytes, and is not read");
+        assert_eq!(Unread::Failed(io::ErrorKind::NotFound.into()).reason(1), "there is no such file");
+    }
+}

@@ -69,3 +69,35 @@ fn private_hosts_are_known() {
         assert!(!is_private(name), "{name}");
     }
 }
+
+#[test]
+fn a_tag_is_passed_as_a_whole_whatever_stands_in_it() {
+    let text = |url: &str| WrittenHost::of(url).map(|host| host.text.to_owned());
+    for host in ["{{a/b}}", "{{#if a?b}}", "{{a/b}}.x", "{{a}}-{{b#}}.x:80"] {
+        assert_eq!(text(&format!("https://{host}/p")).as_deref(), Some(host));
+    }
+    assert_eq!(text("https://{{a/b").as_deref(), Some("{{a/b"));
+}
+
+#[test]
+fn what_is_written_out_behind_the_last_value_is_known_and_the_port_beside_it() {
+    for (url, port, end, template) in [
+        ("https://{{a}}.{{b}}.example.com:8443/x", ":8443", ".example.com", true),
+        ("https://{{a}}/x", "", "", true),
+        ("https://a.example:{{port}}/x", "", "", true),
+        ("https://orgconfig:host/x", ":host", "", true),
+        ("https://example.com:81", ":81", "", false),
+        ("http://[::1]/", "", "", false),
+    ] {
+        let host = WrittenHost::of(url).unwrap();
+        assert_eq!((host.written_port(), host.end(), host.is_template()), (port, end, template), "{url}");
+    }
+}
+
+#[test]
+fn an_end_behind_a_value_may_be_one_that_is_allowed() {
+    let may = |entry: &str, end: &str| AllowedHost::parse(entry).is_some_and(|entry| entry.may_allow(end));
+    assert!(may("api.example.com", ".Example.com"));
+    assert!(may("*.example.com", ".example.com") && may("*.example.com", ".api.example.com"));
+    assert!(!may("example.com", ".api.example.com") && !may("*.example.com", ".example.org"));
+}

@@ -81,3 +81,57 @@ fn a_long_text_is_looked_through_once() {
         assert!(find(&text).len() < text.len(), "{piece}");
     }
 }
+
+#[test]
+fn a_bot_token_is_found_from_its_number_on_wherever_it_stands() {
+    let token = format!("12345678:AA{}", characters(33));
+    assert_eq!(
+        called(&format!("it asks https://api.example/{token}/send")),
+        [(token.as_str(), "a Telegram bot token")]
+    );
+}
+
+#[test]
+fn a_web_token_has_two_parts_of_json_that_are_long_enough() {
+    let part = |length: usize| format!("eyJ{}", characters(length - 3));
+    let token = format!("{}.{}.s", part(11), part(11));
+    assert_eq!(called(&token), [(token.as_str(), "a JSON web token")]);
+    for other in [
+        format!("{}.{}.s", part(10), part(11)),
+        format!("{}.{}.s", part(11), part(10)),
+        format!("{}.{}.s", characters(20), part(20)),
+        format!("{}.{}.s", part(20), characters(20)),
+        format!("{}.{}", part(20), part(20)),
+    ] {
+        assert_eq!(called(&other), [], "{other}");
+    }
+}
+
+#[test]
+fn a_whole_run_is_a_key_when_each_of_its_parts_is_as_it_must_be() {
+    let discord =
+        |first: String, second: usize, third: usize| format!("{first}.{}.{}", characters(second), characters(third));
+    let first = |length: usize| format!("M{}", characters(length - 1));
+    let hexadecimal = |count: usize| "0f".chars().cycle().take(count).collect::<String>();
+    for key in
+        [discord(first(23), 6, 27), discord(first(28), 6, 40), hexadecimal(32) + "-us1", hexadecimal(32) + "-us21"]
+    {
+        assert_eq!(called(&key).len(), 1, "{key}");
+    }
+    for other in [
+        discord(first(22), 6, 27),
+        discord(first(29), 6, 27),
+        discord(first(23), 5, 27),
+        discord(first(23), 6, 26),
+        discord(first(23).replace('M', "P"), 6, 27),
+        discord(first(23), 6, 27) + ".x",
+        format!("M{}.{}.{}", "x".repeat(22), "x".repeat(6), "x".repeat(27)),
+        hexadecimal(31) + "-us21",
+        hexadecimal(31) + "g-us21",
+        hexadecimal(32) + "-us",
+        hexadecimal(32) + "-us213",
+        hexadecimal(32) + "-us2x",
+    ] {
+        assert_eq!(called(&other), [], "{other}");
+    }
+}

@@ -277,3 +277,18 @@ fn a_secret_in_a_query_is_found_behind_any_marks_and_hidden_to_its_end() {
         assert_eq!(own().text(text), shown);
     }
 }
+
+#[test]
+fn what_stands_behind_a_hidden_word_stays() {
+    let text = "Authorization: Basic dXNlcjpwYXNz is what it sent";
+    assert_eq!(own().text(text), "Authorization: Basic [hidden] is what it sent");
+}
+
+#[test]
+fn a_name_in_a_query_is_looked_at_up_to_its_longest_length() {
+    let text = |before: &str, length: usize| format!("{before}?{}_token=s3cr3t", "x".repeat(length - 6));
+    for before in ["", "https://h/p"] {
+        assert!(own().text(&text(before, 128)).ends_with("_token=[hidden]"), "{before}");
+        assert_eq!(own().text(&text(before, 129)), text(before, 129));
+    }
+}
