@@ -135,3 +135,38 @@ fn a_whole_run_is_a_key_when_each_of_its_parts_is_as_it_must_be() {
         assert_eq!(called(&other), [], "{other}");
     }
 }
+
+#[test]
+fn private_keys_are_found_between_their_lines_and_to_the_end_where_they_are_cut() {
+    let key = |title: &str, body: &str| format!("-----BEGIN {title}PRIVATE KEY-----{body}");
+    let one = format!("x {}-----END PRIVATE KEY----- y", key("RSA ", "MIIB"));
+    assert_eq!(called(&one), [("MIIB", super::PRIVATE_KEY)]);
+    assert_eq!(
+        called(&format!("{one}{}", key("", "cut"))),
+        [("MIIB", super::PRIVATE_KEY), ("cut", super::PRIVATE_KEY)]
+    );
+    // The longest title, and one that is longer: then the dashes are something else.
+    assert_eq!(called(&key(&"T".repeat(23), "b")), [("b", super::PRIVATE_KEY)]);
+    assert_eq!(called(&key(&"T".repeat(24), "b")), []);
+    // What begins inside of a key is a part of it.
+    let inner = key("", &format!("a{}-----END", key("", "b")));
+    assert_eq!(called(&inner), [(&inner[key("", "").len()..inner.len() - 8], super::PRIVATE_KEY)]);
+}
+
+#[test]
+fn what_a_word_announces_has_its_least_length_and_stands_alone_where_it_must() {
+    let key = characters(16);
+    for (text, found) in [
+        (format!("Bearer {key}"), true),
+        (format!("Bearer {}", characters(15)), false),
+        (format!("forbearer {key}"), false),
+        (format!("my_authToken={key}"), true),
+        (format!("_authToken={}", characters(15)), false),
+        (format!("_authToken {key}"), false),
+        (format!("Bearer={key}"), false),
+    ] {
+        assert_eq!(!called(&text).is_empty(), found, "{text}");
+    }
+    // Padding belongs to the value, two signs of it at the most.
+    assert_eq!(called(&format!("AccountKey={}===", characters(40)))[0].0, characters(40) + "==");
+}
