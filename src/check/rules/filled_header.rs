@@ -3,7 +3,7 @@
 use crate::check::Rule;
 use crate::diagnostic::{Severity, codes};
 
-/// The rule; the compiler tells it.
+/// The rule; the compiler reports it.
 pub const RULE: Rule = Rule {
     code: codes::FILLED_HEADER,
     name: "filled-header",

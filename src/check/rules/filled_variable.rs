@@ -22,7 +22,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Command(command) = &used.action else { continue };
         for (name, text) in &command.env {
-            // What is no template, and what steers programs, was told by the compiler.
+            // What is no template, and what steers programs, was reported by the compiler.
             let Ok(template) = Template::compile(text, Escape::Plain) else { continue };
             let Some(value) = template.variables().iter().find(|variable| is_value(variable)) else { continue };
             if variables::refusal(name, true, &project.allow.env) != Some(Refusal::NotAllowed) {

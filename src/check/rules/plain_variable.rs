@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
 
 /// What each of the spellings has in it.
 const INPUT: &str = "input.";
-/// The most that is told of one text.
+/// The most faults that are reported of one text.
 const MAX_FOUND: usize = 50;
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
