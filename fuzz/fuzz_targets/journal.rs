@@ -8,7 +8,7 @@ use loopctl::Program;
 use loopctl::compile::Texts;
 use loopctl::diagnostic::Source;
 use loopctl::drive::fold;
-use loopctl::engine::text::Text;
+use loopctl::engine::blob::Blob;
 use serde_json::json;
 
 static PROGRAM: LazyLock<Arc<Program>> = LazyLock::new(|| {
@@ -26,7 +26,7 @@ static PROGRAM: LazyLock<Arc<Program>> = LazyLock::new(|| {
     }
 });
 
-static TEXT: LazyLock<Text> = LazyLock::new(|| Text::new("Settle it."));
+static TEXT: LazyLock<Blob> = LazyLock::new(|| Blob::new("Settle it."));
 
 fuzz_target!(|text: &str| {
     // A prompt and a document are named by their digest.

@@ -17,7 +17,7 @@ use super::failure::Failure;
 use crate::compile::Program;
 use crate::diagnostic::Source;
 use crate::drive::fold;
-use crate::engine::event::{Document, Event};
+use crate::engine::event::{Event, RunDocument};
 use crate::engine::state::State;
 use crate::journal::{Journal, StoreFault};
 use crate::language::{Project, Script};
@@ -96,6 +96,6 @@ pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Sourc
 }
 
 /// The document that a run goes by: the one that it began with, or was told to go on with since.
-pub fn document(events: &[Event]) -> Option<&Document> {
+pub fn document(events: &[Event]) -> Option<&RunDocument> {
     fold::documents(events)?.first()
 }

@@ -49,7 +49,7 @@ pub async fn decide(
         let Phase::Paused { pause, .. } = &state.phase else { return finished };
         let result = result(shown(program), state, &asker.redact);
         let Some(decided) = asker.ask(pause, &result).await else { return finished };
-        let run_id = state.begun.run_id.clone();
+        let run_id = state.header.run_id.clone();
         let resume = Resume { decided: Some(decided), new_document: false };
         finished = watched.heed(engine.resume(program, &run_id, resume, watched.watch())).await;
         if let Some(Err(Fault::Refused(why))) = &finished {

@@ -100,7 +100,7 @@ impl Run {
         };
         match watched.finished(finished, make_next, &sources)? {
             Some(finished) => {
-                let next = make_next(&finished.state.begun.run_id);
+                let next = make_next(&finished.state.header.run_id);
                 conclude(surface, self.output, &program, &finished.state, &next)
             }
             None => {

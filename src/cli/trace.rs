@@ -56,10 +56,10 @@ impl Trace {
             host::read(journal, &self.run, place.project.clone()).await.map_err(|failure| failure.in_store(&place))?;
         let redact = Redaction::new(&program.project.redact);
         let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
-        let objective = redact.text(&state.begun.objective);
+        let objective = redact.text(&state.header.objective);
         let about = About {
-            loop_name: &state.begun.loop_name,
-            model: &state.begun.model.name,
+            loop_name: &state.header.loop_name,
+            model: &state.header.model.name,
             objective: &objective,
             active_ms: state.now.active_ms,
         };

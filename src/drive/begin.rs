@@ -13,7 +13,7 @@ use super::run::{Driver, Seat};
 use super::start::{self, Start};
 use crate::compile::Program;
 use crate::engine::effect::Effects;
-use crate::engine::event::{Event, Moment, Started, What};
+use crate::engine::event::{Event, EventKind, Moment, Started};
 use crate::engine::state::State;
 use crate::engine::step::step;
 use crate::journal::{Created, NewRun};
@@ -121,8 +121,10 @@ impl Engine {
         };
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
-        let event =
-            Event { at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 }, what: What::Started(Box::new(started)) };
+        let event = Event {
+            at: Moment { wall_ms: clock::wall_ms(), active_ms: 0 },
+            kind: EventKind::Started(Box::new(started)),
+        };
         let new = NewRun {
             run_id: run_id.clone(),
             loop_name,
@@ -132,7 +134,7 @@ impl Engine {
             identity,
             at_ms: event.at.wall_ms,
             event: written(&event)?,
-            texts: event.what.texts(),
+            texts: event.kind.texts(),
         };
         // What can't begin leaves nothing in the store.
         let mut state = State::default();

@@ -2,12 +2,12 @@
 
 use super::called;
 use super::clock;
-use super::engine::{Engine, Finished, Watch, standing, written};
+use super::engine::{Engine, Finished, Watch, status_record, written};
 use super::fault::Fault;
 use super::fold;
 use super::hold::Hold;
 use crate::compile::Program;
-use crate::engine::event::{Cancelled, Event, Moment, What};
+use crate::engine::event::{Cancelled, Event, EventKind, Moment};
 use crate::engine::notice::Mark;
 use crate::engine::outcome::Status;
 use crate::engine::state::Phase;
@@ -54,7 +54,7 @@ impl Engine {
         let mut state = fold::fold(program, run_id, events)?;
         called::close(&self.world, program, &state).await?;
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: state.now.active_ms };
-        let event = Event { at, what: What::Cancelled(Cancelled { reason }) };
+        let event = Event { at, kind: EventKind::Cancelled(Cancelled { reason }) };
         let text = written(&event)?;
         step(program, &mut state, event)?;
         let append = Append {
@@ -63,7 +63,7 @@ impl Engine {
             seq,
             event: text,
             texts: Vec::new(),
-            standing: Some(standing(&state)),
+            status_record: Some(status_record(&state)),
             remember: Vec::new(),
         };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
@@ -81,7 +81,7 @@ impl Engine {
         if matches!(finished.state.phase, Phase::Ended(_)) {
             return Ok(finished);
         }
-        let run_id = &finished.state.begun.run_id;
+        let run_id = &finished.state.header.run_id;
         let Some(request) = self.world.journal.cancel_requested(run_id).await.map_err(Fault::Store)? else {
             return Ok(finished);
         };

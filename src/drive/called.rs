@@ -16,12 +16,12 @@ use super::stop::Stop;
 use super::tool::BoxFuture;
 use crate::compile::{Program, Tool, ToolKind};
 use crate::engine::event::{
-    Asks, AsksFor, Bound, CallId, Caller, Decided, Decision, Event, Started, ToolFault, ToolPaused, ToolResult,
-    ToolReturned, What,
+    Allowance, CallId, Decided, Decision, Event, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault,
+    ToolPaused, ToolResult, ToolReturned,
 };
 use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Ending, Pause, Status, Termination};
-use crate::engine::state::{Call, Phase, Progress, State};
+use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
 use crate::journal::{CALLED_BY, StoreFault};
 
@@ -31,7 +31,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// What came of a call.
 pub(super) enum Made {
     /// It returned, or waits for a human.
-    Event(What),
+    Event(EventKind),
     /// It was stopped, and can be taken up.
     Stopped,
 }
@@ -49,8 +49,8 @@ pub(super) struct Calling {
 /// Where a run comes from that another one calls.
 #[derive(Clone)]
 pub(super) struct Origin {
-    pub caller: Caller,
-    pub bound: Bound,
+    pub caller: ParentCall,
+    pub bound: Allowance,
 }
 
 impl Origin {
@@ -89,9 +89,9 @@ impl Calling {
         state: &State,
         call: &Call,
         (tool, called): (&Tool, &Arc<Program>),
-        (left, bound): (Duration, Bound),
+        (left, bound): (Duration, Allowance),
     ) -> Self {
-        let begun = &state.begun;
+        let begun = &state.header;
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
         let start = Start {
             input: call.input.clone(),
@@ -101,9 +101,9 @@ impl Calling {
             timeout_ms: Some(tool.timeout_ms.min(left)),
             ..Start::default()
         };
-        let caller = Caller { run_id: begun.run_id.clone(), call: call.id };
+        let caller = ParentCall { run_id: begun.run_id.clone(), call: call.id };
         let decided = match &call.progress {
-            Progress::Waits(waits) => waits.decided.clone(),
+            CallProgress::Waits(waits) => waits.decided.clone(),
             _ => None,
         };
         Self { program: Arc::clone(called), call: call.id, start, origin: Origin { caller, bound }, decided }
@@ -130,7 +130,7 @@ pub(super) fn call<'a>(
         let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
         if !known && !family.enter() {
             let returned = ToolReturned { run_id: None, ..failed(family::full(), String::new()) };
-            return Ok(Made::Event(What::ToolReturned(returned)));
+            return Ok(Made::Event(EventKind::ToolReturned(returned)));
         }
         let finished = match engine.run_called(&program, start, (origin, decided), watch).await {
             Ok(finished) => finished,
@@ -138,18 +138,18 @@ pub(super) fn call<'a>(
             Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => {
                 let returned = failed(format!("the loop `{}` could not be run", program.name), told(&run_id, &fault));
-                return Ok(Made::Event(What::ToolReturned(returned)));
+                return Ok(Made::Event(EventKind::ToolReturned(returned)));
             }
         };
         let state = finished.state;
-        let (tokens, cost_usd) = (Some(state.tally.tokens), state.cost_usd());
-        let estimated = state.tally.estimated;
+        let (tokens, cost_usd) = (Some(state.counters.tokens), state.cost_usd());
+        let estimated = state.counters.estimated;
         Ok(match &state.phase {
             Phase::Ended(ending) => {
                 let result = result(&program, &run_id, ending);
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
-                Made::Event(What::ToolReturned(ToolReturned {
+                Made::Event(EventKind::ToolReturned(ToolReturned {
                     call,
                     result,
                     duration_ms,
@@ -161,7 +161,7 @@ pub(super) fn call<'a>(
             }
             Phase::Paused { pause, .. } => {
                 let asks = asks(&run_id, pause, &state);
-                Made::Event(What::ToolPaused(Box::new(ToolPaused { call, run_id, asks, tokens, cost_usd })))
+                Made::Event(EventKind::ToolPaused(Box::new(ToolPaused { call, run_id, asks, tokens, cost_usd })))
             }
             Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => Made::Stopped,
         })
@@ -188,15 +188,15 @@ fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
 }
 
 /// What a run asks, as the one that called it tells it on.
-fn asks(run_id: &str, pause: &Pause, state: &State) -> Asks {
-    Asks {
+fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
+    SubrunQuestion {
         run_id: pause.asks.as_ref().map_or(run_id, |asks| asks.run_id.as_str()).to_owned(),
         pause: pause.number,
         kind: pause.kind,
         question: pause.question.clone(),
         context: pause.context.clone(),
         options: pause.options.clone(),
-        calls: waiting_calls(state).into_iter().map(AsksFor::from).collect(),
+        calls: waiting_calls(state).into_iter().map(SubrunCall::from).collect(),
         stuck: pause.stuck.clone(),
     }
 }
@@ -216,11 +216,11 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
         _ => return Ok(()),
     };
     for call in &turn.calls {
-        let open = matches!(call.progress, Progress::Asked | Progress::Waits(_));
+        let open = matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_));
         let Some(called) = loop_of(program, call).filter(|_| open) else { continue };
         let engine = Engine { world: Arc::clone(world) };
-        let run_id = id(&state.begun.run_id, call.id);
-        let reason = format!("the run {} that called it has ended", state.begun.run_id);
+        let run_id = id(&state.header.run_id, call.id);
+        let reason = format!("the run {} that called it has ended", state.header.run_id);
         match Box::pin(engine.cancel(called, &run_id, Some(reason))).await {
             // It was never begun, or has ended by itself.
             Ok(_) | Err(Fault::Refused(_) | Fault::Store(StoreFault::NoSuchRun(_))) => {}
@@ -238,7 +238,7 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
 pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, decided: &Decided) -> Result<(), Fault> {
     let (mut program, mut state, mut decided) = (program, state.clone(), decided.clone());
     loop {
-        let event = Event { at: state.now, what: What::Human(decided.clone()) };
+        let event = Event { at: state.now, kind: EventKind::Human(decided.clone()) };
         step(program, &mut state.clone(), event)?;
         let Phase::Paused { pause: Pause { asks: Some(asks), calls, .. }, turn: Some(turn) } = &state.phase else {
             return Ok(());
@@ -246,7 +246,7 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
         let call = turn.calls.iter().find(|call| calls.contains(&call.id));
         let Some((call, called)) = call.and_then(|call| Some((call, loop_of(program, call)?))) else { return Ok(()) };
         decided.pause = Some(asks.pause);
-        let below = engine.state(called, &id(&state.begun.run_id, call.id)).await?;
+        let below = engine.state(called, &id(&state.header.run_id, call.id)).await?;
         if is_taken(&below, &decided) {
             return Ok(());
         }
@@ -266,7 +266,7 @@ pub(super) async fn asked_by_another(engine: &Engine, program: &Program, state: 
         let Some((call, called)) = call.and_then(|call| Some((call, loop_of(program, call)?))) else {
             return Ok(false);
         };
-        let run_id = id(&state.begun.run_id, call.id);
+        let run_id = id(&state.header.run_id, call.id);
         let events = engine.events(&run_id).await?;
         if fold::same_document(called, &events).is_err() {
             return Ok(true);
@@ -294,7 +294,7 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
     }
     // Of several calls each is decided by itself, in one pause; those of a run below are in its hands.
     let waits = |id: CallId| {
-        let undecided = |call: &Call| matches!(call.progress, Progress::AwaitsApproval | Progress::Uncertain);
+        let undecided = |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval | CallProgress::Uncertain);
         state.call(id).is_some_and(undecided)
     };
     pause.asks.is_none() && decided.call.is_some_and(|id| pause.kind != Termination::Human && !waits(id))

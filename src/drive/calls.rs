@@ -17,16 +17,16 @@ use super::tool::{BoxFuture, Spent, ToolCall};
 use crate::compile::{Program, ToolKind};
 use crate::engine::budget;
 use crate::engine::effect::{Effect, Effects, calls_of};
-use crate::engine::event::{Bound, CallId, ToolFault, ToolResult, ToolReturned, What};
+use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolResult, ToolReturned};
 use crate::engine::notice::Notice;
-use crate::engine::state::Begun;
+use crate::engine::state::RunHeader;
 
 /// What the calls of a turn share.
 struct Turn {
     program: Arc<Program>,
-    begun: Arc<Begun>,
+    header: Arc<RunHeader>,
     now: String,
-    left: Bound,
+    left: Allowance,
 }
 
 impl<'a> Driver<'a> {
@@ -69,7 +69,7 @@ impl<'a> Driver<'a> {
         let bound = budget::left(self.program, &self.state);
         let turn = Arc::new(Turn {
             program: Arc::clone(self.program),
-            begun: Arc::clone(&self.state.begun),
+            header: Arc::clone(&self.state.header),
             now: clock::rfc3339(clock::wall_ms()),
             left: bound,
         });
@@ -111,7 +111,7 @@ async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Val
     let returned = |result, spent: Spent| {
         let duration_ms = clock::elapsed_ms(began);
         let Spent { tokens, cost_usd, estimated } = spent;
-        Made::Event(What::ToolReturned(ToolReturned {
+        Made::Event(EventKind::ToolReturned(ToolReturned {
             call: id,
             result,
             duration_ms,
@@ -128,10 +128,10 @@ async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Val
     let call = ToolCall {
         id,
         input,
-        run_input: &turn.begun.input,
-        run_id: &turn.begun.run_id,
+        run_input: &turn.header.input,
+        run_id: &turn.header.run_id,
         now: &turn.now,
-        model: &turn.begun.model.name,
+        model: &turn.header.model.name,
         left: turn.left,
         deadline: Duration::from_millis(tool.timeout_ms),
     };

@@ -23,13 +23,13 @@ use super::texts::Texts;
 use super::tool::{EmbeddedTool, Toolbox};
 use crate::compile::Program;
 use crate::engine::dialect;
-use crate::engine::event::{Decided, Decision, Event, Moment, What};
+use crate::engine::event::{Decided, Decision, Event, EventKind, Moment};
 use crate::engine::notice::Listener;
 use crate::engine::outcome::{Answer, Pause, Status};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::memory::MemoryJournal;
-use crate::journal::{Journal, RunSummary, Standing, StoreFault};
+use crate::journal::{Journal, RunSummary, StatusRecord, StoreFault};
 use crate::language::Project;
 
 /// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
@@ -76,7 +76,7 @@ pub struct Finished {
 impl Finished {
     /// The run's id.
     pub fn run_id(&self) -> &str {
-        &self.state.begun.run_id
+        &self.state.header.run_id
     }
 
     /// Where the run is.
@@ -236,7 +236,7 @@ impl Engine {
             }
             Ok(Taken::Up { state, what, events, models }) => {
                 let calls = |tool: &String| usize::try_from(state.calls_returned(tool)).unwrap_or(usize::MAX);
-                let made = state.tally.calls.keys().map(|tool| (tool.clone(), calls(tool)));
+                let made = state.counters.calls.keys().map(|tool| (tool.clone(), calls(tool)));
                 let _counted = self.world.toolbox.counted(run_id, made);
                 let seat = Seat { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
                 let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
@@ -256,7 +256,7 @@ impl Engine {
         let events = self.events(run_id).await?;
         let adopted = match fold::same_document(program, &events) {
             Err(Fault::Changed { .. }) if resume.new_document => {
-                Some(What::NewDocument(start::documents(program, &self.world.texts)))
+                Some(EventKind::NewDocument(start::documents(program, &self.world.texts)))
             }
             other => other.map(|()| None)?,
         };
@@ -270,7 +270,7 @@ impl Engine {
             (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
             (Phase::Paused { .. }, None) if adopted.is_none() && !stale => return Ok(Taken::AsItIs(state)),
             // What waits is shown again, as the new document has it; by the run that asks.
-            (Phase::Paused { .. }, None) => stale.then_some(What::Resumed),
+            (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
             (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
                 let why = "the document has changed since the call was shown: look at it first, with `--new-document` and \
                            no decision, then decide with `--if` and its hash";
@@ -278,11 +278,11 @@ impl Engine {
             }
             (_, Some(decided)) => {
                 called::fits(self, program, &state, decided).await?;
-                Some(What::Human(decided.clone()))
+                Some(EventKind::Human(decided.clone()))
             }
-            (_, None) => Some(What::Resumed),
+            (_, None) => Some(EventKind::Resumed),
         };
-        let model = Some(state.begun.model.name.as_str()).filter(|name| !name.is_empty());
+        let model = Some(state.header.model.name.as_str()).filter(|name| !name.is_empty());
         let models = self.models(program, model)?;
         let what = adopted.into_iter().chain(what).collect();
         Ok(Taken::Up { state, what, events: count, models })
@@ -345,7 +345,7 @@ impl Engine {
         started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
         let mut state = State::default();
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
-        step(program, &mut state, Event { at, what: What::Started(Box::new(started)) })?;
+        step(program, &mut state, Event { at, kind: EventKind::Started(Box::new(started)) })?;
         let ask = Ask {
             conversation: &state.conversation,
             program: Some(program),
@@ -371,7 +371,7 @@ impl Engine {
 
 enum Taken {
     AsItIs(State),
-    Up { state: State, what: Vec<What>, events: u64, models: Vec<Arc<Model>> },
+    Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<Model>> },
 }
 
 /// An event as the journal keeps it.
@@ -384,8 +384,8 @@ pub(super) fn written(event: &Event) -> Result<String, Fault> {
 }
 
 /// What lists show of a state.
-pub(super) fn standing(state: &State) -> Standing {
-    Standing {
+pub(super) fn status_record(state: &State) -> StatusRecord {
+    StatusRecord {
         status: state.status(),
         termination: match &state.phase {
             Phase::Ended(ending) => Some(ending.termination),
@@ -394,7 +394,7 @@ pub(super) fn standing(state: &State) -> Standing {
             Phase::Paused { pause, .. } => Some(pause.kind),
             _ => None,
         },
-        iterations: state.tally.iterations,
+        iterations: state.counters.iterations,
         at_ms: state.now.wall_ms,
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::compile::{Program, Texts};
 use crate::diagnostic::Source;
-use crate::engine::event::{Document, Event, What};
+use crate::engine::blob::Blob;
+use crate::engine::event::{Event, EventKind, RunDocument};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
-use crate::engine::text::Text;
 
 use super::fault::Fault;
 
@@ -15,14 +15,14 @@ use super::fault::Fault;
 ///
 /// # Errors
 /// When one is no event, or names a text that is not there.
-pub fn events(run_id: &str, events: &[String], texts: &[Text]) -> Result<Vec<Event>, Fault> {
+pub fn events(run_id: &str, events: &[String], texts: &[Blob]) -> Result<Vec<Event>, Fault> {
     events
         .iter()
         .enumerate()
         .map(|(at, event)| {
             let fault = |why: String| Fault::Journal { run: run_id.to_owned(), reason: format!("event {at}: {why}") };
             let mut event: Event = serde_json::from_str(event).map_err(|error| fault(error.to_string()))?;
-            event.what.put_back(texts).map_err(|digest| fault(format!("its text {digest} is missing")))?;
+            event.kind.put_back(texts).map_err(|digest| fault(format!("its text {digest} is missing")))?;
             Ok(event)
         })
         .collect()
@@ -60,10 +60,10 @@ pub fn adoptable(folded: Result<State, Fault>) -> Result<State, Fault> {
 
 /// The texts that give a run its meaning: those that it began with, or the ones that it was told to go
 /// on with since.
-pub fn documents(events: &[Event]) -> Option<&[Document]> {
-    events.iter().rev().find_map(|event| match &event.what {
-        What::Started(started) => Some(started.documents.as_slice()),
-        What::NewDocument(documents) => Some(documents.as_slice()),
+pub fn documents(events: &[Event]) -> Option<&[RunDocument]> {
+    events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Started(started) => Some(started.documents.as_slice()),
+        EventKind::NewDocument(documents) => Some(documents.as_slice()),
         _ => None,
     })
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use super::called;
 use crate::compile::Program;
-use crate::engine::event::{Event, What};
+use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
-use crate::engine::state::{Phase, Progress, State};
+use crate::engine::state::{CallProgress, Phase, State};
 use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 
-/// Runs, newest first. A store keeps a run's standing when its status changes; how far a run is that is under
+/// Runs, newest first. A store keeps a run's status_record when its status changes; how far a run is that is under
 /// way, or was cut off, is told from its events.
 ///
 /// # Errors
@@ -23,7 +23,7 @@ pub async fn list(journal: &dyn Journal, filter: RunFilter) -> Result<Vec<RunSum
         // One run that can't be read hides no other, and itself neither.
         if let Ok(events) = journal.read(&run.run_id).await {
             let events: Vec<Event> = events.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
-            let replies = events.iter().filter(|event| matches!(event.what, What::ModelReplied(_))).count();
+            let replies = events.iter().filter(|event| matches!(event.kind, EventKind::ModelReplied(_))).count();
             run.iterations = u32::try_from(replies).unwrap_or(u32::MAX);
             run.updated_at_ms = events.last().map_or(run.updated_at_ms, |event| event.at.wall_ms);
         }
@@ -37,10 +37,10 @@ pub fn called(program: &Program, state: &State) -> Vec<String> {
     let mut runs: Vec<String> = told.collect();
     if let Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } = &state.phase {
         for call in &turn.calls {
-            let under_way = matches!(call.progress, Progress::Asked) && called::loop_of(program, call).is_some();
+            let under_way = matches!(call.progress, CallProgress::Asked) && called::loop_of(program, call).is_some();
             let run = match &call.run_id {
                 Some(run_id) => Some(run_id.to_string()),
-                None => under_way.then(|| called::id(&state.begun.run_id, call.id)),
+                None => under_way.then(|| called::id(&state.header.run_id, call.id)),
             };
             runs.extend(run);
         }

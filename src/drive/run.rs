@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::called;
 use super::clock;
-use super::engine::{Finished, Watch, World, standing, written};
+use super::engine::{Finished, Watch, World, status_record, written};
 use super::family::Member;
 use super::fault::Fault;
 use super::hold::Hold;
@@ -19,7 +19,7 @@ use crate::compile::Program;
 use crate::engine::budget;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects, calls_of};
-use crate::engine::event::{self, Event, Moment, What};
+use crate::engine::event::{self, Event, EventKind, Moment};
 use crate::engine::history;
 use crate::engine::notice::{Listener, Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
@@ -65,7 +65,7 @@ pub(super) struct Driver<'a> {
 
 /// What came while an effect was performed.
 pub(super) enum Came {
-    Event(What),
+    Event(EventKind),
     Stop,
 }
 
@@ -79,25 +79,25 @@ impl<'a> Driver<'a> {
     ) -> Box<Self> {
         let mut wire = Wire::default();
         wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
-        wire.play(state.begun.caller.as_ref().map(|_| state.begun.loop_name.as_str()));
+        wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
         // A request may be older than the driver who takes the run up.
         let looked = (seat.events <= 1).then_some(now);
-        let family = Member::of(world, program, &state.begun);
+        let family = Member::of(world, program, &state.header);
         // On the heap: a future that is moved moves a pointer, and holds the driver once.
         Box::new(Self { world, program, models, state, seat, watch, wire, active, looked, family })
     }
 
     /// Tells the listener that the run begins, or goes on.
     pub fn tell_start(&self, resumed: bool) {
-        let begun = &self.state.begun;
+        let begun = &self.state.header;
         self.tell(|| {
             if resumed {
                 Notice::RunResumed {
                     run_id: begun.run_id.clone(),
                     loop_name: begun.loop_name.clone(),
-                    iterations: self.state.tally.iterations,
+                    iterations: self.state.counters.iterations,
                 }
             } else {
                 Notice::RunStarted {
@@ -112,13 +112,13 @@ impl<'a> Driver<'a> {
     }
 
     /// Goes on with what came from outside, one after the other.
-    pub async fn go_on(mut self: Box<Self>, what: Vec<What>) -> Result<Finished, Fault> {
+    pub async fn go_on(mut self: Box<Self>, what: Vec<EventKind>) -> Result<Finished, Fault> {
         let refused = |fault| match fault {
             // Nothing was under way yet: what was asked was refused, or could not be kept.
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
-        if let Some(member) = self.family.as_ref().filter(|_| self.state.begun.caller.is_none()) {
+        if let Some(member) = self.family.as_ref().filter(|_| self.state.header.caller.is_none()) {
             // Those that earlier drivers had it call.
             match self.world.journal.called_under(&self.seat.run_id).await {
                 Ok(called) => member.had(called),
@@ -172,7 +172,7 @@ impl<'a> Driver<'a> {
             } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
                 let (came, failed) = self.ask_model().await?;
                 if !failed.is_empty() {
-                    self.take(What::AttemptsFailed(failed)).await?;
+                    self.take(EventKind::AttemptsFailed(failed)).await?;
                 }
                 effects = match came {
                     Came::Event(what) => self.take(what).await?,
@@ -186,13 +186,13 @@ impl<'a> Driver<'a> {
 
     /// Takes what came into the state and makes it durable: after that, and not before, the effects may
     /// be performed.
-    pub(super) async fn take(&mut self, what: What) -> Result<Effects, Fault> {
-        if let What::DeadlinePassed | What::Cancelled(_) = what {
+    pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
+        if let EventKind::DeadlinePassed | EventKind::Cancelled(_) = what {
             // First: should the process die now, a run that was called does not outlive its caller.
             called::close(self.world, self.program, &self.state).await?;
         }
-        let event = Event { at: self.moment(), what };
-        let (text, texts) = (written(&event)?, event.what.texts());
+        let event = Event { at: self.moment(), kind: what };
+        let (text, texts) = (written(&event)?, event.kind.texts());
         let mark = Mark::of(&self.state);
         let before = self.state.status();
         let effects = step(self.program, &mut self.state, event)?;
@@ -203,7 +203,7 @@ impl<'a> Driver<'a> {
             seq: self.seat.events,
             event: text,
             texts,
-            standing: changed.then(|| standing(&self.state)),
+            status_record: changed.then(|| status_record(&self.state)),
             remember: self.remembered(&effects),
         };
         self.world.journal.append(append).await.map_err(Fault::Cut)?;
@@ -229,9 +229,9 @@ impl<'a> Driver<'a> {
     /// Asks the model for the next step, or to sum up what goes from the history. Right before, the lease
     /// is looked at: a driver that was asleep for longer than its lease makes no call. Gives the failed
     /// attempts too, when something else came before their call had its end.
-    async fn ask_model(&mut self) -> Result<(Came, Vec<event::Attempt>), Fault> {
+    async fn ask_model(&mut self) -> Result<(Came, Vec<event::FailedAttempt>), Fault> {
         self.confirm().await?;
-        let iteration = self.state.tally.iterations + 1;
+        let iteration = self.state.counters.iterations + 1;
         let summary = self.state.summary_question(self.program);
         let sums_up = summary.is_some();
         if !sums_up {
@@ -252,7 +252,7 @@ impl<'a> Driver<'a> {
                 listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
             }
         };
-        let enough = |failed: &[event::Attempt]| budget::is_enough(program, state, failed);
+        let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),
@@ -265,7 +265,7 @@ impl<'a> Driver<'a> {
         let left = time_left(&self.state, self.active);
         if left.is_zero() {
             // Even the shortest timer takes a moment, and a model that is near answers within it.
-            return Ok((Came::Event(What::DeadlinePassed), Vec::new()));
+            return Ok((Came::Event(EventKind::DeadlinePassed), Vec::new()));
         }
         // Pinned here and lent: a future that is handed on would take its place in each that holds it.
         let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
@@ -274,9 +274,9 @@ impl<'a> Driver<'a> {
         let what = match answer {
             Waited::Done(Ok(mut reply)) => {
                 said::bound(&self.world.vault, &mut reply);
-                if sums_up { What::Summarized(reply) } else { What::ModelReplied(reply) }
+                if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
-            Waited::Done(Err(fault)) => What::ModelFailed(fault),
+            Waited::Done(Err(fault)) => EventKind::ModelFailed(fault),
             Waited::Came(came) => {
                 let mut failed = attempts.lock().unwrap_or_else(PoisonError::into_inner);
                 return Ok((came, std::mem::take(&mut *failed)));
@@ -295,7 +295,7 @@ impl<'a> Driver<'a> {
 
     /// Stops between two steps, so that the run can be resumed.
     async fn interrupt(&mut self) -> Result<(), Fault> {
-        self.take(What::Interrupted).await?;
+        self.take(EventKind::Interrupted).await?;
         self.tell(|| Notice::RunEnded { status: Status::Cancelled, termination: Termination::Cancelled });
         Ok(())
     }
@@ -315,7 +315,7 @@ impl<'a> Driver<'a> {
         due && !matches!(self.state.phase, Phase::Ended(_))
     }
 
-    async fn cancel_request(&self) -> Result<Option<What>, Fault> {
+    async fn cancel_request(&self) -> Result<Option<EventKind>, Fault> {
         cancel_request(self.world, &self.seat.run_id).await
     }
 
@@ -343,7 +343,7 @@ pub(super) fn time_left(state: &State, (before, began): (u64, Instant)) -> Durat
     let bound = match state.phase {
         // The last word has a time of its own, from the moment that it was asked for.
         Phase::Thinking { forced: Some(_) } => state.now.active_ms.saturating_add(LAST_WORD_MS),
-        _ => state.begun.timeout_ms,
+        _ => state.header.timeout_ms,
     };
     Duration::from_millis(bound.saturating_sub(active))
 }

@@ -12,7 +12,7 @@ use super::texts::Texts;
 use crate::compile::{Program, ToolKind, bind};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
-use crate::engine::event::{Bound, Document, ModelFacts, Started};
+use crate::engine::event::{Allowance, ModelFacts, RunDocument, Started};
 use crate::engine::prompt::{self, Facts};
 
 /// How to start a run.
@@ -67,7 +67,7 @@ impl Start {
             previous: None,
             timeout_ms: self.timeout_ms,
             caller: None,
-            bound: Bound::default(),
+            bound: Allowance::default(),
             documents: documents(program, texts),
             run_id,
             input: bound.input,
@@ -105,9 +105,9 @@ fn unresolved(program: &Program, why: &str) -> Fault {
 }
 
 /// The texts that give a program its meaning, as a journal keeps them.
-pub(super) fn documents(program: &Program, texts: &Texts) -> Vec<Document> {
+pub(super) fn documents(program: &Program, texts: &Texts) -> Vec<RunDocument> {
     let document =
-        |source: &Source| Document { file: source.name.to_string(), text: texts.share(Arc::clone(&source.text)) };
+        |source: &Source| RunDocument { file: source.name.to_string(), text: texts.share(Arc::clone(&source.text)) };
     program.sources.iter().map(document).collect()
 }
 

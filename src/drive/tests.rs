@@ -308,7 +308,7 @@ async fn an_end_that_was_asked_for_before_the_run_is_taken_up_comes_before_the_n
     engine.journal().request_cancel("r", None).await.unwrap();
     let answer = Resume::with(Decision::Answer("a".to_owned()));
     let ended = engine.resume(&program, "r", answer, Watch::default()).await.unwrap();
-    assert_eq!((ended.status(), ended.state.tally.iterations), (Status::Cancelled, 1));
+    assert_eq!((ended.status(), ended.state.counters.iterations), (Status::Cancelled, 1));
 }
 
 #[tokio::test]
@@ -353,7 +353,7 @@ async fn an_interrupted_run_is_listed_as_cancelled_and_goes_on_by_the_same_start
     assert_eq!(again.pause().map(|pause| pause.kind), Some(Termination::Uncertain));
     let happened = Resume::with(Decision::Happened(json!("did")));
     let ended = engine.resume(&program, "r", happened, Watch::default()).await.unwrap();
-    assert_eq!((ended.status(), ended.state.tally.tool_calls_made), (Status::Completed, 1));
+    assert_eq!((ended.status(), ended.state.counters.tool_calls_made), (Status::Completed, 1));
 }
 
 #[tokio::test]

@@ -129,7 +129,7 @@ async fn a_run_is_told_of_one_with_an_embedded_tool_and_another_document_of_its_
     let engine = builder.script(script).build();
     let told = |org: Start| Start { previous_run_id: earlier.clone(), ..org };
     let run = engine.run(&next, told(org("a")), Watch::default()).await.unwrap();
-    assert_eq!(run.state.begun.previous_run_id.as_deref(), earlier.as_deref());
+    assert_eq!(run.state.header.previous_run_id.as_deref(), earlier.as_deref());
     assert!(run.state.conversation.messages[1].text.contains("- answer = \"done\""));
     for other in [org("b"), Start::default()] {
         let fault = engine.run(&next, told(other), Watch::default()).await.unwrap_err();

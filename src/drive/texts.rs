@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::text::Text;
+use crate::engine::blob::Blob;
 
 /// So many texts are looked through at most.
 const TEXTS: usize = 128;
@@ -12,15 +12,15 @@ const BYTES: usize = 16 << 20;
 
 /// The long texts of the last runs.
 #[derive(Debug, Default)]
-pub(super) struct Texts(Mutex<VecDeque<Text>>);
+pub(super) struct Texts(Mutex<VecDeque<Blob>>);
 
 impl Texts {
     /// The text as it is held already, or as it will be from now on.
-    pub fn share<T: AsRef<str> + Into<Arc<str>>>(&self, text: T) -> Text {
+    pub fn share<T: AsRef<str> + Into<Arc<str>>>(&self, text: T) -> Blob {
         if let Some(held) = self.find(text.as_ref()) {
             return held;
         }
-        let text = Text::new(text);
+        let text = Blob::new(text);
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.push_back(text.clone());
         let mut bytes: usize = held.iter().map(|text| text.len()).sum();
@@ -31,7 +31,7 @@ impl Texts {
         text
     }
 
-    fn find(&self, text: &str) -> Option<Text> {
+    fn find(&self, text: &str) -> Option<Blob> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Most differ in length already.
         held.iter().find(|held| ***held == *text).cloned()
@@ -47,7 +47,7 @@ mod tests {
         let texts = Texts::default();
         let (one, two) = (texts.share("a prompt".to_owned()), texts.share(Arc::<str>::from("a prompt")));
         assert!(Arc::ptr_eq(one.shared(), two.shared()));
-        assert_eq!(one, Text::new("a prompt"));
+        assert_eq!(one, Blob::new("a prompt"));
         assert_ne!(texts.share("another".to_owned()), one);
     }
 

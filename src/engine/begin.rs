@@ -9,7 +9,7 @@ use super::effect::{Effect, Effects};
 use super::event::Started;
 use super::memory;
 use super::previous;
-use super::state::{Begun, Phase, State};
+use super::state::{Phase, RunHeader, State};
 use crate::compile::Program;
 
 /// Said before what the session remembers.
@@ -31,7 +31,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> E
     let question = dialect::question(dialect);
     state.conversation.push(Role::User, format!("{}{question}", dialect::quoted(dialect, &told)));
     let meaning = consent::meaning(&started.documents);
-    state.begun = Arc::new(Begun {
+    state.header = Arc::new(RunHeader {
         run_id: started.run_id,
         session: started.session,
         loop_name: started.loop_name,

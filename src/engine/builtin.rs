@@ -22,7 +22,7 @@ pub(super) enum Done {
     /// An answer that does not match `answer_schema`, and the observation that says why.
     AnswerRefused(ToolResult),
     /// A question to a human, whose answer is the observation.
-    Asks,
+    SubrunQuestion,
 }
 
 /// A question to a human.
@@ -53,12 +53,12 @@ impl Question {
 pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &Value) -> Done {
     match which {
         Builtin::Complete => complete(program, input),
-        Builtin::PauseForHuman => Done::Asks,
+        Builtin::PauseForHuman => Done::SubrunQuestion,
         Builtin::StoreMemory => {
             let key = text(input, "key").unwrap_or_default();
             let value = input.get("value").cloned().unwrap_or_default();
             match memory::store(&mut state.memory, &key, value) {
-                Ok(()) if state.begun.session.is_some() => Done::Remembered(ToolResult::Ok(json!("Stored.")), key),
+                Ok(()) if state.header.session.is_some() => Done::Remembered(ToolResult::Ok(json!("Stored.")), key),
                 Ok(()) => Done::Observed(ToolResult::Ok(json!("Stored."))),
                 Err(why) => Done::Observed(failed(why)),
             }

@@ -3,10 +3,10 @@
 
 use super::budget;
 use super::effect::{Effect, Effects};
-use super::event::{Asks, AsksFor, CallId, Decided, Decision, Tokens, ToolPaused};
+use super::event::{CallId, Decided, Decision, SubrunCall, SubrunQuestion, Tokens, ToolPaused};
 use super::human::{self, OTHER, SEVERAL};
 use super::outcome::Pause;
-use super::state::{Call, Phase, Progress, State, Turn, Waits};
+use super::state::{Call, CallProgress, Phase, State, Turn, Waits};
 use super::step::Refused;
 use super::turn;
 use crate::compile::Program;
@@ -20,21 +20,22 @@ pub(super) fn paused(program: &Program, state: &mut State, mut turn: Turn, pause
         count(program, state, &call.progress, (paused.tokens, paused.cost_usd));
         let counted = (paused.tokens.unwrap_or_default(), paused.cost_usd.unwrap_or_default());
         call.run_id = Some(paused.run_id.into_boxed_str());
-        call.progress = Progress::Waits(Box::new(Waits { asks: paused.asks, decided: None, again: false, counted }));
+        call.progress =
+            CallProgress::Waits(Box::new(Waits { asks: paused.asks, decided: None, again: false, counted }));
     }
     turn::settle(program, state, turn)
 }
 
 /// The first call whose run waits for a human who has not decided.
 pub(super) fn waits(turn: &Turn) -> Option<CallId> {
-    let undecided = |call: &&Call| matches!(&call.progress, Progress::Waits(waits) if waits.decided.is_none());
+    let undecided = |call: &&Call| matches!(&call.progress, CallProgress::Waits(waits) if waits.decided.is_none());
     turn.calls.iter().find(undecided).map(|call| call.id)
 }
 
 /// The run waits as the run does that the call is.
 pub(super) fn pause(state: &mut State, turn: Turn, id: CallId) -> Effects {
     let waits = turn.calls.iter().find(|call| call.id == id).map(|call| &call.progress);
-    let Some(Progress::Waits(waits)) = waits else { return Vec::new() };
+    let Some(CallProgress::Waits(waits)) = waits else { return Vec::new() };
     let asks = waits.asks.clone();
     turn::pause(state, asks.kind, asks.question.clone(), (Some(turn), vec![id]));
     if let Phase::Paused { pause, .. } = &mut state.phase {
@@ -51,7 +52,7 @@ pub(super) fn pause(state: &mut State, turn: Turn, id: CallId) -> Effects {
 ///
 /// # Errors
 /// Why it is not, and what would be.
-pub(super) fn fits(asks: &Asks, decided: &Decided) -> Result<(), Refused> {
+pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided) -> Result<(), Refused> {
     if let Some(id) = decided.call
         && !asks.calls.iter().any(|asked| asked.call == id)
     {
@@ -69,9 +70,9 @@ pub(super) fn fits(asks: &Asks, decided: &Decided) -> Result<(), Refused> {
 }
 
 /// The one call of the run that asks which the decision names, by its place or by its hash.
-fn meant(asks: &Asks, decided: &Decided) -> Option<CallId> {
+fn meant(asks: &SubrunQuestion, decided: &Decided) -> Option<CallId> {
     let Some(hash) = &decided.hash else { return decided.call };
-    let named = |asked: &&AsksFor| asked.hash == *hash && decided.call.is_none_or(|id| id == asked.call);
+    let named = |asked: &&SubrunCall| asked.hash == *hash && decided.call.is_none_or(|id| id == asked.call);
     asks.calls.iter().find(named).map(|asked| asked.call)
 }
 
@@ -79,7 +80,7 @@ fn meant(asks: &Asks, decided: &Decided) -> Option<CallId> {
 pub(super) fn asked_again(mut turn: Turn, state: &mut State) -> Effects {
     let mut effects = Vec::new();
     for call in &mut turn.calls {
-        if let Progress::Waits(waits) = &mut call.progress {
+        if let CallProgress::Waits(waits) = &mut call.progress {
             waits.again = waits.decided.is_none();
             effects.push(Effect::CallTool(call.id));
         }
@@ -97,7 +98,7 @@ pub(super) fn decided(
 ) -> Effects {
     let mut effects = Vec::new();
     for call in turn.calls.iter_mut().filter(|call| pause.calls.contains(&call.id)) {
-        if let Progress::Waits(waits) = &mut call.progress {
+        if let CallProgress::Waits(waits) = &mut call.progress {
             let pause = Some(waits.asks.pause);
             waits.decided = Some(Decided { pause, call: meant(&waits.asks, decided), ..decided.clone() });
             effects.push(Effect::CallTool(call.id));
@@ -111,11 +112,11 @@ pub(super) fn decided(
 pub(super) fn count(
     program: &Program,
     state: &mut State,
-    before: &Progress,
+    before: &CallProgress,
     (tokens, cost_usd): (Option<Tokens>, Option<f64>),
 ) {
     let counted = match before {
-        Progress::Waits(waits) => waits.counted,
+        CallProgress::Waits(waits) => waits.counted,
         _ => (Tokens::default(), 0.0),
     };
     let Some(tokens) = tokens else { return };

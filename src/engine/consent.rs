@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use ring::digest::{Context, SHA256};
 
-use super::event::Document;
-use super::state::{Begun, Call};
+use super::event::RunDocument;
+use super::state::{Call, RunHeader};
 
 /// How many bytes of the digest are told: enough that two calls of a run are never mistaken, and few
 /// enough to be compared by eye.
@@ -15,7 +15,7 @@ const SHOWN: usize = 8;
 
 /// The hash of a call: 16 hexadecimal digits over the run, the call's place, its tool, its input as it
 /// is written (1e2 is not 100), and the document that says what the tool does.
-pub fn hash(begun: &Begun, call: &Call) -> String {
+pub fn hash(begun: &RunHeader, call: &Call) -> String {
     let mut context = Context::new(&SHA256);
     let place = call.id.to_string();
     let input = call.input.to_string();
@@ -31,7 +31,7 @@ pub fn hash(begun: &Begun, call: &Call) -> String {
 }
 
 /// The digest of the texts that give a run its meaning.
-pub(super) fn meaning(documents: &[Document]) -> [u8; 32] {
+pub(super) fn meaning(documents: &[RunDocument]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for document in documents {
         // The text itself: its short digest names it in a journal, and is not made against forgers.
@@ -53,16 +53,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::event::CallId;
-    use super::super::state::Progress;
+    use super::super::state::CallProgress;
     use super::*;
 
-    fn begun(run_id: &str, meaning: [u8; 32]) -> Begun {
-        Begun { run_id: run_id.to_owned(), meaning, ..Begun::default() }
+    fn begun(run_id: &str, meaning: [u8; 32]) -> RunHeader {
+        RunHeader { run_id: run_id.to_owned(), meaning, ..RunHeader::default() }
     }
 
     fn call(index: u32, tool: &str, input: Value) -> Call {
         let id = CallId { iteration: 1, index };
-        Call { id, tool: tool.to_owned(), input, progress: Progress::AwaitsApproval, run_id: None }
+        Call { id, tool: tool.to_owned(), input, progress: CallProgress::AwaitsApproval, run_id: None }
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn texts_that_are_parted_otherwise_mean_something_else() {
-        let document = |text: &str| Document { file: "loop.json".to_owned(), text: text.into() };
+        let document = |text: &str| RunDocument { file: "loop.json".to_owned(), text: text.into() };
         let of = |texts: &[&str]| meaning(&texts.iter().map(|text| document(text)).collect::<Vec<_>>());
         assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
         assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::blob::Blob;
 use super::digest::Digest;
-use super::text::Text;
 use crate::language::project::Price;
 
-pub use model::{Attempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
-pub use tool::{Asks, AsksFor, CallId, ToolFault, ToolPaused, ToolResult, ToolReturned};
+pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
+pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolReturned};
 
 /// Something that came from outside, with its moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,8 @@ pub struct Event {
     /// When it came.
     pub at: Moment,
     /// What came.
-    pub what: What,
+    #[serde(rename = "what")]
+    pub kind: EventKind,
 }
 
 /// A moment of a run, by two clocks.
@@ -37,7 +38,7 @@ pub struct Moment {
 /// What came from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum EventKind {
     /// The run began.
     Started(Box<Started>),
     /// The model said something.
@@ -45,7 +46,7 @@ pub enum What {
     /// The model summed up what goes from the conversation.
     Summarized(Reply),
     /// Attempts at asking the model failed before the call was cut off by the run's time or its end.
-    AttemptsFailed(Vec<Attempt>),
+    AttemptsFailed(Vec<FailedAttempt>),
     /// The model could not be asked, with all retries and fallbacks spent.
     ModelFailed(ModelFault),
     /// A tool call ended.
@@ -64,7 +65,7 @@ pub enum What {
     Cancelled(Cancelled),
     /// The run goes on with these texts in place of those that it began with. All its events, those
     /// before too, fit the program that they make: a driver makes sure of it before.
-    NewDocument(Vec<Document>),
+    NewDocument(Vec<RunDocument>),
 }
 
 /// How a run began: all that it will ever need from its surroundings.
@@ -82,7 +83,7 @@ pub struct Started {
     /// The objective, rendered.
     pub objective: String,
     /// The system prompt, rendered: the conversation's first message.
-    pub system: Text,
+    pub system: Blob,
     /// The model and what is known of it.
     pub model: ModelFacts,
     /// What the session remembered when the run began, and what it takes over of the earlier run.
@@ -96,13 +97,13 @@ pub struct Started {
     pub timeout_ms: Option<u64>,
     /// The run and the call that it is, when another run began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caller: Option<Caller>,
+    pub caller: Option<ParentCall>,
     /// What that run had left to spend: it bounds this one beside the document's `budget`.
-    #[serde(default, skip_serializing_if = "Bound::is_none")]
-    pub bound: Bound,
+    #[serde(default, skip_serializing_if = "Allowance::is_none")]
+    pub bound: Allowance,
     /// The texts that gave the program its meaning, by file name; the document first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub documents: Vec<Document>,
+    pub documents: Vec<RunDocument>,
 }
 
 /// An earlier run that a new one is told of.
@@ -116,7 +117,7 @@ pub struct Previous {
 
 /// A run that called another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Caller {
+pub struct ParentCall {
     /// The run's id.
     pub run_id: String,
     /// Its call.
@@ -125,7 +126,7 @@ pub struct Caller {
 
 /// What a run may spend.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
+pub struct Allowance {
     /// Tokens, read and written together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -134,7 +135,7 @@ pub struct Bound {
     pub cost_usd: Option<f64>,
 }
 
-impl Bound {
+impl Allowance {
     /// Whether nothing is bounded.
     pub fn is_none(&self) -> bool {
         self.tokens.is_none() && self.cost_usd.is_none()
@@ -143,16 +144,16 @@ impl Bound {
 
 /// A text that gave the program its meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Document {
+pub struct RunDocument {
     /// The file's name as it was opened.
     pub file: String,
     /// Its text.
-    pub text: Text,
+    pub text: Blob,
 }
 
-impl What {
+impl EventKind {
     /// The long texts in it, which a journal keeps beside the events.
-    pub fn texts(&self) -> Vec<Text> {
+    pub fn texts(&self) -> Vec<Blob> {
         match self {
             Self::Started(started) => {
                 let documents = started.documents.iter().map(|document| document.text.clone());
@@ -167,7 +168,7 @@ impl What {
     ///
     /// # Errors
     /// The digest of the first one that is not among `texts`.
-    pub fn put_back(&mut self, texts: &[Text]) -> Result<(), Digest> {
+    pub fn put_back(&mut self, texts: &[Blob]) -> Result<(), Digest> {
         let documents = match self {
             Self::Started(started) => {
                 started.system.put_back(texts)?;

@@ -71,7 +71,7 @@ fn over_messages(history: &History, state: &State) -> Option<usize> {
 fn bound(program: &Program, state: &State) -> Option<u64> {
     let history = program.properties.history.as_ref().and_then(|history| history.context_tokens);
     history.or_else(|| {
-        let window = state.begun.model.context_tokens?;
+        let window = state.header.model.context_tokens?;
         Some(window.saturating_sub(u64::from(program.properties.max_tokens)))
     })
 }
@@ -79,8 +79,8 @@ fn bound(program: &Program, state: &State) -> Option<u64> {
 /// What the next request will hold in tokens: the last one by the provider's count, and an estimate
 /// of what came since.
 fn next_request(state: &State) -> u64 {
-    let (tokens, bytes) = state.tally.window;
-    tokens.saturating_add(state.tally.gauge.tokens(state.conversation.bytes.saturating_sub(bytes)))
+    let (tokens, bytes) = state.counters.window;
+    tokens.saturating_add(state.counters.gauge.tokens(state.conversation.bytes.saturating_sub(bytes)))
 }
 
 /// Where the iterations begin that fit into so many tokens with the opening; the last one always stays,
@@ -98,7 +98,7 @@ fn fitting(state: &State, room: u64) -> Option<usize> {
     let mut kept = None;
     for start in starts.iter().rev() {
         bytes = bytes.saturating_add(size(*start, until));
-        if kept.is_some() && state.tally.gauge.tokens(bytes) > room {
+        if kept.is_some() && state.counters.gauge.tokens(bytes) > room {
             break;
         }
         (kept, until) = (Some(*start), *start);
@@ -120,7 +120,7 @@ pub(super) fn shorten(program: &Program, state: &mut State, until: usize, summed
 pub(super) fn summed(program: &Program, state: &mut State, mut said: Reply, until: usize) -> Effects {
     let sent = question(program, state, until).bytes;
     budget::tried(program, state, std::mem::take(&mut said.attempts));
-    state.tally.summaries = state.tally.summaries.saturating_add(1);
+    state.counters.summaries = state.counters.summaries.saturating_add(1);
     reply::count(program, state, &said, sent);
     let usable = said.finish != Finish::Filtered && !said.text.trim().is_empty();
     drop_until(state, until, usable.then_some(said.text.as_str()));
@@ -145,7 +145,7 @@ pub(super) fn not_summed(program: &Program, state: &mut State, fault: ModelFault
 /// The provider says that the request is too long: once it is made shorter and sent again.
 pub(super) fn refused(program: &Program, state: &mut State) -> Effects {
     let again = std::mem::replace(&mut state.watch.too_long, true);
-    let all = state.tally.gauge.tokens(state.conversation.bytes);
+    let all = state.counters.gauge.tokens(state.conversation.bytes);
     let length = if again { Length::Full } else { too_long(program, state, all) };
     match (limit::spent(program, state), length) {
         (Some(limit), _) => limit::reached(program, state, limit),
@@ -158,7 +158,7 @@ pub(super) fn refused(program: &Program, state: &mut State) -> Effects {
 pub(super) fn make_room(program: &Program, state: &mut State, must: bool) {
     let over = bound(program, state).is_some_and(|bound| next_request(state) > bound);
     if must || over {
-        let all = state.tally.gauge.tokens(state.conversation.bytes);
+        let all = state.counters.gauge.tokens(state.conversation.bytes);
         if let Some(until) = fitting(state, all / 2) {
             drop_until(state, until, None);
         }
@@ -167,14 +167,14 @@ pub(super) fn make_room(program: &Program, state: &mut State, must: bool) {
 
 fn drop_until(state: &mut State, until: usize, notes: Option<&str>) {
     let conversation = &state.conversation;
-    let before = usize::try_from(state.tally.messages_trimmed).unwrap_or(usize::MAX);
+    let before = usize::try_from(state.counters.messages_trimmed).unwrap_or(usize::MAX);
     let gone = until.saturating_sub(conversation.opening()).saturating_add(before);
     let words = summary::stand_in(gone, notes, &state.memory);
     let gone = state.conversation.let_go(until, &words);
     let gone = u32::try_from(gone).unwrap_or(u32::MAX);
-    state.tally.messages_trimmed = state.tally.messages_trimmed.saturating_add(gone);
+    state.counters.messages_trimmed = state.counters.messages_trimmed.saturating_add(gone);
     let bytes = state.conversation.bytes;
-    state.tally.window = (state.tally.gauge.tokens(bytes), bytes);
+    state.counters.window = (state.counters.gauge.tokens(bytes), bytes);
 }
 
 /// Whether a message is the model's own.

@@ -10,7 +10,7 @@ use super::effect::{Effect, Effects};
 use super::event::{CallId, Decided, Decision, ToolResult};
 use super::limit;
 use super::outcome::{Pause, Termination};
-use super::state::{Call, Phase, Progress, State, Turn};
+use super::state::{Call, CallProgress, Phase, State, Turn};
 use super::step::Refused;
 use super::turn::{self, denied};
 use super::validate;
@@ -90,7 +90,7 @@ fn meant(state: &State, (pause, turn): (&Pause, Option<&Turn>), decided: &Decide
     let named = |call: &&Call| {
         asked_about(pause, call)
             && decided.call.is_none_or(|id| id == call.id)
-            && consent::hash(&state.begun, call) == *hash
+            && consent::hash(&state.header, call) == *hash
     };
     calls.iter().find(named).map(|call| call.id)
 }
@@ -103,7 +103,7 @@ fn waits(pause: &Pause, turn: Option<&Turn>, id: CallId) -> bool {
 }
 
 fn undecided(call: &Call) -> bool {
-    matches!(call.progress, Progress::AwaitsApproval | Progress::Uncertain)
+    matches!(call.progress, CallProgress::AwaitsApproval | CallProgress::Uncertain)
 }
 
 /// Whether this pause is about the call. Another call of the turn may wait for a pause of its own.
@@ -160,12 +160,12 @@ pub(super) fn decided(
         if !meant || !(undecided(call) || pause.kind == Termination::Human) {
             continue;
         }
-        let approval = call.progress == Progress::AwaitsApproval;
+        let approval = call.progress == CallProgress::AwaitsApproval;
         call.progress = match &decision {
             Decision::Answer(text) => done(ToolResult::Ok(Value::String(text.clone()))),
             Decision::Deny(reason) => done(denied(reason.as_deref())),
             Decision::Happened(value) => done(ToolResult::Ok(value.clone())),
-            Decision::Retry => Progress::Asked,
+            Decision::Retry => CallProgress::Asked,
             Decision::Approve => allowed(program, state, call),
             Decision::Edit(input) => {
                 call.input = input.clone();
@@ -174,11 +174,11 @@ pub(super) fn decided(
         };
         match (&call.progress, approval) {
             // A call that is repeated was counted when it was made first.
-            (Progress::Asked, true) => state.tally.tool_calls_made += 1,
+            (CallProgress::Asked, true) => state.counters.tool_calls_made += 1,
             // It is counted when it is asked for.
-            (Progress::Held, true) => {}
+            (CallProgress::Held, true) => {}
             // A call that was not allowed was not made: `max_calls` is not touched.
-            (_, true) => state.tally.unmade(&call.tool),
+            (_, true) => state.counters.unmade(&call.tool),
             _ => {}
         }
     }
@@ -190,18 +190,18 @@ pub(super) fn decided(
     if let Some(next) = turn::question_of(program, &turn) {
         return turn::ask_human(state, turn, next);
     }
-    let asked = turn.calls.iter().filter(|call| call.progress == Progress::Asked);
+    let asked = turn.calls.iter().filter(|call| call.progress == CallProgress::Asked);
     let mut effects: Effects = asked.map(|call| Effect::CallTool(call.id)).collect();
     effects.extend(turn::settle(program, state, turn));
     effects
 }
 
 /// A call that a human allowed: one that asks models waits its turn where there is a budget.
-fn allowed(program: &Program, state: &State, call: &Call) -> Progress {
+fn allowed(program: &Program, state: &State, call: &Call) -> CallProgress {
     let held = program.tool(&call.tool).is_some_and(|tool| turn::is_held(program, state, tool));
-    if held { Progress::Held } else { Progress::Asked }
+    if held { CallProgress::Held } else { CallProgress::Asked }
 }
 
-fn done(result: ToolResult) -> Progress {
-    Progress::Done { result, duration_ms: 0 }
+fn done(result: ToolResult) -> CallProgress {
+    CallProgress::Done { result, duration_ms: 0 }
 }

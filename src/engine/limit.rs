@@ -28,10 +28,10 @@ pub(super) fn next(program: &Program, state: &mut State) -> Effects {
 
 /// The limit that is spent, if any; the window is the history's matter.
 pub(super) fn spent(program: &Program, state: &State) -> Option<Limit> {
-    if state.tally.iterations >= program.properties.max_iterations {
+    if state.counters.iterations >= program.properties.max_iterations {
         return Some(Limit::MaxIterations);
     }
-    if state.now.active_ms >= state.begun.timeout_ms {
+    if state.now.active_ms >= state.header.timeout_ms {
         return Some(Limit::Timeout);
     }
     budget::is_spent(program, state).then_some(Limit::Budget)
@@ -58,7 +58,9 @@ pub(super) fn ended(program: &Program, state: &mut State, limit: Limit) -> Effec
         Limit::MaxIterations => {
             ("max_iterations", format!("{} iterations passed without an answer", properties.max_iterations))
         }
-        Limit::Timeout => ("timeout", format!("{} ms of active time passed without an answer", state.begun.timeout_ms)),
+        Limit::Timeout => {
+            ("timeout", format!("{} ms of active time passed without an answer", state.header.timeout_ms))
+        }
         Limit::Context => ("context", "the conversation no longer fits the model's window".to_owned()),
         Limit::Budget => ("budget", "the run's budget is spent".to_owned()),
     };

@@ -2,6 +2,7 @@
 //! the same events give the same state, byte for byte, always.
 
 mod begin;
+pub mod blob;
 pub mod budget;
 mod builtin;
 mod called;
@@ -28,7 +29,6 @@ pub mod state;
 pub mod step;
 pub mod storable;
 pub mod stuck;
-pub mod text;
 mod turn;
 mod validate;
 

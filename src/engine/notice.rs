@@ -11,9 +11,9 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::consent;
-use super::event::{AsksFor, CallId, Tokens, ToolFault};
+use super::event::{CallId, SubrunCall, Tokens, ToolFault};
 use super::outcome::{Status, Termination};
-use super::state::{Phase, Progress, State};
+use super::state::{CallProgress, Phase, State};
 use super::stuck::Stuck;
 
 pub use mark::Mark;
@@ -76,7 +76,7 @@ pub enum Notice {
         thought: String,
         /// The tokens.
         #[serde(skip_serializing_if = "Option::is_none")]
-        usage: Option<Counted>,
+        usage: Option<TokenUsage>,
         /// The time in milliseconds.
         duration_ms: u64,
     },
@@ -117,7 +117,7 @@ pub enum Notice {
         duration_ms: u64,
         /// The tokens of the reply, on the first entry of a turn.
         #[serde(skip_serializing_if = "Option::is_none")]
-        usage: Option<Counted>,
+        usage: Option<TokenUsage>,
         /// The run that the call was, when it was one.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
@@ -193,14 +193,14 @@ pub enum Notice {
 
 /// Tokens of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Counted {
+pub struct TokenUsage {
     /// Those that the model read.
     pub input_tokens: u64,
     /// Those that it wrote.
     pub output_tokens: u64,
 }
 
-impl From<Tokens> for Counted {
+impl From<Tokens> for TokenUsage {
     fn from(tokens: Tokens) -> Self {
         Self { input_tokens: tokens.input, output_tokens: tokens.output }
     }
@@ -224,14 +224,14 @@ pub struct WaitingCall {
     pub hash: String,
 }
 
-impl From<&AsksFor> for WaitingCall {
-    fn from(asked: &AsksFor) -> Self {
-        let AsksFor { call, action, action_input, hash } = asked.clone();
+impl From<&SubrunCall> for WaitingCall {
+    fn from(asked: &SubrunCall) -> Self {
+        let SubrunCall { call, action, action_input, hash } = asked.clone();
         Self { id: call.to_string(), iteration: call.iteration, index: call.index, action, action_input, hash }
     }
 }
 
-impl From<WaitingCall> for AsksFor {
+impl From<WaitingCall> for SubrunCall {
     fn from(call: WaitingCall) -> Self {
         let WaitingCall { iteration, index, action, action_input, hash, .. } = call;
         Self { call: CallId { iteration, index }, action, action_input, hash }
@@ -250,14 +250,14 @@ pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
     }
     let calls = pause.calls.iter().filter_map(|id| state.call(*id));
     calls
-        .filter(|call| !matches!(call.progress, Progress::Done { .. } | Progress::Held | Progress::Asked))
+        .filter(|call| !matches!(call.progress, CallProgress::Done { .. } | CallProgress::Held | CallProgress::Asked))
         .map(|call| WaitingCall {
             id: call.id.to_string(),
             iteration: call.id.iteration,
             index: call.id.index,
             action: call.tool.clone(),
             action_input: call.input.clone(),
-            hash: consent::hash(&state.begun, call),
+            hash: consent::hash(&state.header, call),
         })
         .collect()
 }

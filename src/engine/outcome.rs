@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::{Asks, CallId};
+use super::event::{CallId, SubrunQuestion};
 use super::stuck::Stuck;
 
 /// Where a run is.
@@ -157,5 +157,5 @@ pub struct Pause {
     /// The pattern that the agent is stuck in.
     pub stuck: Option<Stuck>,
     /// What the run asks that one of the calls is; then all the above is what that run says.
-    pub asks: Option<Box<Asks>>,
+    pub asks: Option<Box<SubrunQuestion>>,
 }

@@ -35,7 +35,7 @@ impl Earlier {
     /// A run that has ended; none of one that has not. `scrub` takes secrets out of a value, before it is cut.
     pub fn of(state: &State, scrub: impl Fn(Value) -> Value) -> Option<Self> {
         let Phase::Ended(ending) = &state.phase else { return None };
-        let begun = &state.begun;
+        let begun = &state.header;
         let said = |name: &str, value: Value, most: usize| line(name, &scrub(value), most);
         let termination = serde_json::to_value(ending.termination).unwrap_or_default();
         let mut lines = vec![

@@ -12,7 +12,7 @@ use super::history;
 use super::json::Json;
 use super::limit;
 use super::outcome::{Answer, Limit, RunError, Status, Termination};
-use super::state::{Call, Entry, Progress, State, Turn, push_tight};
+use super::state::{Call, CallProgress, State, StoredEntry, Turn, push_tight};
 use super::step::failed as failure;
 use super::turn;
 use super::validate;
@@ -28,15 +28,15 @@ const UNREADABLE_BYTES: usize = 32 * 1024;
 /// Takes a reply in.
 pub(super) fn take(program: &Program, state: &mut State, mut said: Reply, forced: Option<Limit>) -> Effects {
     budget::tried(program, state, std::mem::take(&mut said.attempts));
-    state.tally.iterations += 1;
-    state.tally.thinking_ms = said.duration_ms;
+    state.counters.iterations += 1;
+    state.counters.thinking_ms = said.duration_ms;
     state.watch.too_long = false;
     let sent = state.conversation.bytes;
     if let Some(usage) = said.usage {
-        state.tally.gauge.counted(usage.input, sent);
+        state.counters.gauge.counted(usage.input, sent);
     }
     let usage = count(program, state, &said, sent);
-    state.tally.window.0 = usage.input.saturating_add(usage.output);
+    state.counters.window.0 = usage.input.saturating_add(usage.output);
     let dialect = program.properties.dialect;
     let (mut reading, counts) = dialect::read_counted(dialect, &said);
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
@@ -45,13 +45,13 @@ pub(super) fn take(program: &Program, state: &mut State, mut said: Reply, forced
     if matches!(reading, Reading::Unreadable { .. }) {
         calls.truncate(most);
     }
-    let named = (&program.called, state.tally.iterations);
+    let named = (&program.called, state.counters.iterations);
     let calls = dialect::kept_calls(dialect, &state.conversation, calls, named);
     let text = remembered(said.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
     state.conversation.push_calls(text, calls);
-    state.tally.window.1 = state.conversation.bytes;
+    state.counters.window.1 = state.conversation.bytes;
     let mut new = Turn {
-        iteration: state.tally.iterations,
+        iteration: state.counters.iterations,
         thought: String::new(),
         usage: Some(usage),
         at_ms: state.now.wall_ms,
@@ -158,7 +158,7 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
 
 /// Counts a reply to a request of `sent` bytes: tokens, cost, retries.
 pub(super) fn count(program: &Program, state: &mut State, said: &Reply, sent: usize) -> Tokens {
-    let tally = &mut state.tally;
+    let tally = &mut state.counters;
     tally.model_retries = tally.model_retries.saturating_add(said.retries);
     if said.finish == Finish::Length {
         tally.truncated_responses += 1;
@@ -168,15 +168,15 @@ pub(super) fn count(program: &Program, state: &mut State, said: &Reply, sent: us
         tally.estimated = true;
         Tokens { input: tally.gauge.tokens(sent), output: tally.gauge.tokens(written) }
     });
-    let price = if said.model.is_some() { said.price } else { state.begun.model.price };
+    let price = if said.model.is_some() { said.price } else { state.header.model.price };
     budget::charge(program, state, usage, price.map(|price| budget::cost_usd(usage, price)));
     usage
 }
 
 /// Counts a failure: its attempts, and what they used.
 pub(super) fn count_fault(program: &Program, state: &mut State, mut fault: ModelFault) -> ModelFault {
-    state.tally.model_retries = state.tally.model_retries.saturating_add(fault.attempts.saturating_sub(1));
-    state.tally.calls_failed = state.tally.calls_failed.saturating_add(u32::from(fault.attempts > 0));
+    state.counters.model_retries = state.counters.model_retries.saturating_add(fault.attempts.saturating_sub(1));
+    state.counters.calls_failed = state.counters.calls_failed.saturating_add(u32::from(fault.attempts > 0));
     budget::tried(program, state, std::mem::take(&mut fault.failed));
     fault
 }
@@ -192,37 +192,37 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
         let id = CallId { iteration: new.iteration, index: u32::try_from(index).unwrap_or(u32::MAX) };
         let allowed = validate::call(program, state, &wanted).and_then(|tool| company.allows(tool).map(|()| tool));
         let progress = match allowed {
-            Err(why) => Progress::Done { result: failure(why), duration_ms: 0 },
+            Err(why) => CallProgress::Done { result: failure(why), duration_ms: 0 },
             Ok(tool) => match tool.kind {
                 ToolKind::Builtin(which) => match builtin::run(program, state, which, &wanted.input) {
-                    builtin::Done::Observed(result) => Progress::Done { result, duration_ms: 0 },
+                    builtin::Done::Observed(result) => CallProgress::Done { result, duration_ms: 0 },
                     builtin::Done::Remembered(result, key) => {
                         effects.push(Effect::Remember(key));
-                        Progress::Done { result, duration_ms: 0 }
+                        CallProgress::Done { result, duration_ms: 0 }
                     }
                     builtin::Done::AnswerRefused(result) => {
                         state.watch.answers_refused += 1;
-                        Progress::Done { result, duration_ms: 0 }
+                        CallProgress::Done { result, duration_ms: 0 }
                     }
                     builtin::Done::Completed(answer) => {
                         ending = Some((answer, id, wanted));
                         continue;
                     }
-                    builtin::Done::Asks => Progress::Asked,
+                    builtin::Done::SubrunQuestion => CallProgress::Asked,
                 },
                 ToolKind::Llm(_) | ToolKind::Loop(_) if budget::is_spent(program, state) => {
-                    Progress::Done { result: failure(turn::SPENT), duration_ms: 0 }
+                    CallProgress::Done { result: failure(turn::SPENT), duration_ms: 0 }
                 }
                 _ => {
-                    *state.tally.calls.entry(wanted.name.clone()).or_default() += 1;
+                    *state.counters.calls.entry(wanted.name.clone()).or_default() += 1;
                     if tool.requires_approval {
-                        Progress::AwaitsApproval
+                        CallProgress::AwaitsApproval
                     } else if turn::is_held(program, state, tool) && turn::is_spending(program, &new) {
-                        Progress::Held
+                        CallProgress::Held
                     } else {
-                        state.tally.tool_calls_made += 1;
+                        state.counters.tool_calls_made += 1;
                         effects.push(Effect::CallTool(id));
-                        Progress::Asked
+                        CallProgress::Asked
                     }
                 }
             },
@@ -244,10 +244,10 @@ fn ended(
     mut new: Turn,
     (answer, id, wanted): (Answer, CallId, Wanted),
 ) -> Effects {
-    let fails = |call: &Call| matches!(call.progress, Progress::Done { result: ToolResult::Failed(_), .. });
+    let fails = |call: &Call| matches!(call.progress, CallProgress::Done { result: ToolResult::Failed(_), .. });
     if new.calls.iter().any(fails) {
         let result = failure("the answer was not taken: another call of its turn failed");
-        let progress = Progress::Done { result, duration_ms: 0 };
+        let progress = CallProgress::Done { result, duration_ms: 0 };
         new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
         new.calls.sort_by_key(|call| call.id);
         return turn::settle(program, state, new);
@@ -283,7 +283,7 @@ fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>
 
 /// A reply that can't be read: the model is told why; three in a row end the run.
 fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced: Option<Limit>) -> Effects {
-    state.tally.invalid_replies += 1;
+    state.counters.invalid_replies += 1;
     state.watch.invalid_in_a_row += 1;
     note(state, new, why.to_owned());
     if let Some(limit) = forced {
@@ -304,7 +304,7 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced
 fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
     push_tight(
         &mut state.entries,
-        Entry {
+        StoredEntry {
             iteration: new.iteration,
             at_ms: new.at_ms,
             thought: new.thought.as_str().into(),
@@ -323,7 +323,7 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
 fn note(state: &mut State, new: Turn, why: String) {
     push_tight(
         &mut state.entries,
-        Entry {
+        StoredEntry {
             iteration: new.iteration,
             at_ms: new.at_ms,
             thought: new.thought.into_boxed_str(),

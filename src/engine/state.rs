@@ -7,7 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::conversation::Conversation;
-use super::event::{Asks, Attempt, Bound, CallId, Caller, Decided, ModelFacts, Tokens, ToolFault, ToolResult};
+use super::event::{
+    Allowance, CallId, Decided, FailedAttempt, ModelFacts, ParentCall, SubrunQuestion, Tokens, ToolFault, ToolResult,
+};
 use super::gauge::Gauge;
 use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status};
@@ -18,17 +20,17 @@ pub struct State {
     /// Where the run is.
     pub phase: Phase,
     /// What it began with; calls under way share it.
-    pub begun: Arc<Begun>,
+    pub header: Arc<RunHeader>,
     /// What the model reads.
     pub conversation: Conversation,
     /// What happened, one entry a call or unreadable reply.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<StoredEntry>,
     /// The failed attempts at asking the model, each with the iteration that it was made for.
-    pub attempts: Vec<(u32, Attempt)>,
+    pub attempts: Vec<(u32, FailedAttempt)>,
     /// What the agent keeps.
     pub memory: BTreeMap<String, Value>,
     /// What was counted.
-    pub tally: Tally,
+    pub counters: Counters,
     /// What the detection of circles and of unreadable models looks at.
     pub watch: Watch,
     /// The last moment that an event told of.
@@ -39,7 +41,7 @@ pub struct State {
 
 /// What a run began with.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Begun {
+pub struct RunHeader {
     /// The run's id.
     pub run_id: String,
     /// The session whose memory it shares.
@@ -59,9 +61,9 @@ pub struct Begun {
     /// The digest of the texts that it goes by, now: what a human agrees to is bound to them.
     pub meaning: [u8; 32],
     /// What it may spend beside the document's `budget`.
-    pub bound: Bound,
+    pub bound: Allowance,
     /// The run that called it.
-    pub caller: Option<Caller>,
+    pub caller: Option<ParentCall>,
     /// The earlier run that it was told of.
     pub previous_run_id: Option<Box<str>>,
 }
@@ -125,14 +127,14 @@ pub struct Call {
     /// Its input.
     pub input: Value,
     /// How far it is.
-    pub progress: Progress,
+    pub progress: CallProgress,
     /// The run that the call is, once it has told of itself.
     pub run_id: Option<Box<str>>,
 }
 
 /// How far a call is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
+pub enum CallProgress {
     /// A human must approve it first.
     AwaitsApproval,
     /// It asks models and the run has a budget: it is asked for when the one before it has been paid for.
@@ -156,7 +158,7 @@ pub enum Progress {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waits {
     /// What it asks.
-    pub asks: Asks,
+    pub asks: SubrunQuestion,
     /// What the human decided: to be handed to it.
     pub decided: Option<Decided>,
     /// Whether it is to ask again, because what it asked was asked by another document.
@@ -165,7 +167,7 @@ pub struct Waits {
     pub counted: (Tokens, f64),
 }
 
-impl Progress {
+impl CallProgress {
     /// Whether the driver has to do with it: it was asked for and has not ended.
     pub fn is_under_way(&self) -> bool {
         match self {
@@ -179,7 +181,7 @@ impl Progress {
 /// What happened in one call, or in one unreadable reply: Hyphen's trace entry, as it is kept: tight, for a
 /// run at rest is small.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct StoredEntry {
     /// The iteration, from 1; several calls of a turn share it.
     pub iteration: u32,
     /// When the reply came, in milliseconds since 1970.
@@ -206,7 +208,7 @@ pub struct Entry {
 
 /// What was counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Tally {
+pub struct Counters {
     /// Replies read, readable or not.
     pub iterations: u32,
     /// Tokens in all.
@@ -272,7 +274,7 @@ pub struct Watch {
     pub too_long: bool,
 }
 
-impl Tally {
+impl Counters {
     /// Takes back the count of a call that was asked for and not made.
     pub(super) fn unmade(&mut self, tool: &str) {
         if let Some(calls) = self.calls.get_mut(tool) {
@@ -311,20 +313,20 @@ impl State {
             Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
         };
         let calls = turn.map(|turn| turn.calls.as_slice()).unwrap_or_default();
-        let open = calls.iter().filter(|call| call.tool == tool && !matches!(call.progress, Progress::Done { .. }));
+        let open = calls.iter().filter(|call| call.tool == tool && !matches!(call.progress, CallProgress::Done { .. }));
         let open = u32::try_from(open.count()).unwrap_or(u32::MAX);
-        self.tally.calls.get(tool).copied().unwrap_or(0).saturating_sub(open)
+        self.counters.calls.get(tool).copied().unwrap_or(0).saturating_sub(open)
     }
 
     /// What the run cost in US dollars so far, when the prices of all models that it asked are known.
     pub fn cost_usd(&self) -> Option<f64> {
-        let known = self.begun.model.price.is_some() || self.tally.cost_usd > 0.0;
-        (known && !self.tally.unpriced).then_some(self.tally.cost_usd)
+        let known = self.header.model.price.is_some() || self.counters.cost_usd > 0.0;
+        (known && !self.counters.unpriced).then_some(self.counters.cost_usd)
     }
 
     /// How many replies and failures of the model there were: so many entries of a script are used.
     pub fn model_calls(&self) -> u32 {
-        let tally = &self.tally;
+        let tally = &self.counters;
         let answered = tally.iterations.saturating_add(tally.summaries);
         answered.saturating_add(tally.model_retries).saturating_add(tally.calls_failed)
     }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::conversation::Role;
 use super::event::{
-    Attempt, CallId, Cancelled, Decided, Decision, Event, ModelFacts, ModelFault, ModelFaultCode, Moment, Reply,
-    Started, Tokens, ToolFault, ToolResult, ToolReturned, What,
+    CallId, Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, ModelFacts, ModelFault, ModelFaultCode,
+    Moment, Reply, Started, Tokens, ToolFault, ToolResult, ToolReturned,
 };
 use super::outcome::{Status, Termination};
 use super::state::{Phase, State};
@@ -34,8 +34,8 @@ pub(super) fn program(properties: &Value) -> std::sync::Arc<Program> {
     compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
-pub(super) fn started() -> What {
-    What::Started(Box::new(Started {
+pub(super) fn started() -> EventKind {
+    EventKind::Started(Box::new(Started {
         run_id: "r".to_owned(),
         session: Some("s".to_owned()),
         loop_name: "test".to_owned(),
@@ -47,17 +47,17 @@ pub(super) fn started() -> What {
         previous: None,
         timeout_ms: None,
         caller: None,
-        bound: super::event::Bound::default(),
+        bound: super::event::Allowance::default(),
         documents: Vec::new(),
     }))
 }
 
-pub(super) fn says(text: impl Into<String>) -> What {
-    What::ModelReplied(Reply { text: text.into(), ..Reply::default() })
+pub(super) fn says(text: impl Into<String>) -> EventKind {
+    EventKind::ModelReplied(Reply { text: text.into(), ..Reply::default() })
 }
 
-pub(super) fn returns(iteration: u32, result: ToolResult) -> What {
-    What::ToolReturned(ToolReturned {
+pub(super) fn returns(iteration: u32, result: ToolResult) -> EventKind {
+    EventKind::ToolReturned(ToolReturned {
         call: CallId { iteration, index: 0 },
         result,
         duration_ms: 3,
@@ -68,8 +68,8 @@ pub(super) fn returns(iteration: u32, result: ToolResult) -> What {
     })
 }
 
-pub(super) fn decides(decision: Decision, pause: Option<u32>) -> What {
-    What::Human(Decided { pause, call: None, hash: None, decision })
+pub(super) fn decides(decision: Decision, pause: Option<u32>) -> EventKind {
+    EventKind::Human(Decided { pause, call: None, hash: None, decision })
 }
 
 fn replies() -> impl Strategy<Value = String> {
@@ -97,9 +97,9 @@ fn results() -> impl Strategy<Value = ToolResult> {
     ]
 }
 
-fn attempt() -> Attempt {
+fn attempt() -> FailedAttempt {
     let usage = Some(Tokens { input: 7, output: 1 });
-    Attempt { reason: "empty".to_owned(), delay_ms: 3, usage, ..Attempt::default() }
+    FailedAttempt { reason: "empty".to_owned(), delay_ms: 3, usage, ..FailedAttempt::default() }
 }
 
 fn histories() -> impl Strategy<Value = Value> {
@@ -114,7 +114,7 @@ fn histories() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn happenings() -> impl Strategy<Value = What> {
+fn happenings() -> impl Strategy<Value = EventKind> {
     let decisions = prop_oneof![
         Just(Decision::Answer("yes".to_owned())),
         Just(Decision::Approve),
@@ -137,23 +137,23 @@ fn happenings() -> impl Strategy<Value = What> {
         8 => replies().prop_map(says),
         8 => ((1..9_u32), results()).prop_map(|(iteration, result)| returns(iteration, result)),
         4 => (decisions, proptest::option::of(1..3_u32)).prop_map(|(decision, pause)| decides(decision, pause)),
-        2 => Just(What::Resumed),
-        1 => Just(What::Interrupted),
-        1 => Just(What::DeadlinePassed),
-        1 => Just(What::ModelFailed(fault.clone())),
-        2 => ".{0,40}".prop_map(|text| What::Summarized(Reply { text, ..Reply::default() })),
-        1 => Just(What::AttemptsFailed(vec![attempt()])),
-        1 => Just(What::ModelFailed(ModelFault { failed: vec![attempt()], ..fault })),
-        1 => Just(What::ModelFailed(too_long)),
-        1 => Just(What::NewDocument(Vec::new())),
-        1 => Just(What::Cancelled(Cancelled { reason: None })),
+        2 => Just(EventKind::Resumed),
+        1 => Just(EventKind::Interrupted),
+        1 => Just(EventKind::DeadlinePassed),
+        1 => Just(EventKind::ModelFailed(fault.clone())),
+        2 => ".{0,40}".prop_map(|text| EventKind::Summarized(Reply { text, ..Reply::default() })),
+        1 => Just(EventKind::AttemptsFailed(vec![attempt()])),
+        1 => Just(EventKind::ModelFailed(ModelFault { failed: vec![attempt()], ..fault })),
+        1 => Just(EventKind::ModelFailed(too_long)),
+        1 => Just(EventKind::NewDocument(Vec::new())),
+        1 => Just(EventKind::Cancelled(Cancelled { reason: None })),
         1 => Just(started()),
     ]
 }
 
-pub(super) fn at(number: usize, what: What) -> Event {
+pub(super) fn at(number: usize, what: EventKind) -> Event {
     let number = u64::try_from(number).unwrap();
-    Event { at: Moment { wall_ms: 1_769_941_800_000, active_ms: number * 10 }, what }
+    Event { at: Moment { wall_ms: 1_769_941_800_000, active_ms: number * 10 }, kind: what }
 }
 
 proptest! {
@@ -188,13 +188,13 @@ proptest! {
             let head = live.conversation.messages.iter().take(2).map(|message| message.role).collect::<Vec<_>>();
             prop_assert!(head.is_empty() || head == [Role::System, Role::User], "the opening stays");
             generation = (live.conversation.generation, messages.clone());
-            prop_assert!(live.tally.iterations <= 9, "limits are overshot by the last word at most");
+            prop_assert!(live.counters.iterations <= 9, "limits are overshot by the last word at most");
         }
         let mut folded = State::default();
         let texts = started().texts();
         for text in &journal {
             let mut event: Event = serde_json::from_str(text).unwrap();
-            event.what.put_back(&texts).unwrap();
+            event.kind.put_back(&texts).unwrap();
             step(&program, &mut folded, event).unwrap();
         }
         prop_assert_eq!(&folded, &live);
@@ -202,15 +202,15 @@ proptest! {
 }
 
 /// Plays events that must fit, with the time in milliseconds at which each comes.
-pub(super) fn play(program: &Program, events: Vec<(u64, What)>) -> State {
+pub(super) fn play(program: &Program, events: Vec<(u64, EventKind)>) -> State {
     let mut state = State::default();
     for (active_ms, what) in events {
-        step(program, &mut state, Event { at: Moment { wall_ms: 0, active_ms }, what }).unwrap();
+        step(program, &mut state, Event { at: Moment { wall_ms: 0, active_ms }, kind: what }).unwrap();
     }
     state
 }
 
-pub(super) fn call(name: &str, input: &Value) -> What {
+pub(super) fn call(name: &str, input: &Value) -> EventKind {
     says(json!({ "thought": "t", "action": name, "action_input": input }).to_string())
 }
 
@@ -227,10 +227,11 @@ fn time_that_is_over_is_seen_after_the_iteration_that_used_it() {
 #[test]
 fn a_call_of_unknown_outcome_waits_for_a_human_and_an_idempotent_one_is_made_again() {
     let program = program(&json!({}));
-    let sent = play(&program, vec![(0, started()), (1, call("send", &json!({}))), (2, What::Resumed)]);
+    let sent = play(&program, vec![(0, started()), (1, call("send", &json!({}))), (2, EventKind::Resumed)]);
     let Phase::Paused { pause, .. } = &sent.phase else { panic!("{:?}", sent.phase) };
     assert_eq!(pause.kind, Termination::Uncertain);
-    let looked = play(&program, vec![(0, started()), (1, call("look", &json!({ "at": "a" }))), (2, What::Resumed)]);
+    let looked =
+        play(&program, vec![(0, started()), (1, call("look", &json!({ "at": "a" }))), (2, EventKind::Resumed)]);
     assert!(matches!(looked.phase, Phase::Acting { .. }));
 }
 
@@ -264,5 +265,5 @@ fn the_last_word_is_asked_for_once_and_counts_beyond_the_limit_by_one() {
     let state = play(&program, vec![(0, started()), (1, look), (2, result), (3, answer)]);
     let Phase::Ended(ending) = &state.phase else { panic!("{:?}", state.phase) };
     assert_eq!(ending.termination, Termination::ForcedAnswer);
-    assert_eq!(state.tally.iterations, 2);
+    assert_eq!(state.counters.iterations, 2);
 }

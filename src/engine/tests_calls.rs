@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{Conversation, Native, Role};
 use super::effect::Effect;
-use super::event::{CallId, Decided, Decision, Event, Reply, SaidCall, ToolFault, ToolResult, ToolReturned, What};
+use super::event::{CallId, Decided, Decision, Event, EventKind, Reply, SaidCall, ToolFault, ToolResult, ToolReturned};
 use super::outcome::Termination;
 use super::state::{Phase, State};
 use super::step::step;
@@ -21,18 +21,18 @@ fn native(properties: &Value) -> std::sync::Arc<Program> {
     program(&all)
 }
 
-fn calls(calls: &[(&str, Value)]) -> What {
+fn calls(calls: &[(&str, Value)]) -> EventKind {
     let said = |(place, (name, input)): (usize, &(&str, Value))| SaidCall {
         id: format!("id{place}"),
         name: (*name).to_owned(),
         arguments: input.to_string(),
     };
     let calls = calls.iter().enumerate().map(said).collect();
-    What::ModelReplied(Reply { text: "t".to_owned(), calls, ..Reply::default() })
+    EventKind::ModelReplied(Reply { text: "t".to_owned(), calls, ..Reply::default() })
 }
 
-fn returned(index: u32, result: ToolResult) -> What {
-    What::ToolReturned(ToolReturned {
+fn returned(index: u32, result: ToolResult) -> EventKind {
+    EventKind::ToolReturned(ToolReturned {
         call: CallId { iteration: 1, index },
         result,
         duration_ms: 1,
@@ -61,7 +61,7 @@ fn told(conversation: &Conversation) -> Vec<(Option<String>, String)> {
 }
 
 fn observations(state: &State) -> Vec<(String, bool, String)> {
-    let entry = |entry: &super::state::Entry| {
+    let entry = |entry: &super::state::StoredEntry| {
         let observation = entry.observation.value();
         let text = observation.as_str().map_or_else(|| observation.to_string(), str::to_owned);
         (entry.action.as_deref().unwrap_or_default().to_owned(), entry.success, text)
@@ -105,7 +105,7 @@ fn a_crash_in_the_middle_repeats_only_what_was_not_finished() {
             (2, returned(1, ToolResult::Ok(json!("B")))),
         ],
     );
-    let effects = step(&program, &mut state, at(3, What::Resumed)).unwrap();
+    let effects = step(&program, &mut state, at(3, EventKind::Resumed)).unwrap();
     let ids = |indexes: &[u32]| -> Vec<Effect> {
         indexes.iter().map(|index| Effect::CallTool(CallId { iteration: 1, index: *index })).collect()
     };
@@ -124,12 +124,12 @@ fn more_calls_than_are_allowed_are_not_made_at_all() {
     let program = native(&json!({ "max_tool_calls_per_turn": 2 }));
     let state = play(&program, vec![(0, started()), (1, calls(&[look("a"), look("b"), look("c")]))]);
     assert!(matches!(state.phase, Phase::Thinking { .. }), "{:?}", state.phase);
-    assert_eq!(state.tally.tool_calls_made, 0);
+    assert_eq!(state.counters.tool_calls_made, 0);
     let told = told(&state.conversation);
     assert_eq!(told.len(), 2, "what stays in the history is answered: {told:?}");
     assert!(told[0].1.contains("3 calls") && told[0].1.contains("at most 2"), "{told:?}");
     let state = play(&program, vec![(0, started()), (1, calls(&[look("a"), look("b")]))]);
-    assert_eq!(state.tally.tool_calls_made, 2);
+    assert_eq!(state.counters.tool_calls_made, 2);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_ending_beside_other_calls_is_taken_only_when_they_could_tell_nothing() {
         assert_eq!(told(&state.conversation).len(), 2);
     }
     let state = once(&[look("a"), complete]);
-    assert_eq!(state.tally.tool_calls_made, 1, "the other call is made");
+    assert_eq!(state.counters.tool_calls_made, 1, "the other call is made");
 }
 
 #[test]
@@ -174,9 +174,9 @@ fn questions_are_asked_one_after_the_other_and_no_tool_runs_beside_them() {
         assert_eq!((pause.question.as_str(), pause.calls.len()), (question, 1));
         let decision = Decision::Answer(answer.to_owned());
         let decided = Decided { pause: Some(pause.number), call: None, hash: None, decision };
-        step(&program, &mut state, at(2 + number, What::Human(decided))).unwrap();
+        step(&program, &mut state, at(2 + number, EventKind::Human(decided))).unwrap();
     }
-    assert_eq!(state.tally.tool_calls_made, 0);
+    assert_eq!(state.counters.tool_calls_made, 0);
     let told: Vec<String> = told(&state.conversation).into_iter().map(|(_, text)| text).collect();
     assert!(told[0].contains("asks a human"), "{told:?}");
     assert_eq!(told[1..], ["1", "Stored.", "2"]);
@@ -189,7 +189,7 @@ fn calls_that_wait_for_approval_are_decided_each_on_its_own() {
     let said = calls(&[look("a"), ("act", json!({ "n": 1 })), ("act", json!({ "n": 2 }))]);
     let mut state = play(&program, vec![(0, started()), (1, said), (2, returned(0, ToolResult::Ok(json!("A"))))]);
     let decide = |index, decision| {
-        What::Human(Decided { pause: None, call: Some(CallId { iteration: 1, index }), hash: None, decision })
+        EventKind::Human(Decided { pause: None, call: Some(CallId { iteration: 1, index }), hash: None, decision })
     };
     step(&program, &mut state, at(3, decide(2, Decision::Deny(Some("no".to_owned()))))).unwrap();
     let effects = step(&program, &mut state, at(4, decide(1, Decision::Approve))).unwrap();
@@ -204,13 +204,13 @@ fn calls_that_wait_for_approval_are_decided_each_on_its_own() {
 fn an_answer_in_text_that_is_not_taken_is_told_as_a_message_of_ours() {
     let program = native(&json!({ "answer_schema": { "type": "object" } }));
     let text = Reply { text: "done".to_owned(), ..Reply::default() };
-    let state = play(&program, vec![(0, started()), (1, What::ModelReplied(text))]);
+    let state = play(&program, vec![(0, started()), (1, EventKind::ModelReplied(text))]);
     let told = told(&state.conversation);
     assert_eq!((told.len(), told[0].0.as_ref()), (1, None));
     assert!(told[0].1.contains("must be an object"), "{told:?}");
 }
 
-fn any_reply() -> impl Strategy<Value = What> {
+fn any_reply() -> impl Strategy<Value = EventKind> {
     let call = prop_oneof![
         4 => (0..3_u32).prop_map(|at| ("look".to_owned(), json!({ "at": at.to_string() }).to_string())),
         2 => Just(("act".to_owned(), json!({ "n": 1 }).to_string())),
@@ -222,10 +222,10 @@ fn any_reply() -> impl Strategy<Value = What> {
     ];
     let call = ("(|a|b)", call).prop_map(|(id, (name, arguments))| SaidCall { id, name, arguments });
     ("(|t|FINAL_ANSWER: a|.{0,9})", proptest::collection::vec(call, 0..5))
-        .prop_map(|(text, calls)| What::ModelReplied(Reply { text, calls, ..Reply::default() }))
+        .prop_map(|(text, calls)| EventKind::ModelReplied(Reply { text, calls, ..Reply::default() }))
 }
 
-fn any_event() -> impl Strategy<Value = What> {
+fn any_event() -> impl Strategy<Value = EventKind> {
     let decision = prop_oneof![
         Just(Decision::Answer("yes".to_owned())),
         Just(Decision::Approve),
@@ -239,12 +239,12 @@ fn any_event() -> impl Strategy<Value = What> {
     ];
     prop_oneof![
         6 => any_reply(),
-        8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| What::ToolReturned(ToolReturned {
+        8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| EventKind::ToolReturned(ToolReturned {
             call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, estimated: false, run_id: None
         })),
-        4 => decision.prop_map(|decision| What::Human(Decided { pause: None, call: None, hash: None, decision })),
-        2 => Just(What::Resumed),
-        1 => Just(What::DeadlinePassed),
+        4 => decision.prop_map(|decision| EventKind::Human(Decided { pause: None, call: None, hash: None, decision })),
+        2 => Just(EventKind::Resumed),
+        1 => Just(EventKind::DeadlinePassed),
     ]
 }
 
@@ -265,7 +265,7 @@ proptest! {
         let (mut live, mut journal) = (State::default(), Vec::new());
         for (number, what) in std::iter::once(started()).chain(happened).enumerate() {
             let event = at(number, what);
-            let written = (serde_json::to_string(&event).unwrap(), event.what.texts());
+            let written = (serde_json::to_string(&event).unwrap(), event.kind.texts());
             if step(&program, &mut live, event).is_ok() {
                 journal.push(written);
             }
@@ -275,7 +275,7 @@ proptest! {
         let mut folded = State::default();
         for (text, texts) in &journal {
             let mut event: Event = serde_json::from_str(text).unwrap();
-            event.what.put_back(texts).unwrap();
+            event.kind.put_back(texts).unwrap();
             step(&program, &mut folded, event).unwrap();
         }
         prop_assert_eq!(&folded, &live);

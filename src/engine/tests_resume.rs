@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::effect::Effect;
 use super::event::{
-    CallId, Decided, Decision, Document, Event, ModelFault, ModelFaultCode, Moment, ToolFault, ToolResult,
-    ToolReturned, What,
+    CallId, Decided, Decision, Event, EventKind, ModelFault, ModelFaultCode, Moment, RunDocument, ToolFault,
+    ToolResult, ToolReturned,
 };
 use super::notice::waiting_calls;
 use super::outcome::{Limit, Termination};
-use super::state::{Call, Phase, Progress, State, Turn};
+use super::state::{Call, CallProgress, Phase, State, Turn};
 use super::step::step;
 use super::tests::{at, call, decides, play, program, returns, says, started};
 use super::{storable, turn};
@@ -25,11 +25,11 @@ fn poisoned() -> Value {
     Value::Object(map)
 }
 
-fn reads_back(what: &What) -> bool {
+fn reads_back(what: &EventKind) -> bool {
     let text = serde_json::to_string(&at(0, what.clone())).unwrap();
     let texts = what.texts();
     serde_json::from_str::<Event>(&text)
-        .is_ok_and(|mut event| event.what.put_back(&texts).is_ok() && event.what == *what)
+        .is_ok_and(|mut event| event.kind.put_back(&texts).is_ok() && event.kind == *what)
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn values_that_a_journal_could_not_give_back_are_found() {
         assert!(reads_back(&result(value.clone())));
         assert!(reads_back(&decides(Decision::Happened(value.clone()), None)));
         let mut begun = started();
-        let What::Started(inner) = &mut begun else { panic!() };
+        let EventKind::Started(inner) = &mut begun else { panic!() };
         inner.input = value.clone();
         inner.memory.insert("k".to_owned(), value);
         assert!(reads_back(&begun));
@@ -60,13 +60,13 @@ fn an_event_that_could_not_be_read_back_is_refused_and_leaves_no_mark() {
     let look = call("look", &json!({ "at": "a" }));
     for bad in [nested(124), poisoned()] {
         let mut begun = started();
-        let What::Started(inner) = &mut begun else { panic!() };
+        let EventKind::Started(inner) = &mut begun else { panic!() };
         inner.input = bad.clone();
         assert!(step(&program, &mut State::default(), at(0, begun)).is_err());
 
         let acting = play(&program, vec![(0, started()), (1, look.clone())]);
         let asks = play(&program, vec![(0, started()), (1, call("act", &json!({})))]);
-        let sent = play(&program, vec![(0, started()), (1, call("send", &json!({}))), (2, What::Resumed)]);
+        let sent = play(&program, vec![(0, started()), (1, call("send", &json!({}))), (2, EventKind::Resumed)]);
         for (state, what) in [
             (acting, returns(1, ToolResult::Ok(bad.clone()))),
             (asks, decides(Decision::Edit(bad.clone()), None)),
@@ -112,7 +112,8 @@ fn the_last_word_stores_nothing() {
 #[test]
 fn a_resumed_last_word_is_still_the_last_word() {
     let program = program(&json!({ "timeout_ms": 10, "on_limit": "answer" }));
-    let mut events = vec![(0, started()), (10, What::DeadlinePassed), (11, What::Interrupted), (12, What::Resumed)];
+    let mut events =
+        vec![(0, started()), (10, EventKind::DeadlinePassed), (11, EventKind::Interrupted), (12, EventKind::Resumed)];
     let state = play(&program, events.clone());
     assert!(matches!(state.phase, Phase::Thinking { forced: Some(Limit::Timeout) }));
     assert_eq!(state.now.active_ms, 12, "its time is counted from here");
@@ -121,8 +122,8 @@ fn a_resumed_last_word_is_still_the_last_word() {
     assert_eq!((ending.termination, ending.limit), (Termination::ForcedAnswer, Some(Limit::Timeout)));
 }
 
-fn too_long() -> What {
-    What::ModelFailed(ModelFault {
+fn too_long() -> EventKind {
+    EventKind::ModelFailed(ModelFault {
         code: ModelFaultCode::ContextExceeded,
         message: "too long".to_owned(),
         retryable: false,
@@ -150,7 +151,7 @@ fn a_full_window_still_gets_its_last_word_with_less_history() {
     assert_eq!(asked.conversation.bytes, bytes);
     assert_eq!(asked.conversation.messages[0], before.conversation.messages[0]);
     assert_eq!(asked.conversation.messages[1].role, super::conversation::Role::User);
-    let trimmed = usize::try_from(asked.tally.messages_trimmed).unwrap();
+    let trimmed = usize::try_from(asked.counters.messages_trimmed).unwrap();
     assert_eq!(asked.conversation.messages.len() + trimmed, before.conversation.messages.len() + 1);
 
     let mut answered = events.clone();
@@ -181,7 +182,7 @@ fn an_invented_observation_does_not_stay_in_the_conversation() {
         assert!(matches!(state.phase, Phase::Acting { .. }), "{invented}");
         let last = state.conversation.messages.last().unwrap();
         assert_eq!(*last.text, *action, "{invented}");
-        assert_eq!(state.tally.window.1, state.conversation.bytes);
+        assert_eq!(state.counters.window.1, state.conversation.bytes);
     }
     let prose = format!("I look.\n{action}\nThat is all.");
     let state = play(&program, vec![(0, started()), (1, says(prose.clone()))]);
@@ -204,7 +205,7 @@ fn mixed(program: &crate::compile::Program) -> State {
         progress,
         run_id: None,
     };
-    let calls = vec![call(0, "act", Progress::AwaitsApproval), call(1, "send", Progress::Uncertain)];
+    let calls = vec![call(0, "act", CallProgress::AwaitsApproval), call(1, "send", CallProgress::Uncertain)];
     turn::settle(program, &mut state, Turn { iteration: 1, calls, ..Turn::default() });
     state
 }
@@ -230,7 +231,7 @@ fn three(program: &crate::compile::Program) -> State {
         id: CallId { iteration: 1, index },
         tool: "act".to_owned(),
         input: json!({ "n": index }),
-        progress: Progress::AwaitsApproval,
+        progress: CallProgress::AwaitsApproval,
         run_id: None,
     };
     turn::settle(program, &mut state, Turn { iteration: 1, calls: vec![call(0), call(1), call(2)], ..Turn::default() });
@@ -249,7 +250,7 @@ fn several_calls_of_a_turn_are_decided_one_by_one_and_none_runs_before_all_are()
     }
     let decide = |call: Option<u32>, hash: Option<&str>, decision| {
         let call = call.map(|index| CallId { iteration: 1, index });
-        What::Human(Decided { pause: Some(1), call, hash: hash.map(str::to_owned), decision })
+        EventKind::Human(Decided { pause: Some(1), call, hash: hash.map(str::to_owned), decision })
     };
     // By its hash, by its place, and by both.
     let hashes: Vec<String> = waiting_calls(&state).into_iter().map(|call| call.hash).collect();
@@ -281,12 +282,12 @@ fn a_denied_call_does_not_use_up_max_calls_and_a_repeated_one_counts_once() {
     let waits = play(&program, events.clone());
     assert!(matches!(waits.phase, Phase::Paused { .. }), "it may be asked for again");
     assert_eq!(waits.calls_returned("act"), 0);
-    events.extend([(4, decides(Decision::Approve, None)), (5, What::Resumed)]);
+    events.extend([(4, decides(Decision::Approve, None)), (5, EventKind::Resumed)]);
     let uncertain = play(&program, events.clone());
     assert!(matches!(&uncertain.phase, Phase::Paused { pause, .. } if pause.kind == Termination::Uncertain));
     events.extend([(6, decides(Decision::Retry, None)), (7, returns(2, ToolResult::Ok(json!(1))))]);
     let state = play(&program, events.clone());
-    assert_eq!((state.tally.tool_calls_made, state.calls_returned("act")), (1, 1));
+    assert_eq!((state.counters.tool_calls_made, state.calls_returned("act")), (1, 1));
     events.push((8, act()));
     let state = play(&program, events);
     assert!(!state.entries.last().unwrap().success, "now it is used up");
@@ -295,7 +296,7 @@ fn a_denied_call_does_not_use_up_max_calls_and_a_repeated_one_counts_once() {
 #[test]
 fn a_new_document_is_noted_in_any_phase_of_a_run_that_goes_on() {
     let program = program(&json!({}));
-    let adopted = || What::NewDocument(vec![Document { file: "f".to_owned(), text: "{}".into() }]);
+    let adopted = || EventKind::NewDocument(vec![RunDocument { file: "f".to_owned(), text: "{}".into() }]);
     assert!(reads_back(&adopted()));
     step(&program, &mut State::default(), at(0, adopted())).unwrap_err();
     for events in [
@@ -314,7 +315,7 @@ fn a_new_document_is_noted_in_any_phase_of_a_run_that_goes_on() {
 fn a_late_result_after_the_deadline_is_refused() {
     let program = program(&json!({ "timeout_ms": 50 }));
     let look = call("look", &json!({ "at": "a" }));
-    let mut state = play(&program, vec![(0, started()), (1, look), (50, What::DeadlinePassed)]);
+    let mut state = play(&program, vec![(0, started()), (1, look), (50, EventKind::DeadlinePassed)]);
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Timeout));
     assert_eq!(state.entries.len(), 1, "the call that was cut off is told of");
     let late = ToolReturned {
@@ -326,6 +327,6 @@ fn a_late_result_after_the_deadline_is_refused() {
         estimated: false,
         run_id: None,
     };
-    let event = Event { at: Moment { wall_ms: 0, active_ms: 60 }, what: What::ToolReturned(late) };
+    let event = Event { at: Moment { wall_ms: 0, active_ms: 60 }, kind: EventKind::ToolReturned(late) };
     step(&program, &mut state, event).unwrap_err();
 }

@@ -11,7 +11,7 @@ use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
 use super::memory;
 use super::outcome::{Limit, Pause, RunError, Status, Termination};
-use super::state::{Call, Entry, Phase, Progress, State, Turn, push_tight};
+use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn, push_tight};
 use super::step::failed;
 use super::stuck::{self, Step, Stuck};
 use crate::compile::{Builtin, Program, Tool, ToolKind};
@@ -28,10 +28,10 @@ pub(super) const SPENT: &str = "not called: the run's budget is spent";
 /// A call returned.
 pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Effects {
     if let Some(call) = turn.calls.iter_mut().find(|call| call.id == returned.call) {
-        state.tally.estimated |= returned.estimated;
+        state.counters.estimated |= returned.estimated;
         called::count(program, state, &call.progress, (returned.tokens, returned.cost_usd));
         call.run_id = returned.run_id.map(String::into_boxed_str);
-        call.progress = Progress::Done { result: returned.result, duration_ms: returned.duration_ms };
+        call.progress = CallProgress::Done { result: returned.result, duration_ms: returned.duration_ms };
     }
     settle(program, state, turn)
 }
@@ -39,14 +39,14 @@ pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, ret
 /// The run's time is over while calls are under way.
 pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
     for call in &mut turn.calls {
-        if matches!(call.progress, Progress::Asked | Progress::Waits(_)) {
+        if matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_)) {
             let result = failed("cut off: the run's time is over");
-            call.progress = Progress::Done { result, duration_ms: 0 };
-        } else if matches!(call.progress, Progress::Held | Progress::AwaitsApproval) {
+            call.progress = CallProgress::Done { result, duration_ms: 0 };
+        } else if matches!(call.progress, CallProgress::Held | CallProgress::AwaitsApproval) {
             // No human is asked about a call that can't be made any more.
-            state.tally.unmade(&call.tool);
+            state.counters.unmade(&call.tool);
             let result = failed("not called: the run's time is over");
-            call.progress = Progress::Done { result, duration_ms: 0 };
+            call.progress = CallProgress::Done { result, duration_ms: 0 };
         }
     }
     let effects = settle(program, state, turn);
@@ -70,9 +70,9 @@ pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> 
             effects.push(Effect::CallTool(call.id));
         } else if rule == OnUncertain::Fail {
             let result = failed("the outcome is not known: the process stopped during the call");
-            call.progress = Progress::Done { result, duration_ms: 0 };
+            call.progress = CallProgress::Done { result, duration_ms: 0 };
         } else {
-            call.progress = Progress::Uncertain;
+            call.progress = CallProgress::Uncertain;
         }
     }
     effects.extend(settle(program, state, turn));
@@ -93,24 +93,25 @@ fn spends(tool: &Tool) -> bool {
 /// Whether a call of the turn has begun that asks models, and what it costs in all is not known yet: a run
 /// that waits for a human has still to spend what it was given.
 pub(super) fn is_spending(program: &Program, turn: &Turn) -> bool {
-    let open = |call: &&Call| matches!(call.progress, Progress::Asked | Progress::Uncertain | Progress::Waits(_));
+    let open =
+        |call: &&Call| matches!(call.progress, CallProgress::Asked | CallProgress::Uncertain | CallProgress::Waits(_));
     turn.calls.iter().filter(open).any(|call| program.tool(&call.tool).is_some_and(spends))
 }
 
 /// Asks for the next call that was held, unless one that spends is under way, waits for a human, or may have
 /// happened. When the budget is spent, none of them is made.
 fn let_on(program: &Program, state: &mut State, turn: &mut Turn) -> Effects {
-    if !turn.calls.iter().any(|call| call.progress == Progress::Held) || is_spending(program, turn) {
+    if !turn.calls.iter().any(|call| call.progress == CallProgress::Held) || is_spending(program, turn) {
         return Vec::new();
     }
-    for call in turn.calls.iter_mut().filter(|call| call.progress == Progress::Held) {
+    for call in turn.calls.iter_mut().filter(|call| call.progress == CallProgress::Held) {
         if !budget::is_spent(program, state) {
-            state.tally.tool_calls_made += 1;
-            call.progress = Progress::Asked;
+            state.counters.tool_calls_made += 1;
+            call.progress = CallProgress::Asked;
             return vec![Effect::CallTool(call.id)];
         }
-        state.tally.unmade(&call.tool);
-        call.progress = Progress::Done { result: failed(SPENT), duration_ms: 0 };
+        state.counters.unmade(&call.tool);
+        call.progress = CallProgress::Done { result: failed(SPENT), duration_ms: 0 };
     }
     Vec::new()
 }
@@ -118,20 +119,20 @@ fn let_on(program: &Program, state: &mut State, turn: &mut Turn) -> Effects {
 /// Looks at a turn: calls under way are waited for, then what needs a human, then all is observed.
 pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
     let effects = let_on(program, state, &mut turn);
-    let waiting = |progress: &Progress| -> Vec<CallId> {
+    let waiting = |progress: &CallProgress| -> Vec<CallId> {
         turn.calls.iter().filter(|call| call.progress == *progress).map(|call| call.id).collect()
     };
     if turn.calls.iter().any(|call| call.progress.is_under_way()) {
         state.phase = Phase::Acting { turn };
         return effects;
     }
-    let approvals = waiting(&Progress::AwaitsApproval);
+    let approvals = waiting(&CallProgress::AwaitsApproval);
     if !approvals.is_empty() {
         let names = names(&turn, &approvals);
         let question = format!("May the agent call {names}?");
         return pause(state, Termination::Approval, question, (Some(turn), approvals));
     }
-    let uncertain = waiting(&Progress::Uncertain);
+    let uncertain = waiting(&CallProgress::Uncertain);
     if !uncertain.is_empty() {
         let names = names(&turn, &uncertain);
         let question = format!("The process stopped while it called {names}. Did it happen?");
@@ -145,7 +146,7 @@ pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn) -> Ef
 
 /// The first question of a turn that no human has answered yet.
 pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<(CallId, Question)> {
-    let mut open = turn.calls.iter().filter(|call| call.progress == Progress::Asked);
+    let mut open = turn.calls.iter().filter(|call| call.progress == CallProgress::Asked);
     let asks = |call: &&Call| {
         let kind = program.tool(&call.tool).map(|tool| &tool.kind);
         matches!(kind, Some(ToolKind::Builtin(Builtin::PauseForHuman)))
@@ -220,7 +221,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> Record
     let mut effects = Effects::new();
     for call in turn.calls {
         let Call { tool, input, progress, run_id, .. } = call;
-        let Progress::Done { result, duration_ms } = progress else { continue };
+        let CallProgress::Done { result, duration_ms } = progress else { continue };
         let (value, error) = match result {
             ToolResult::Ok(value) => (value, None),
             ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
@@ -230,7 +231,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> Record
             Some(wanted) => memory::remember(&mut state.memory, wanted, &value),
             None => Default::default(),
         };
-        effects.extend(keys.into_iter().filter(|_| state.begun.session.is_some()).map(Effect::Remember));
+        effects.extend(keys.into_iter().filter(|_| state.header.session.is_some()).map(Effect::Remember));
         let (observation, mut text) = cut(state, value, properties.max_observation_chars);
         text.push_str(&kept);
         told.push(Told { text, failed: error.is_some() });
@@ -241,7 +242,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> Record
     for Seen { tool, input, observation, error, duration_ms, run_id } in seen {
         push_tight(
             &mut state.entries,
-            Entry {
+            StoredEntry {
                 iteration: turn.iteration,
                 at_ms: turn.at_ms,
                 thought: std::mem::take(&mut thought),
@@ -326,7 +327,7 @@ fn cut(state: &mut State, value: Value, max: usize) -> (Value, String) {
         return (value, text);
     }
     let Some((at, _)) = text.char_indices().nth(max) else { return (value, text) };
-    state.tally.truncated_observations += 1;
+    state.counters.truncated_observations += 1;
     let all = text.chars().count();
     let head = text.get(..at).unwrap_or_default();
     let kind = if plain { "" } else { " of JSON" };

@@ -26,7 +26,7 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
         ));
     }
     if let Some(max) = tool.max_calls
-        && state.tally.calls.get(&wanted.name).copied().unwrap_or(0) >= max
+        && state.counters.calls.get(&wanted.name).copied().unwrap_or(0) >= max
     {
         return Err(format!("{} may be called {max} times in a run, and was", tool.name));
     }

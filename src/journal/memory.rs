@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::{
     Append, CALLED_BY, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun,
-    RunFilter, RunSummary, Standing, StoreFault, Ticket, failpoint,
+    RunFilter, RunSummary, StatusRecord, StoreFault, Ticket, failpoint,
 };
+use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
 use crate::engine::state::push_tight;
-use crate::engine::text::Text;
 
 /// A store that ends with the process, and keeps every run until then, also those that have ended: some
 /// kilobytes each. A process that plays runs without end needs one on disk. A run that appends locks itself
@@ -48,8 +48,8 @@ struct Run {
 struct Book {
     events: Log,
     /// As they were handed in: who shares them is not for the store to find out.
-    texts: Vec<Text>,
-    standing: Standing,
+    texts: Vec<Blob>,
+    status_record: StatusRecord,
     fence: u64,
     driven: bool,
     cancel: Option<CancelRequest>,
@@ -142,7 +142,7 @@ impl MemoryJournal {
         let book = Book {
             events,
             texts: new.texts,
-            standing: Standing { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
+            status_record: StatusRecord { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
             fence: 1,
             driven: true,
             cancel: None,
@@ -177,8 +177,8 @@ impl MemoryJournal {
         }
         book.events.push(&entry.event);
         book.texts.extend(entry.texts);
-        if let Some(standing) = entry.standing {
-            book.standing = standing;
+        if let Some(status_record) = entry.status_record {
+            book.status_record = status_record;
         }
         Ok(())
     }
@@ -248,11 +248,11 @@ impl Run {
             run_id: self.run_id.to_string(),
             loop_name: self.loop_name.clone(),
             session: self.session.clone(),
-            status: book.standing.status,
-            termination: book.standing.termination,
-            iterations: book.standing.iterations,
+            status: book.status_record.status,
+            termination: book.status_record.termination,
+            iterations: book.status_record.iterations,
             started_at_ms: self.started_at_ms,
-            updated_at_ms: book.standing.at_ms,
+            updated_at_ms: book.status_record.at_ms,
             driven: book.driven,
             damaged: None,
             identity: self.identity.clone(),
@@ -281,7 +281,7 @@ impl Journal for MemoryJournal {
         Ticket::ready(self.run(run_id).map(rest))
     }
 
-    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>> {
         Ticket::ready(self.run(run_id).map(|run| run.book().texts.clone()))
     }
 

@@ -21,8 +21,8 @@ pub use fault::StoreFault;
 pub use open::open;
 pub use ticket::Ticket;
 
+use crate::engine::blob::Blob;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::text::Text;
 
 /// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
 /// acknowledged is durable.
@@ -42,7 +42,7 @@ pub trait Journal: Send + Sync {
     fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>>;
 
     /// The long texts that a run's events name, in no order: to be read after the events.
-    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>>;
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>>;
 
     /// One run's summary; `None` when there is no such run.
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>>;
@@ -103,7 +103,7 @@ pub struct NewRun {
     /// The first event, as JSON text.
     pub event: String,
     /// The long texts that the event names, durable together with it: kept once for all runs.
-    pub texts: Vec<Text>,
+    pub texts: Vec<Blob>,
 }
 
 /// What came of making a run.
@@ -129,16 +129,16 @@ pub struct Append {
     /// The event, as JSON text.
     pub event: String,
     /// The long texts that the event names, durable together with it: kept once for all runs.
-    pub texts: Vec<Text>,
-    /// The run's new standing; `None` when it did not change.
-    pub standing: Option<Standing>,
+    pub texts: Vec<Blob>,
+    /// The run's new status_record; `None` when it did not change.
+    pub status_record: Option<StatusRecord>,
     /// What the session is to remember, durable together with the event.
     pub remember: Vec<(String, Value)>,
 }
 
 /// What lists of runs show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct StatusRecord {
     /// The status.
     pub status: Status,
     /// Why it ended or waits; none for one that a signal stopped, which can go on.
@@ -184,7 +184,7 @@ pub struct RunSummary {
     pub iterations: u32,
     /// When it began, in milliseconds since 1970.
     pub started_at_ms: i64,
-    /// When its standing last changed, in milliseconds since 1970.
+    /// When its status_record last changed, in milliseconds since 1970.
     pub updated_at_ms: i64,
     /// Whether a living driver has it now.
     pub driven: bool,

@@ -34,7 +34,7 @@ pub(in crate::journal) fn event(id: &str, fence: u64, seq: u64) -> Append {
         seq,
         event: format!("event {seq} of {id}"),
         texts: Vec::new(),
-        standing: None,
+        status_record: None,
         remember: Vec::new(),
     }
 }
@@ -174,9 +174,9 @@ fn a_list_shows_the_newest_first_with_their_standing() {
         for (id, at_ms) in [("a", 3_000), ("b", 2_000), ("c", 1_000)] {
             wait(journal.create(NewRun { at_ms, ..new_run(id) })).unwrap();
         }
-        let standing =
-            Standing { status: Status::Paused, termination: Some(Termination::Human), iterations: 4, at_ms: 9_000 };
-        wait(journal.append(Append { standing: Some(standing), ..event("b", 1, 1) })).unwrap();
+        let status_record =
+            StatusRecord { status: Status::Paused, termination: Some(Termination::Human), iterations: 4, at_ms: 9_000 };
+        wait(journal.append(Append { status_record: Some(status_record), ..event("b", 1, 1) })).unwrap();
         wait(journal.release("b", 1)).unwrap();
         let ids = |filter| wait(journal.list(filter)).unwrap().into_iter().map(|run| run.run_id).collect::<Vec<_>>();
         assert_eq!(ids(RunFilter::default()), ["c", "b", "a"]);

@@ -12,7 +12,7 @@ use crate::compile::Program;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
 use crate::engine::effect::Effect;
-use crate::engine::event::{Event, What};
+use crate::engine::event::{Event, EventKind};
 use crate::engine::notice::{Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
@@ -56,13 +56,13 @@ impl FromStr for Place {
 /// When the event does not fit the state.
 pub fn notices(program: &Program, state: &mut State, event: Event) -> Result<Vec<Notice>, Refused> {
     let mark = Mark::of(state);
-    let begins = matches!(event.what, What::Started(_));
-    let goes_on = matches!(event.what, What::Resumed | What::Human(_));
-    let stops = matches!(event.what, What::Interrupted);
-    let before = state.tally.iterations;
+    let begins = matches!(event.kind, EventKind::Started(_));
+    let goes_on = matches!(event.kind, EventKind::Resumed | EventKind::Human(_));
+    let stops = matches!(event.kind, EventKind::Interrupted);
+    let before = state.counters.iterations;
     let effects = step(program, state, event)?;
     let mut notices = Vec::new();
-    let begun = &state.begun;
+    let begun = &state.header;
     if begins {
         notices.push(Notice::RunStarted {
             run_id: begun.run_id.clone(),
@@ -82,7 +82,7 @@ pub fn notices(program: &Program, state: &mut State, event: Event) -> Result<Vec
     }
     for effect in effects {
         match effect {
-            Effect::CallModel => notices.push(Notice::ModelAsked { iteration: state.tally.iterations + 1 }),
+            Effect::CallModel => notices.push(Notice::ModelAsked { iteration: state.counters.iterations + 1 }),
             Effect::CallTool(id) => {
                 let Some(call) = state.call(id) else { continue };
                 let (action, action_input) = (call.tool.clone(), call.input.clone());
@@ -219,7 +219,7 @@ impl Feed {
         let events = piece(&self.served, &self.run_id, self.folded, PIECE).await?;
         let any = !events.is_empty();
         for event in events {
-            if matches!(event.what, What::NewDocument(_)) {
+            if matches!(event.kind, EventKind::NewDocument(_)) {
                 let (program, _) = self.served.program(&self.run_id, std::slice::from_ref(&event)).await?;
                 self.state = self.refolded(&program).await?;
                 self.program = program;

@@ -26,7 +26,7 @@ use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
-use crate::engine::event::{Document, Event};
+use crate::engine::event::{Event, RunDocument};
 use crate::engine::state::State;
 use crate::journal::{Journal, RunSummary};
 
@@ -113,8 +113,8 @@ impl Recorded {
     /// # Errors
     /// When the journal's events make no run.
     pub fn state(self) -> Result<State, Fault> {
-        let run_id = match self.events.first().map(|event| &event.what) {
-            Some(crate::engine::event::What::Started(started)) => started.run_id.clone(),
+        let run_id = match self.events.first().map(|event| &event.kind) {
+            Some(crate::engine::event::EventKind::Started(started)) => started.run_id.clone(),
             _ => String::new(),
         };
         fold::fold(&self.program, &run_id, self.events)
@@ -230,7 +230,7 @@ impl Served {
     }
 
     /// The project of a document: that of the loop of this file, else the folder's.
-    fn home(&self, documents: &[Document]) -> (&PathBuf, Option<&Source>) {
+    fn home(&self, documents: &[RunDocument]) -> (&PathBuf, Option<&Source>) {
         let file = documents.first().map(|document| document.file.as_str());
         let offered = self
             .folder
@@ -244,7 +244,7 @@ impl Served {
     }
 }
 
-fn key(root: &std::path::Path, documents: &[Document]) -> [u8; 32] {
+fn key(root: &std::path::Path, documents: &[RunDocument]) -> [u8; 32] {
     let mut hash = digest::Context::new(&digest::SHA256);
     let mut take = |text: &[u8]| {
         hash.update(&text.len().to_le_bytes());

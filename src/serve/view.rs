@@ -101,15 +101,15 @@ impl AgentStatus {
         };
         let callback = run.and_then(|run| run.callback.as_ref());
         Self {
-            agent_run_id: state.begun.run_id.clone(),
+            agent_run_id: state.header.run_id.clone(),
             status: match run.map(|run| run.status) {
                 Some(Status::Quarantined) if state.status() == Status::Running => Status::Quarantined,
                 _ => state.status(),
             },
-            loop_name: state.begun.loop_name.clone(),
-            session: session_of(run.and_then(|run| run.org.as_deref()), state.begun.session.as_deref()),
-            objective: redact.text(&state.begun.objective).into_owned(),
-            iterations: state.tally.iterations,
+            loop_name: state.header.loop_name.clone(),
+            session: session_of(run.and_then(|run| run.org.as_deref()), state.header.session.as_deref()),
+            objective: redact.text(&state.header.objective).into_owned(),
+            iterations: state.counters.iterations,
             final_answer,
             confidence,
             summary,

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::redact::Redaction;
 use super::units::{duration, rfc3339};
-use crate::engine::event::{Attempt, ToolFault};
-pub use crate::engine::notice::Counted as EntryUsage;
-use crate::engine::state::Entry;
+use crate::engine::event::{FailedAttempt, ToolFault};
+pub use crate::engine::notice::TokenUsage;
+use crate::engine::state::StoredEntry;
 
 /// What happened in one call, or in one reply that could not be read. What does not apply is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub struct TraceEntry {
     pub duration_ms: u64,
     /// The tokens of the reply, on the first entry of a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<EntryUsage>,
+    pub usage: Option<TokenUsage>,
     /// The run that the call was, when it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
@@ -44,7 +44,7 @@ pub struct TraceEntry {
 
 impl TraceEntry {
     /// An entry of a run's state as it is shown.
-    pub fn new(entry: &Entry, redact: &Redaction) -> Self {
+    pub fn new(entry: &StoredEntry, redact: &Redaction) -> Self {
         Self {
             iteration: entry.iteration,
             timestamp: rfc3339(entry.at_ms),
@@ -54,7 +54,7 @@ impl TraceEntry {
             observation: redact.value(&entry.observation.value()),
             success: entry.success,
             duration_ms: entry.duration_ms,
-            usage: entry.usage.map(EntryUsage::from),
+            usage: entry.usage.map(TokenUsage::from),
             run_id: entry.run_id.as_deref().map(str::to_owned),
             error: entry.error.as_ref().map(|fault| ToolFault {
                 class: redact.text(&fault.class).into_owned(),
@@ -65,7 +65,7 @@ impl TraceEntry {
 }
 
 /// All entries of a run, in the journal's order.
-pub fn entries(all: &[Entry], redact: &Redaction) -> Vec<TraceEntry> {
+pub fn entries(all: &[StoredEntry], redact: &Redaction) -> Vec<TraceEntry> {
     all.iter().map(|entry| TraceEntry::new(entry, redact)).collect()
 }
 
@@ -83,7 +83,7 @@ pub struct TraceAttempt {
     pub delay_ms: u64,
     /// The tokens that the provider counted all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<EntryUsage>,
+    pub usage: Option<TokenUsage>,
 }
 
 impl TraceAttempt {
@@ -99,13 +99,13 @@ impl TraceAttempt {
 }
 
 /// All failed attempts of a run, in their order.
-pub fn attempts(all: &[(u32, Attempt)], redact: &Redaction) -> Vec<TraceAttempt> {
-    let shown = |(iteration, attempt): &(u32, Attempt)| TraceAttempt {
+pub fn attempts(all: &[(u32, FailedAttempt)], redact: &Redaction) -> Vec<TraceAttempt> {
+    let shown = |(iteration, attempt): &(u32, FailedAttempt)| TraceAttempt {
         iteration: *iteration,
         model: attempt.model.clone(),
         reason: redact.text(&attempt.reason).into_owned(),
         delay_ms: attempt.delay_ms,
-        usage: attempt.usage.map(EntryUsage::from),
+        usage: attempt.usage.map(TokenUsage::from),
     };
     all.iter().map(shown).collect()
 }

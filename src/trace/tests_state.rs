@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::engine::event::{ModelFacts, Moment, Tokens};
-use crate::engine::state::{Begun, Entry, Phase, State, Tally};
+use crate::engine::state::{Counters, Phase, RunHeader, State, StoredEntry};
 
 /// A run after one iteration.
 pub(crate) fn state() -> State {
-    let begun = Begun {
+    let begun = RunHeader {
         run_id: "run-1".to_owned(),
         session: None,
         loop_name: "refund-check".to_owned(),
@@ -16,22 +16,26 @@ pub(crate) fn state() -> State {
         model: ModelFacts { name: "small".to_owned(), ..ModelFacts::default() },
         at_ms: 1_769_941_800_000,
         timeout_ms: 300_000,
-        ..Begun::default()
+        ..RunHeader::default()
     };
-    let tally =
-        Tally { iterations: 1, tokens: Tokens { input: 100, output: 20 }, tool_calls_made: 1, ..Tally::default() };
+    let tally = Counters {
+        iterations: 1,
+        tokens: Tokens { input: 100, output: 20 },
+        tool_calls_made: 1,
+        ..Counters::default()
+    };
     State {
         phase: Phase::Thinking { forced: None },
-        begun: std::sync::Arc::new(begun),
-        tally,
+        header: std::sync::Arc::new(begun),
+        counters: tally,
         now: Moment { wall_ms: 1_769_941_804_200, active_ms: 4_200 },
         ..State::default()
     }
 }
 
 /// A call that went well.
-pub(crate) fn entry(iteration: u32) -> Entry {
-    Entry {
+pub(crate) fn entry(iteration: u32) -> StoredEntry {
+    StoredEntry {
         iteration,
         at_ms: 1_769_941_801_000,
         thought: "look first".into(),

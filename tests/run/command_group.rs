@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Output};
 use std::sync::Arc;
 
-use loopctl::engine::event::{ToolResult, What};
+use loopctl::engine::event::{EventKind, ToolResult};
 use loopctl::{Engine, Start, Watch, journal};
 use serde_json::{Value, json};
 
@@ -86,8 +86,8 @@ async fn run_without(place: &Place) -> Vec<ToolResult> {
 /// What came of the calls of a run, without the mark, which differs.
 async fn results(engine: &Engine, run_id: &str) -> Vec<ToolResult> {
     let events = engine.events(run_id).await.expect("it is there");
-    let results = events.into_iter().filter_map(|event| match event.what {
-        What::ToolReturned(returned) => Some(returned.result),
+    let results = events.into_iter().filter_map(|event| match event.kind {
+        EventKind::ToolReturned(returned) => Some(returned.result),
         _ => None,
     });
     let unmarked = |result: ToolResult| match result {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use loopctl::drive::engine::Watch;
 use loopctl::drive::start::Start;
-use loopctl::engine::text::Text;
+use loopctl::engine::blob::Blob;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
     Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault, Ticket,
@@ -93,7 +93,7 @@ impl Journal for Counting {
         Ticket::ready(events)
     }
 
-    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>> {
         self.note("texts");
         self.inner.texts(run_id)
     }

@@ -4,7 +4,7 @@
 use loopctl::Termination;
 use loopctl::engine::budget::cost_usd;
 use loopctl::engine::event::{
-    Asks, AsksFor, Bound, CallId, Decided, Tokens, ToolPaused, ToolResult, ToolReturned, What,
+    Allowance, CallId, Decided, EventKind, SubrunCall, SubrunQuestion, Tokens, ToolPaused, ToolResult, ToolReturned,
 };
 use loopctl::language::project::Price;
 use serde_json::json;
@@ -21,34 +21,34 @@ fn some_tokens(chance: &mut Chance) -> Tokens {
 }
 
 /// A question to a model is answered, or is not: it was paid for all the same, or it was not made.
-pub fn asked(call: CallId, chance: &mut Chance) -> What {
+pub fn asked(call: CallId, chance: &mut Chance) -> EventKind {
     let tokens = (!chance.one_in(6)).then(|| some_tokens(chance));
     let result = if chance.one_in(5) { words::failed("model not reachable") } else { ToolResult::Ok(json!("said")) };
     returned(call, result, tokens, None)
 }
 
-fn returned(call: CallId, result: ToolResult, tokens: Option<Tokens>, run_id: Option<String>) -> What {
+fn returned(call: CallId, result: ToolResult, tokens: Option<Tokens>, run_id: Option<String>) -> EventKind {
     let cost_usd = tokens.map(|tokens| cost_usd(tokens, PRICE));
-    What::ToolReturned(ToolReturned { call, result, duration_ms: 5, tokens, cost_usd, estimated: false, run_id })
+    EventKind::ToolReturned(ToolReturned { call, result, duration_ms: 5, tokens, cost_usd, estimated: false, run_id })
 }
 
 /// A run that was called: what is durable of it.
 pub struct Run {
     /// What it may spend.
-    bound: Bound,
+    bound: Allowance,
     spent: Tokens,
     pauses: u32,
-    waits: Option<Asks>,
+    waits: Option<SubrunQuestion>,
     ended: Option<ToolResult>,
 }
 
 impl Run {
-    pub fn new(bound: Bound) -> Self {
+    pub fn new(bound: Allowance) -> Self {
         Self { bound, spent: Tokens::default(), pauses: 0, waits: None, ended: None }
     }
 
     /// Goes on until it ends or waits for a human, with what one decided.
-    pub fn goes_on(&mut self, call: CallId, decided: Option<&Decided>, chance: &mut Chance) -> What {
+    pub fn goes_on(&mut self, call: CallId, decided: Option<&Decided>, chance: &mut Chance) -> EventKind {
         if self.waits.as_ref().is_some_and(|asks| decided.is_some_and(|said| said.pause == Some(asks.pause))) {
             self.waits = None;
         }
@@ -68,7 +68,7 @@ impl Run {
         }
         let run_id = format!("r.{call}");
         match (&self.waits, &self.ended) {
-            (Some(asks), _) => What::ToolPaused(Box::new(ToolPaused {
+            (Some(asks), _) => EventKind::ToolPaused(Box::new(ToolPaused {
                 call,
                 run_id,
                 asks: asks.clone(),
@@ -87,16 +87,16 @@ impl Run {
             || self.bound.cost_usd.is_some_and(|most| cost_usd(self.spent, PRICE) >= most)
     }
 
-    fn asks(&mut self, call: CallId, chance: &mut Chance) -> Asks {
+    fn asks(&mut self, call: CallId, chance: &mut Chance) -> SubrunQuestion {
         self.pauses += 1;
         let kind = chance.pick(&[Termination::Human, Termination::Approval]);
-        let below = AsksFor {
+        let below = SubrunCall {
             call: CallId { iteration: 1, index: 0 },
             action: "below".to_owned(),
             action_input: json!({}),
             hash: "h".to_owned(),
         };
-        Asks {
+        SubrunQuestion {
             run_id: format!("r.{call}"),
             pause: self.pauses,
             kind,

@@ -4,8 +4,8 @@
 use loopctl::compile::ToolKind;
 use loopctl::engine::budget;
 use loopctl::engine::effect::{Effect, Effects};
-use loopctl::engine::event::{CallId, What};
-use loopctl::engine::state::{Phase, Progress, State};
+use loopctl::engine::event::{CallId, EventKind};
+use loopctl::engine::state::{CallProgress, Phase, State};
 use loopctl::language::react::Dialect;
 
 use crate::called::{self, Run};
@@ -18,7 +18,7 @@ const LAST_WORD_MS: u64 = 60_000;
 /// Something that is under way, and when it comes back.
 struct Coming {
     at: u64,
-    what: What,
+    what: EventKind,
 }
 
 /// A living driver.
@@ -59,7 +59,7 @@ impl Driver {
                 return; // killed
             }
             if matches!(self.state.phase, Phase::Thinking { .. }) && self.coming.is_empty() && world.trouble(25) {
-                let _ = world.take(self, What::Interrupted);
+                let _ = world.take(self, EventKind::Interrupted);
                 return;
             }
             self.perform(world);
@@ -105,9 +105,9 @@ impl Driver {
             let what = if lost {
                 words::model_fault(&mut world.chance)
             } else if sums_up {
-                What::Summarized(words::summary(&mut world.chance))
+                EventKind::Summarized(words::summary(&mut world.chance))
             } else {
-                What::ModelReplied(words::reply(&mut world.chance, world.calm, tags))
+                EventKind::ModelReplied(words::reply(&mut world.chance, world.calm, tags))
             };
             let takes = if lost { 40_000 } else { 1 + world.chance.below(1500) };
             self.coming.push(Coming { at: world.time + takes, what });
@@ -115,13 +115,13 @@ impl Driver {
     }
 
     /// Makes a call.
-    fn makes(&self, world: &mut World<'_>, id: CallId, lost: bool) -> What {
+    fn makes(&self, world: &mut World<'_>, id: CallId, lost: bool) -> EventKind {
         let call = self.state.call(id).expect("an effect names a call of the turn");
         let tool = world.program.tool(&call.tool).expect("only declared tools are called");
         match &tool.kind {
             ToolKind::Loop(_) => {
                 let decided = match &call.progress {
-                    Progress::Waits(waits) => waits.decided.as_ref(),
+                    CallProgress::Waits(waits) => waits.decided.as_ref(),
                     _ => None,
                 };
                 let bound = budget::left(world.program, &self.state);
@@ -139,21 +139,21 @@ impl Driver {
 
     /// What comes next: the first of what is under way, unless the run's time is over before, it is
     /// stopped at once, or its end was asked for. `None`: the driver goes.
-    fn next(&mut self, world: &mut World<'_>) -> Option<What> {
+    fn next(&mut self, world: &mut World<'_>) -> Option<EventKind> {
         let first = self.coming.iter().enumerate().min_by_key(|(_, coming)| coming.at).map(|(at, _)| at)?;
         let bound = match self.state.phase {
             Phase::Thinking { forced: Some(_) } => self.state.now.active_ms + LAST_WORD_MS,
-            _ => self.state.begun.timeout_ms,
+            _ => self.state.header.timeout_ms,
         };
         let deadline = world.time + bound.saturating_sub(self.active_ms(world.time));
         if deadline < self.coming[first].at {
             world.passes(deadline - world.time);
             self.coming.clear();
-            return Some(What::DeadlinePassed);
+            return Some(EventKind::DeadlinePassed);
         }
         if world.trouble(40) {
             // Stopped now: what is under way is dropped.
-            let _ = world.take(self, What::Interrupted);
+            let _ = world.take(self, EventKind::Interrupted);
             return None;
         }
         if world.trouble(120) {
@@ -167,15 +167,15 @@ impl Driver {
 
     /// What was taken comes once more: refused, unless the model was asked again since, which the real
     /// driver can't mix up: it waits for one reply.
-    fn comes_twice(&self, world: &World<'_>, what: What) {
+    fn comes_twice(&self, world: &World<'_>, what: EventKind) {
         let thinks = matches!(self.state.phase, Phase::Thinking { .. });
         let sums_up = matches!(self.state.phase, Phase::Summarizing { .. });
         let fits_again = match &what {
-            What::ModelReplied(_) => thinks,
-            What::Summarized(_) => sums_up,
-            What::ModelFailed(_) | What::DeadlinePassed => thinks || sums_up,
-            What::ToolReturned(_) | What::ToolPaused(_) => false,
-            What::Cancelled(_) => !matches!(self.state.phase, Phase::Ended(_)),
+            EventKind::ModelReplied(_) => thinks,
+            EventKind::Summarized(_) => sums_up,
+            EventKind::ModelFailed(_) | EventKind::DeadlinePassed => thinks || sums_up,
+            EventKind::ToolReturned(_) | EventKind::ToolPaused(_) => false,
+            EventKind::Cancelled(_) => !matches!(self.state.phase, Phase::Ended(_)),
             _ => true,
         };
         if !fits_again {

@@ -1,13 +1,13 @@
 //! The simulated human: decides what is asked for, sometimes after something that must be refused.
 
-use loopctl::engine::event::{Decided, Decision, What};
+use loopctl::engine::event::{Decided, Decision, EventKind};
 use loopctl::engine::outcome::{Pause, Termination};
 use serde_json::json;
 
 use crate::chance::Chance;
 
 /// What the human does about the pause.
-pub fn decides(chance: &mut Chance, pause: &Pause) -> What {
+pub fn decides(chance: &mut Chance, pause: &Pause) -> EventKind {
     let decision = match pause.kind {
         Termination::Human | Termination::Stuck => Decision::Answer("go on".to_owned()),
         Termination::Approval => match chance.below(5) {
@@ -26,11 +26,11 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> What {
     let alone = several && (chance.one_in(2) || !matches!(decision, Decision::Deny(_)));
     let call = alone.then(|| chance.pick(&pause.calls));
     let number = chance.one_in(2).then_some(pause.number);
-    What::Human(Decided { pause: number, call, hash: None, decision })
+    EventKind::Human(Decided { pause: number, call, hash: None, decision })
 }
 
 /// A decision that this pause must refuse.
-pub fn refused(chance: &mut Chance, pause: &Pause) -> What {
+pub fn refused(chance: &mut Chance, pause: &Pause) -> EventKind {
     let other = match pause.kind {
         // What an edit may be, only the run below can tell.
         Termination::Approval if pause.asks.is_some() => {
@@ -48,5 +48,9 @@ pub fn refused(chance: &mut Chance, pause: &Pause) -> What {
         hash: None,
         decision: Decision::Answer("late".to_owned()),
     };
-    What::Human(if chance.one_in(3) { old } else { Decided { pause: None, call: None, hash: None, decision: other } })
+    EventKind::Human(if chance.one_in(3) {
+        old
+    } else {
+        Decided { pause: None, call: None, hash: None, decision: other }
+    })
 }

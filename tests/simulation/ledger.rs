@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loopctl::Program;
 use loopctl::compile::ToolKind;
-use loopctl::engine::event::{CallId, Decision, Event, Tokens, What};
-use loopctl::engine::state::{Call, Phase, Progress, State};
+use loopctl::engine::event::{CallId, Decision, Event, EventKind, Tokens};
+use loopctl::engine::state::{Call, CallProgress, Phase, State};
 use loopctl::language::action::OnUncertain;
 use serde_json::Value;
 
@@ -48,30 +48,30 @@ impl Ledger {
     /// Notes a durable event; `before` and `after` are the states around it.
     pub fn note(&mut self, program: &Program, event: &Event, before: &State, after: &State) {
         // A call that was held is asked for by whatever lets it on; what was approved is allowed already.
-        let held = |call: &&Call| before.call(call.id).is_some_and(|call| call.progress == Progress::Held);
-        for call in calls(after).filter(held).filter(|call| call.progress == Progress::Asked) {
+        let held = |call: &&Call| before.call(call.id).is_some_and(|call| call.progress == CallProgress::Held);
+        for call in calls(after).filter(held).filter(|call| call.progress == CallProgress::Asked) {
             if !self.approved.contains_key(&call.id) {
                 *self.allowed.entry(call.id).or_default() += 1;
             }
         }
-        match &event.what {
-            What::ModelReplied(said) => {
+        match &event.kind {
+            EventKind::ModelReplied(said) => {
                 self.replies += 1;
                 self.tokens += said.usage.map_or(0, |usage| usage.input + usage.output);
                 self.last_words += u32::from(matches!(before.phase, Phase::Thinking { forced: Some(_) }));
-                for call in calls(after).filter(|call| call.progress == Progress::Asked) {
+                for call in calls(after).filter(|call| call.progress == CallProgress::Asked) {
                     *self.allowed.entry(call.id).or_default() += 1;
                 }
             }
-            What::Summarized(said) => self.tokens += said.usage.map_or(0, |usage| usage.input + usage.output),
-            What::ToolReturned(returned) => {
+            EventKind::Summarized(said) => self.tokens += said.usage.map_or(0, |usage| usage.input + usage.output),
+            EventKind::ToolReturned(returned) => {
                 self.finished.insert(returned.call);
                 self.open.remove(&returned.call);
                 self.tells(returned.call, returned.tokens);
             }
-            What::ToolPaused(paused) => self.tells(paused.call, paused.tokens),
-            What::Resumed => self.note_resumed(program, before),
-            What::Human(decided) => {
+            EventKind::ToolPaused(paused) => self.tells(paused.call, paused.tokens),
+            EventKind::Resumed => self.note_resumed(program, before),
+            EventKind::Human(decided) => {
                 self.note_decision(before, decided.call, &decided.decision);
                 if let Phase::Paused { pause, .. } = &before.phase
                     && pause.asks.is_some()
@@ -80,7 +80,7 @@ impl Ledger {
                     pause.calls.iter().for_each(|id| self.may_be_made(*id));
                 }
             }
-            What::DeadlinePassed => self.open.clear(),
+            EventKind::DeadlinePassed => self.open.clear(),
             // A stop, an end and a new document allow no call.
             _ => {}
         }
@@ -105,7 +105,7 @@ impl Ledger {
             let tool = program.tool(&call.tool).expect("only declared tools are called");
             let again = tool.idempotent || tool.on_uncertain == OnUncertain::Retry;
             match &call.progress {
-                Progress::Waits(_) if asks => self.may_be_made(call.id),
+                CallProgress::Waits(_) if asks => self.may_be_made(call.id),
                 progress if !progress.is_under_way() => {}
                 _ if again => self.may_be_made(call.id),
                 _ if tool.on_uncertain == OnUncertain::Fail => drop(self.open.remove(&call.id)),
@@ -128,7 +128,7 @@ impl Ledger {
         let meant = turn.calls.iter().filter(|call| {
             pause.calls.contains(&call.id)
                 && only.is_none_or(|id| id == call.id)
-                && matches!(call.progress, Progress::AwaitsApproval | Progress::Uncertain)
+                && matches!(call.progress, CallProgress::AwaitsApproval | CallProgress::Uncertain)
         });
         for call in meant {
             match decision {
@@ -181,22 +181,25 @@ impl Ledger {
             _ => panic!("the model is asked in {:?}", state.phase),
         };
         let properties = &program.properties;
-        assert_eq!(state.tally.iterations, self.replies, "a reply was lost or counted twice");
+        assert_eq!(state.counters.iterations, self.replies, "a reply was lost or counted twice");
         if forced.is_some() {
             assert_eq!(self.last_words, 0, "the last word is asked for once");
             return;
         }
         assert!(self.replies < properties.max_iterations, "an iteration too many");
-        assert!(state.now.active_ms < state.begun.timeout_ms, "the time is over and the model is asked");
+        assert!(state.now.active_ms < state.header.timeout_ms, "the time is over and the model is asked");
         let bound = properties.budget.as_ref().and_then(|budget| budget.tokens);
         assert!(bound.is_none_or(|bound| self.tokens < bound), "the budget is spent and the model is asked");
     }
 
     /// What must hold whenever an event was taken.
     pub fn holds(&self, program: &Program, state: &State) {
-        assert!(state.tally.iterations <= program.properties.max_iterations + 1, "limits are overshot by one at most");
+        assert!(
+            state.counters.iterations <= program.properties.max_iterations + 1,
+            "limits are overshot by one at most"
+        );
         assert!(self.last_words <= 1, "there is one last word");
-        let counted = state.tally.tokens.input + state.tally.tokens.output;
+        let counted = state.counters.tokens.input + state.counters.tokens.output;
         assert!(counted >= self.tokens, "tokens were told of and not counted: {counted} of {}", self.tokens);
         if let Some(bound) = program.properties.budget.as_ref().and_then(|budget| budget.tokens) {
             let most = bound + words::MOST * u64::from(1 + self.last_words);

@@ -3,7 +3,7 @@
 use loopctl::Program;
 use loopctl::compile::ToolKind;
 use loopctl::engine::event::{CallId, Event, Moment};
-use loopctl::engine::state::{Call, Phase, Progress, State, Turn};
+use loopctl::engine::state::{Call, CallProgress, Phase, State, Turn};
 use loopctl::engine::step::step;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::world::{World, started};
 /// A run whose model has just asked for several calls.
 fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
     let mut state = State::default();
-    let event = Event { at: Moment { wall_ms: 1_769_941_800_000, active_ms: 0 }, what: started(program) };
+    let event = Event { at: Moment { wall_ms: 1_769_941_800_000, active_ms: 0 }, kind: started(program) };
     step(program, &mut state, event).expect("it begins");
     let open = program.offered().filter(|tool| !tool.requires_approval && tool.max_calls.is_none());
     // What spends would not all be asked for at once where there is a budget.
@@ -25,10 +25,10 @@ fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
         id: CallId { iteration: 1, index },
         tool: chance.pick(&free),
         input: json!({ "n": index }),
-        progress: Progress::Asked,
+        progress: CallProgress::Asked,
     });
     let turn = Turn { iteration: 1, calls: calls.collect(), ..Turn::default() };
-    state.tally.iterations = 1;
+    state.counters.iterations = 1;
     state.phase = Phase::Acting { turn };
     state
 }

@@ -1,7 +1,7 @@
 //! What the simulated model says, and what the simulated tools give back.
 
 use loopctl::engine::event::{
-    CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult, ToolReturned, What,
+    CallId, EventKind, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult, ToolReturned,
 };
 use serde_json::{Value, json};
 
@@ -73,14 +73,14 @@ pub fn summary(chance: &mut Chance) -> Reply {
 }
 
 /// Why the model could not be asked.
-pub fn model_fault(chance: &mut Chance) -> What {
+pub fn model_fault(chance: &mut Chance) -> EventKind {
     let code = chance.pick(&[
         ModelFaultCode::ModelUnreachable,
         ModelFaultCode::ContextExceeded,
         ModelFaultCode::ContextExceeded,
         ModelFaultCode::ModelProtocol,
     ]);
-    What::ModelFailed(ModelFault {
+    EventKind::ModelFailed(ModelFault {
         code,
         message: "gone".to_owned(),
         retryable: true,
@@ -105,8 +105,8 @@ pub fn failed(class: &str) -> ToolResult {
 }
 
 /// A call returned.
-pub fn returned(call: CallId, result: ToolResult, chance: &mut Chance) -> What {
-    What::ToolReturned(ToolReturned {
+pub fn returned(call: CallId, result: ToolResult, chance: &mut Chance) -> EventKind {
+    EventKind::ToolReturned(ToolReturned {
         call,
         result,
         duration_ms: chance.below(500),

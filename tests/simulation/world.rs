@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use loopctl::Program;
+use loopctl::engine::blob::Blob;
 use loopctl::engine::effect::{Effect, Effects};
-use loopctl::engine::event::{CallId, Cancelled, Event, Moment, What};
+use loopctl::engine::event::{CallId, Cancelled, Event, EventKind, Moment};
 use loopctl::engine::state::{Phase, State};
 use loopctl::engine::step::step;
-use loopctl::engine::text::Text;
 use loopctl::{Status, Termination};
 use serde_json::{Value, json};
 
@@ -116,17 +116,17 @@ impl<'a> World<'a> {
                     cancelled()
                 } else if pause.asks.is_some() && self.trouble(6) {
                     // What the run below asked is asked again.
-                    What::Resumed
+                    EventKind::Resumed
                 } else {
                     human::decides(&mut self.chance, pause)
                 }
             }
             _ if self.trouble(60) => cancelled(),
-            _ => What::Resumed,
+            _ => EventKind::Resumed,
         };
         let mut driver = Driver::new(state, self.time);
         if self.trouble(25) {
-            self.take(&mut driver, What::NewDocument(Vec::new())).ok()?;
+            self.take(&mut driver, EventKind::NewDocument(Vec::new())).ok()?;
         }
         let effects = self.take(&mut driver, what).ok()?;
         driver.owe(effects);
@@ -134,9 +134,9 @@ impl<'a> World<'a> {
     }
 
     /// An event: into the live state, then into the journal, which may fail before or after it is durable.
-    pub fn take(&mut self, driver: &mut Driver, what: What) -> Result<Effects, NotTaken> {
+    pub fn take(&mut self, driver: &mut Driver, what: EventKind) -> Result<Effects, NotTaken> {
         let wall_ms = 1_769_941_800_000_i64 + self.time as i64 + self.wall_off;
-        let event = Event { at: Moment { wall_ms, active_ms: driver.active_ms(self.time) }, what };
+        let event = Event { at: Moment { wall_ms, active_ms: driver.active_ms(self.time) }, kind: what };
         let text = serde_json::to_string(&event).expect("an event can be written");
         let Ok(effects) = step(self.program, &mut driver.state, event) else {
             assert!(driver.state == self.shadow, "what is refused leaves no mark");
@@ -167,10 +167,10 @@ impl<'a> World<'a> {
     }
 
     /// What must be refused, and leave no mark.
-    pub fn refuses(&self, state: &State, what: What) {
+    pub fn refuses(&self, state: &State, what: EventKind) {
         let mut state = state.clone();
         let said = format!("{what:?}");
-        let event = Event { at: Moment { wall_ms: 0, active_ms: 1 << 40 }, what };
+        let event = Event { at: Moment { wall_ms: 0, active_ms: 1 << 40 }, kind: what };
         assert!(step(self.program, &mut state, event).is_err(), "taken in {:?}: {said}", state.phase);
         assert!(state == self.shadow, "what is refused leaves no mark: {said}");
     }
@@ -201,7 +201,7 @@ impl<'a> World<'a> {
         assert_eq!(ending.answer.is_some(), ending.status == Status::Completed, "{ending:?}");
         assert_eq!(ending.error.is_some(), ending.status != Status::Completed, "{ending:?}");
         assert_eq!(ending.stuck.is_some(), ending.termination == Termination::Stuck, "{ending:?}");
-        for late in [What::Resumed, What::Interrupted, What::DeadlinePassed, cancelled()] {
+        for late in [EventKind::Resumed, EventKind::Interrupted, EventKind::DeadlinePassed, cancelled()] {
             self.refuses(&self.shadow, late);
         }
         let ending = serde_json::to_value(ending.termination).unwrap();
@@ -211,22 +211,22 @@ impl<'a> World<'a> {
     }
 }
 
-pub fn cancelled() -> What {
-    What::Cancelled(Cancelled { reason: None })
+pub fn cancelled() -> EventKind {
+    EventKind::Cancelled(Cancelled { reason: None })
 }
 
 /// The system prompt.
 const SYSTEM: &str = "You are an agent.";
 
 /// How the run begins.
-pub fn started(program: &Program) -> What {
+pub fn started(program: &Program) -> EventKind {
     let priced = program.properties.budget.as_ref().is_some_and(|budget| budget.cost_usd.is_some());
     let price = priced.then(|| json!({ "input": PRICE.input, "output": PRICE.output }));
     let started = json!({
         "run_id": "r", "session": "s", "loop_name": "simulated", "input": {}, "objective": "Do it.",
-        "system": Text::from(SYSTEM), "model": { "name": "m", "price": price }
+        "system": Blob::from(SYSTEM), "model": { "name": "m", "price": price }
     });
-    let mut what = What::Started(Box::new(serde_json::from_value(started).expect("it is one")));
+    let mut what = EventKind::Started(Box::new(serde_json::from_value(started).expect("it is one")));
     what.put_back(&[SYSTEM.into()]).expect("the text is there");
     what
 }
@@ -234,6 +234,6 @@ pub fn started(program: &Program) -> What {
 /// An event as it is read back, with the long text that was kept beside it.
 fn read(text: &str) -> Event {
     let mut event: Event = serde_json::from_str(text).expect("what was written can be read");
-    event.what.put_back(&[SYSTEM.into()]).expect("the text is there");
+    event.kind.put_back(&[SYSTEM.into()]).expect("the text is there");
     event
 }

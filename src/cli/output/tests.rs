@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::event::CallId;
 use crate::engine::outcome::{Answer, Ending, Pause, RunError, Status, Termination};
-use crate::engine::state::{Call, Phase, Progress, Turn};
+use crate::engine::state::{Call, CallProgress, Phase, Turn};
 use crate::trace::tests_state::state;
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn a_failed_run_says_why_and_what_to_do() {
         at_ms: 1_769_941_805_000,
     };
     let mut state = State { phase: Phase::Ended(Box::new(ending)), ..state() };
-    state.tally.estimated = true;
+    state.counters.estimated = true;
     insta::assert_snapshot!(shown_end(&state), @r#"
     ✗ failed: the iterations are spent
       1 iteration · 1 tool call · about 120 tokens · 4.2 s
@@ -62,7 +62,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         id,
         tool: "issue_refund".to_owned(),
         input: json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}),
-        progress: Progress::AwaitsApproval,
+        progress: CallProgress::AwaitsApproval,
         run_id: None,
     };
     let pause = Pause {

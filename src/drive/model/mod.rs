@@ -41,7 +41,7 @@ pub use script::Script;
 pub use wire::Wire;
 
 /// Whether the attempts that failed have used up what there was.
-pub type Enough<'a> = &'a (dyn Fn(&[event::Attempt]) -> bool + Send + Sync);
+pub type Enough<'a> = &'a (dyn Fn(&[event::FailedAttempt]) -> bool + Send + Sync);
 
 /// What a model is asked.
 pub struct Ask<'a> {
@@ -99,7 +99,7 @@ pub struct Attempt {
     /// The wait before the next one, in milliseconds.
     pub delay_ms: u64,
     /// The same as a journal keeps it.
-    pub kept: event::Attempt,
+    pub kept: event::FailedAttempt,
 }
 
 impl Model {
@@ -214,7 +214,7 @@ pub async fn ask(
             let again = failure.transient && failures < retry.attempts;
             let delay = if again { retry::delay(retry, failures, failure.after) } else { Duration::ZERO };
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            tried.push(event::Attempt {
+            tried.push(event::FailedAttempt {
                 model: facts.map(|facts| facts.name.clone()),
                 reason: failure.message.clone(),
                 delay_ms,
@@ -239,7 +239,7 @@ pub async fn ask(
     Err(fault(none, tried, begun))
 }
 
-fn fault(failure: Failure, mut failed: Vec<event::Attempt>, begun: std::time::Instant) -> ModelFault {
+fn fault(failure: Failure, mut failed: Vec<event::FailedAttempt>, begun: std::time::Instant) -> ModelFault {
     let attempts = u32::try_from(failed.len()).unwrap_or(u32::MAX);
     let mut message = failure.message;
     if attempts > 1 {

@@ -7,12 +7,12 @@ use super::super::engine::World;
 use super::super::fault::Fault;
 use super::super::stop::Stop;
 use super::{Came, LOOK};
-use crate::engine::event::{Cancelled, What};
+use crate::engine::event::{Cancelled, EventKind};
 
 /// Whether the run's end was asked for.
-pub(super) async fn cancel_request(world: &World, run_id: &str) -> Result<Option<What>, Fault> {
+pub(super) async fn cancel_request(world: &World, run_id: &str) -> Result<Option<EventKind>, Fault> {
     let request = world.journal.cancel_requested(run_id).await.map_err(Fault::Cut)?;
-    Ok(request.map(|request| What::Cancelled(Cancelled { reason: request.reason })))
+    Ok(request.map(|request| EventKind::Cancelled(Cancelled { reason: request.reason })))
 }
 
 /// What ends the wait for an effect before it is done.
@@ -51,12 +51,12 @@ impl Around<'_> {
 
     /// Waits until the run's time is over, or its end was asked for. One timer for both: most waits are over
     /// before it goes off.
-    async fn ended(&self) -> Result<What, Fault> {
+    async fn ended(&self) -> Result<EventKind, Fault> {
         let begun = clock::instant();
         loop {
             let left = self.left.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                return Ok(What::DeadlinePassed);
+                return Ok(EventKind::DeadlinePassed);
             }
             tokio::time::sleep(left.min(LOOK)).await;
             let left = self.left.saturating_sub(begun.elapsed());

@@ -9,7 +9,7 @@ use crate::compile::reference::Scope;
 use crate::drive::model::{self, Ask, Models, Wire};
 use crate::engine::budget;
 use crate::engine::conversation::{Conversation, Role, estimated_tokens};
-use crate::engine::event::{Attempt, Bound, Finish, ModelFaultCode, Tokens, ToolFault};
+use crate::engine::event::{Allowance, FailedAttempt, Finish, ModelFaultCode, Tokens, ToolFault};
 use crate::language::project::Price;
 use crate::language::react::Retry;
 
@@ -30,7 +30,7 @@ pub(super) fn prepare(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation,
 /// Asks the action's model, or the run's, and gives its text and what that used, failed attempts too.
 pub(super) async fn ask(
     tool: &LlmTool,
-    (run_model, left): (&str, Bound),
+    (run_model, left): (&str, Allowance),
     conversation: &Conversation,
     models: &Models,
 ) -> (Result<Value, ToolFault>, Spent) {
@@ -38,7 +38,7 @@ pub(super) async fn ask(
         Ok(model) => model,
         Err(why) => return (Err(fault("model not available", why)), Spent::default()),
     };
-    let enough = |failed: &[Attempt]| budget::uses_up(left, failed);
+    let enough = |failed: &[FailedAttempt]| budget::uses_up(left, failed);
     let ask = Ask {
         conversation,
         program: None,
@@ -71,7 +71,7 @@ struct Said {
     text: usize,
 }
 
-fn spent(attempts: &[Attempt], said: Option<Said>, price: Option<Price>) -> Spent {
+fn spent(attempts: &[FailedAttempt], said: Option<Said>, price: Option<Price>) -> Spent {
     let estimated = said.as_ref().is_some_and(|said| said.reply.is_none());
     let last = said.map(|said| {
         let estimate = || Tokens { input: estimated_tokens(said.asked), output: estimated_tokens(said.text) };

@@ -34,7 +34,7 @@ use super::secret::Vault;
 use crate::compile::program::{CommandTool, DbTool, HttpTool, LlmTool};
 use crate::compile::reference::Scope;
 use crate::compile::{Embedded, Tool, ToolKind};
-use crate::engine::event::{Bound, CallId, Tokens, ToolFault, ToolResult};
+use crate::engine::event::{Allowance, CallId, Tokens, ToolFault, ToolResult};
 use crate::engine::storable;
 use crate::language::Project;
 
@@ -55,7 +55,7 @@ pub struct ToolCall<'a> {
     /// How long it may take.
     pub deadline: Duration,
     /// What the run may still spend: an `llm` action makes no other attempt when its failed ones used that.
-    pub left: Bound,
+    pub left: Allowance,
 }
 
 impl ToolCall<'_> {

@@ -99,7 +99,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         now: "2026-01-01T00:00:00Z",
         model: "m",
         deadline,
-        left: Bound::default(),
+        left: Allowance::default(),
     };
     toolbox.call(&tool, &call).await.result
 }

@@ -53,7 +53,7 @@ async fn run(world: &World, action: &Value, input: Value) -> ToolResult {
         now: "2026-01-01T00:00:00Z",
         model: "m",
         deadline: Duration::from_secs(20),
-        left: Bound::default(),
+        left: Allowance::default(),
     };
     world.toolbox.call(&tool, &call).await.result
 }

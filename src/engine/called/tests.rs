@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::compile::Texts;
 use crate::diagnostic::Source;
-use crate::engine::event::{Event, Moment, ToolResult, ToolReturned, What};
+use crate::engine::event::{Event, EventKind, Moment, ToolResult, ToolReturned};
 use crate::engine::outcome::Termination;
 use crate::engine::step::step;
 use crate::engine::tests::{decides, started};
@@ -31,7 +31,7 @@ fn calling(program: &Program, times: u32) -> State {
         id: id(index),
         tool: "helper".to_owned(),
         input: json!({}),
-        progress: Progress::Asked,
+        progress: CallProgress::Asked,
         run_id: None,
     };
     let calls = (0..times).map(call).collect();
@@ -43,15 +43,15 @@ fn id(index: u32) -> CallId {
     CallId { iteration: 1, index }
 }
 
-fn at(active_ms: u64, what: What) -> Event {
-    Event { at: Moment { wall_ms: 0, active_ms }, what }
+fn at(active_ms: u64, what: EventKind) -> Event {
+    Event { at: Moment { wall_ms: 0, active_ms }, kind: what }
 }
 
-fn asks(index: u32, pause: u32, kind: Termination, used: u64) -> What {
-    What::ToolPaused(Box::new(ToolPaused {
+fn asks(index: u32, pause: u32, kind: Termination, used: u64) -> EventKind {
+    EventKind::ToolPaused(Box::new(ToolPaused {
         call: id(index),
         run_id: format!("r.1.{index}"),
-        asks: Asks {
+        asks: SubrunQuestion {
             run_id: format!("r.1.{index}"),
             pause,
             kind,
@@ -66,8 +66,8 @@ fn asks(index: u32, pause: u32, kind: Termination, used: u64) -> What {
     }))
 }
 
-fn gives(index: u32, used: u64) -> What {
-    What::ToolReturned(ToolReturned {
+fn gives(index: u32, used: u64) -> EventKind {
+    EventKind::ToolReturned(ToolReturned {
         call: id(index),
         result: ToolResult::Ok(json!(index)),
         duration_ms: 1,
@@ -93,15 +93,15 @@ fn two_loops_of_a_turn_that_ask_are_answered_one_after_the_other() {
     assert_eq!(paused(&state).question, "question 0");
     let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), Some(1)))).unwrap();
     assert_eq!(effects, [Effect::CallTool(id(0))], "only the one that was answered goes on");
-    let Progress::Waits(waits) = &state.call(id(0)).unwrap().progress else { panic!() };
+    let CallProgress::Waits(waits) = &state.call(id(0)).unwrap().progress else { panic!() };
     assert_eq!(waits.decided.as_ref().unwrap().pause, Some(2), "it is handed on for the pause of the called run");
     step(&program, &mut state, at(1, gives(0, 15))).unwrap();
     assert_eq!((paused(&state).number, paused(&state).question.as_str()), (2, "question 1"));
     step(&program, &mut state, at(1, decides(Decision::Answer("no".into()), None))).unwrap();
     let effects = step(&program, &mut state, at(1, gives(1, 30))).unwrap();
     assert_eq!(effects, [Effect::CallModel]);
-    assert_eq!(state.tally.tokens.input, 45, "what was counted at a pause is not counted again");
-    assert!((state.tally.cost_usd - 1.5).abs() < 1e-9, "{}", state.tally.cost_usd);
+    assert_eq!(state.counters.tokens.input, 45, "what was counted at a pause is not counted again");
+    assert!((state.counters.cost_usd - 1.5).abs() < 1e-9, "{}", state.counters.cost_usd);
     assert_eq!(state.entries[1].run_id.as_deref(), Some("r.1.1"));
 }
 
@@ -110,9 +110,9 @@ fn a_loop_that_waits_for_a_human_lets_no_other_one_begin_where_there_is_a_budget
     let program = program();
     for (used, next) in [(15, vec![Effect::CallTool(id(1))]), (100, vec![])] {
         let mut state = calling(&program, 2);
-        std::sync::Arc::make_mut(&mut state.begun).bound.tokens = Some(100);
+        std::sync::Arc::make_mut(&mut state.header).bound.tokens = Some(100);
         let Phase::Acting { turn } = &mut state.phase else { panic!() };
-        turn.calls[1].progress = Progress::Held;
+        turn.calls[1].progress = CallProgress::Held;
         assert!(step(&program, &mut state, at(1, asks(0, 2, Termination::Human, 10))).unwrap().is_empty());
         assert_eq!(paused(&state).question, "question 0");
         let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), None))).unwrap();
@@ -133,9 +133,9 @@ fn a_decision_is_handed_on_again_by_a_driver_that_takes_the_run_up() {
     step(&program, &mut state, at(1, asks(0, 1, Termination::Approval, 1))).unwrap();
     step(&program, &mut state, at(1, decides(Decision::Approve, None))).unwrap();
     for _ in 0..2 {
-        let effects = step(&program, &mut state, at(2, What::Resumed)).unwrap();
+        let effects = step(&program, &mut state, at(2, EventKind::Resumed)).unwrap();
         assert_eq!(effects, [Effect::CallTool(id(0))]);
-        assert!(matches!(&state.call(id(0)).unwrap().progress, Progress::Waits(waits) if waits.decided.is_some()));
+        assert!(matches!(&state.call(id(0)).unwrap().progress, CallProgress::Waits(waits) if waits.decided.is_some()));
     }
 }
 
@@ -144,16 +144,16 @@ fn a_run_that_is_asked_again_what_it_asks_is_handed_no_decision_and_counted_once
     let program = program();
     let mut state = calling(&program, 1);
     step(&program, &mut state, at(1, asks(0, 1, Termination::Approval, 1))).unwrap();
-    let before = state.tally.clone();
+    let before = state.counters.clone();
     for _ in 0..2 {
-        let effects = step(&program, &mut state, at(2, What::Resumed)).unwrap();
+        let effects = step(&program, &mut state, at(2, EventKind::Resumed)).unwrap();
         assert_eq!(effects, [Effect::CallTool(id(0))]);
-        assert!(matches!(&state.call(id(0)).unwrap().progress, Progress::Waits(waits) if waits.decided.is_none()));
+        assert!(matches!(&state.call(id(0)).unwrap().progress, CallProgress::Waits(waits) if waits.decided.is_none()));
         step(&program, &mut state.clone(), at(2, decides(Decision::Approve, None))).unwrap_err();
     }
     step(&program, &mut state, at(3, asks(0, 1, Termination::Approval, 1))).unwrap();
     assert!(matches!(&state.phase, Phase::Paused { pause, .. } if pause.number == 2));
-    assert_eq!((state.tally.tokens, state.tally.cost_usd), (before.tokens, before.cost_usd));
+    assert_eq!((state.counters.tokens, state.counters.cost_usd), (before.tokens, before.cost_usd));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_decision_of_another_kind_is_refused_and_leaves_no_mark() {
             assert_eq!(tried == state, took.is_err());
         }
         let other = Decided { pause: None, call: Some(id(9)), hash: None, decision: good[0].clone() };
-        step(&program, &mut state, at(2, What::Human(other))).unwrap_err();
+        step(&program, &mut state, at(2, EventKind::Human(other))).unwrap_err();
     }
 }
 
@@ -183,7 +183,7 @@ fn the_end_of_the_time_cuts_off_a_loop_that_asks_while_another_is_under_way() {
     let program = program();
     let mut state = calling(&program, 2);
     step(&program, &mut state, at(1, asks(0, 1, Termination::Human, 1))).unwrap();
-    step(&program, &mut state, at(1000, What::DeadlinePassed)).unwrap();
+    step(&program, &mut state, at(1000, EventKind::DeadlinePassed)).unwrap();
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Timeout));
     step(&program, &mut state, at(1000, gives(0, 1))).unwrap_err();
 }
@@ -193,7 +193,7 @@ fn what_another_run_left_bounds_a_run_without_a_budget_of_its_own() {
     let program = program();
     for (tokens, ended) in [(Some(20), true), (Some(21), false), (None, false)] {
         let mut state = calling(&program, 1);
-        std::sync::Arc::make_mut(&mut state.begun).bound.tokens = tokens;
+        std::sync::Arc::make_mut(&mut state.header).bound.tokens = tokens;
         step(&program, &mut state, at(1, gives(0, 20))).unwrap();
         assert_eq!(matches!(state.phase, Phase::Ended(_)), ended, "{tokens:?}");
     }

@@ -31,12 +31,12 @@ pub struct Reply {
     pub price: Option<Price>,
     /// The attempts that failed before this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<FailedAttempt>,
 }
 
 /// A failed attempt at asking a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct FailedAttempt {
     /// The fallback that was asked, when it was not the run's own model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -118,7 +118,7 @@ pub struct ModelFault {
     pub duration_ms: u64,
     /// The attempts, the last one too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<Attempt>,
+    pub failed: Vec<FailedAttempt>,
 }
 
 /// The kind of a model's fault.

@@ -39,7 +39,7 @@ pub struct ToolPaused {
     /// The run that the call is.
     pub run_id: String,
     /// What it asks.
-    pub asks: Asks,
+    pub asks: SubrunQuestion,
     /// Tokens that it used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
@@ -50,7 +50,7 @@ pub struct ToolPaused {
 
 /// What a run asks that was called by another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asks {
+pub struct SubrunQuestion {
     /// The run that asks: the call's, or one that it called in its turn.
     pub run_id: String,
     /// The number of the pause of the call's run.
@@ -67,7 +67,7 @@ pub struct Asks {
     pub options: Vec<String>,
     /// The calls that wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<AsksFor>,
+    pub calls: Vec<SubrunCall>,
     /// The pattern that its agent is stuck in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stuck: Option<Stuck>,
@@ -75,7 +75,7 @@ pub struct Asks {
 
 /// A call that waits in a run that was called by another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AsksFor {
+pub struct SubrunCall {
     /// Which call of the run that asks.
     pub call: CallId,
     /// The tool.

@@ -43,7 +43,7 @@ pub fn question(program: &Program, state: &State, until: usize) -> Conversation 
     let room = super::bound(program, state).map_or(MOST, |tokens| usize::try_from(tokens).unwrap_or(MOST).min(MOST));
     let sizes: Vec<usize> = going().map(|message| message.text.len()).collect();
     let share = share(&sizes, room.saturating_mul(2));
-    let mut text = format!("The objective:\n{}\n", state.begun.objective);
+    let mut text = format!("The objective:\n{}\n", state.header.objective);
     let before = conversation.stand_in().trim();
     if !before.is_empty() {
         text.push_str("\nWhat stands in for still earlier steps:\n");

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Counted, Notice, waiting_calls};
+use super::{Notice, TokenUsage, waiting_calls};
 use crate::engine::event::CallId;
-use crate::engine::state::{Entry, Phase, State};
+use crate::engine::state::{Phase, State, StoredEntry};
 
 /// What is looked at before a step, so that what is new after it can be told.
 #[derive(Debug, Clone, Copy)]
@@ -22,20 +22,20 @@ impl Mark {
     /// The mark of a state.
     pub fn of(state: &State) -> Self {
         Self {
-            iterations: state.tally.iterations,
+            iterations: state.counters.iterations,
             entries: state.entries.len(),
             pauses: state.watch.pauses,
             ended: matches!(state.phase, Phase::Ended(_)),
             warned: state.watch.budget_warned,
-            trimmed: state.tally.messages_trimmed,
-            summaries: state.tally.summaries,
+            trimmed: state.counters.messages_trimmed,
+            summaries: state.counters.summaries,
         }
     }
 
     /// What came about since.
     pub fn since(self, state: &State) -> Vec<Notice> {
         let mut notices = Vec::new();
-        if state.tally.iterations > self.iterations {
+        if state.counters.iterations > self.iterations {
             notices.push(self.replied(state));
         }
         for (at, entry) in state.entries.iter().enumerate().skip(self.entries) {
@@ -46,17 +46,17 @@ impl Mark {
         }
         if state.watch.budget_warned && !self.warned {
             notices.push(Notice::BudgetWarning {
-                iterations: state.tally.iterations,
-                tokens: state.tally.tokens.input.saturating_add(state.tally.tokens.output),
+                iterations: state.counters.iterations,
+                tokens: state.counters.tokens.input.saturating_add(state.counters.tokens.output),
                 cost_usd: state.cost_usd(),
                 used: state.watch.budget_used,
             });
         }
-        if state.tally.messages_trimmed > self.trimmed {
+        if state.counters.messages_trimmed > self.trimmed {
             notices.push(Notice::HistoryTrimmed {
-                iterations: state.tally.iterations,
-                messages: state.tally.messages_trimmed - self.trimmed,
-                summarized: state.tally.summaries > self.summaries,
+                iterations: state.counters.iterations,
+                messages: state.counters.messages_trimmed - self.trimmed,
+                summarized: state.counters.summaries > self.summaries,
             });
         }
         match &state.phase {
@@ -93,13 +93,18 @@ impl Mark {
             (None, Some(entry)) => (entry.thought.to_string(), entry.usage),
             (None, None) => (String::new(), None),
         };
-        let usage = usage.map(Counted::from);
-        Notice::ModelReplied { iteration: state.tally.iterations, thought, usage, duration_ms: state.tally.thinking_ms }
+        let usage = usage.map(TokenUsage::from);
+        Notice::ModelReplied {
+            iteration: state.counters.iterations,
+            thought,
+            usage,
+            duration_ms: state.counters.thinking_ms,
+        }
     }
 }
 
 /// The entry at this place of all; its place in the turn is how many of its iteration come before it.
-fn observed(all: &[Entry], at: usize, entry: &Entry) -> Notice {
+fn observed(all: &[StoredEntry], at: usize, entry: &StoredEntry) -> Notice {
     let before = all.iter().take(at).rev().take_while(|other| other.iteration == entry.iteration).count();
     let index = u32::try_from(before).unwrap_or(u32::MAX);
     Notice::Observed {
@@ -112,13 +117,13 @@ fn observed(all: &[Entry], at: usize, entry: &Entry) -> Notice {
         observation: entry.observation.value(),
         success: entry.success,
         duration_ms: entry.duration_ms,
-        usage: entry.usage.map(Counted::from),
+        usage: entry.usage.map(TokenUsage::from),
         run_id: entry.run_id.as_deref().map(str::to_owned),
         error: entry.error.as_deref().cloned(),
     }
 }
 
-fn progress(entry: &Entry) -> Notice {
+fn progress(entry: &StoredEntry) -> Notice {
     let input = entry.action_input.value();
     let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
     Notice::Progress {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Earlier;
-use crate::engine::event::{Moment, Previous, What};
+use crate::engine::event::{EventKind, Moment, Previous};
 use crate::engine::outcome::{Answer, Ending, RunError, Status, Termination};
-use crate::engine::state::{Begun, Phase, State};
+use crate::engine::state::{Phase, RunHeader, State};
 use crate::engine::tests::started;
 
 fn ended(text: &str) -> State {
@@ -20,9 +20,13 @@ fn ended(text: &str) -> State {
         error: None,
         at_ms: 0,
     };
-    let begun =
-        Begun { run_id: text.to_owned(), loop_name: text.to_owned(), objective: text.to_owned(), ..Begun::default() };
-    State { phase: Phase::Ended(Box::new(ending)), begun: std::sync::Arc::new(begun), ..State::default() }
+    let begun = RunHeader {
+        run_id: text.to_owned(),
+        loop_name: text.to_owned(),
+        objective: text.to_owned(),
+        ..RunHeader::default()
+    };
+    State { phase: Phase::Ended(Box::new(ending)), header: std::sync::Arc::new(begun), ..State::default() }
 }
 
 fn account(state: &State) -> String {
@@ -93,16 +97,16 @@ fn memory_is_taken_over_beside_a_session_s_own_and_what_does_not_fit_is_told() {
 fn a_journal_from_before_is_read_and_a_run_without_an_earlier_one_writes_as_before() {
     let written = serde_json::to_string(&started()).expect("JSON");
     assert!(!written.contains("previous"), "{written}");
-    let read = |written: &str, as_it_was: &What| {
-        let mut what: What = serde_json::from_str(written).expect("an event");
+    let read = |written: &str, as_it_was: &EventKind| {
+        let mut what: EventKind = serde_json::from_str(written).expect("an event");
         what.put_back(&as_it_was.texts()).expect("its texts");
         what
     };
     assert_eq!(read(&written, &started()), started());
-    let told = |what: What| match what {
-        What::Started(mut started) => {
+    let told = |what: EventKind| match what {
+        EventKind::Started(mut started) => {
             started.previous = Some(Previous { run_id: "a".to_owned(), account: "- run = \"a\"".to_owned() });
-            What::Started(started)
+            EventKind::Started(started)
         }
         other => other,
     };
@@ -110,14 +114,14 @@ fn a_journal_from_before_is_read_and_a_run_without_an_earlier_one_writes_as_befo
     let again = read(&serde_json::to_string(&event).expect("JSON"), &event);
     assert_eq!(again, event);
     let program = crate::engine::tests::program(&json!({}));
-    let fold = |what: What| {
+    let fold = |what: EventKind| {
         let mut state = State::default();
-        let event = crate::engine::event::Event { at: Moment::default(), what };
+        let event = crate::engine::event::Event { at: Moment::default(), kind: what };
         crate::engine::step::step(&program, &mut state, event).expect("it begins");
         state
     };
     let (one, two) = (fold(event), fold(again));
     assert_eq!(one, two);
-    assert_eq!(one.begun.previous_run_id.as_deref(), Some("a"));
+    assert_eq!(one.header.previous_run_id.as_deref(), Some("a"));
     assert!(one.conversation.messages[1].text.contains("- run = \"a\"\n\n"), "{:?}", one.conversation);
 }

@@ -34,7 +34,7 @@ use super::{
     Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault,
     Ticket, failpoint,
 };
-use crate::engine::text::Text;
+use crate::engine::blob::Blob;
 
 /// A store in an SQLite file. One opened store is one driver; when it is dropped it does what waits,
 /// gives its leases back and closes the file.
@@ -139,7 +139,7 @@ impl Journal for SqliteJournal {
         self.slow.ask(Some(run_id), move |connection| read::events(connection, &run, from, most))
     }
 
-    fn texts(&self, run_id: &str) -> Ticket<Vec<Text>> {
+    fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));
         }

@@ -150,7 +150,7 @@ impl Request for Append {
         let row = held.row;
         texts::keep(connection, row, &self.texts)?;
         desk.appended += 1;
-        if let Some(standing) = &self.standing {
+        if let Some(status_record) = &self.status_record {
             connection
                 .prepare_cached(
                     "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5, events = ?6
@@ -158,10 +158,10 @@ impl Request for Append {
                 )?
                 .execute(params![
                     row,
-                    word(&standing.status),
-                    standing.termination.as_ref().and_then(word),
-                    standing.iterations,
-                    standing.at_ms,
+                    word(&status_record.status),
+                    status_record.termination.as_ref().and_then(word),
+                    status_record.iterations,
+                    status_record.at_ms,
                     next + 1
                 ])?;
         }

@@ -3,12 +3,12 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::trouble::Trouble;
-use crate::engine::text::Text;
+use crate::engine::blob::Blob;
 use crate::journal::StoreFault;
 
 /// Keeps the texts of a run, in the transaction that is open. A text that is there already is not written
 /// again; texts are told apart by what they say, not by their digest alone.
-pub(super) fn keep(connection: &Connection, run: i64, texts: &[Text]) -> rusqlite::Result<()> {
+pub(super) fn keep(connection: &Connection, run: i64, texts: &[Blob]) -> rusqlite::Result<()> {
     for text in texts {
         let digest = text.digest().to_string();
         let there = connection
@@ -27,7 +27,7 @@ pub(super) fn keep(connection: &Connection, run: i64, texts: &[Text]) -> rusqlit
 }
 
 /// The texts of a run, each held against its digest.
-pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Text>, Trouble> {
+pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Blob>, Trouble> {
     let damaged = |what: &str| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
     let row: i64 = connection
         .prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?
@@ -42,7 +42,7 @@ pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Text>,
     while let Some(row) = rows.next()? {
         let missing = |_| damaged("a text of its documents or its prompt is missing");
         let (digest, text): (String, String) = (row.get(0).map_err(missing)?, row.get(1).map_err(missing)?);
-        let text = Text::new(text);
+        let text = Blob::new(text);
         if text.digest().to_string() != digest {
             return Err(damaged("a text of its documents or its prompt is not what was written"));
         }

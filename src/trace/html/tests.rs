@@ -10,7 +10,7 @@ const HOSTILE: &str = "</pre></style><script>alert(1)</script><img src=x onerror
 
 fn page(hostile: &str) -> String {
     let mut state = state();
-    std::sync::Arc::make_mut(&mut state.begun).run_id = hostile.to_owned();
+    std::sync::Arc::make_mut(&mut state.header).run_id = hostile.to_owned();
     let mut bad = entry(1);
     bad.thought = hostile.into();
     bad.action = Some(hostile.into());

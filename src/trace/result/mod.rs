@@ -16,7 +16,7 @@ use super::units::rfc3339;
 pub use crate::engine::notice::WaitingCall;
 use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
-use crate::engine::state::{Phase, Progress, State};
+use crate::engine::state::{CallProgress, Phase, State};
 use crate::engine::stuck::Stuck;
 
 /// A run's result, or how far it is.
@@ -157,8 +157,8 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
     let status = state.status();
     let open = status != Status::Completed;
     RunResult {
-        run_id: state.begun.run_id.clone(),
-        previous_run_id: state.begun.previous_run_id.as_deref().map(str::to_owned),
+        run_id: state.header.run_id.clone(),
+        previous_run_id: state.header.previous_run_id.as_deref().map(str::to_owned),
         status,
         termination: termination(ending, pause, state.interrupted),
         limit: ending.and_then(|ending| ending.limit),
@@ -167,12 +167,12 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         result: ending.and_then(|ending| ending.answer.clone()),
         error: error(ending, state, redact),
         pause: pause.map(|pause| waiting(pause, state, redact)),
-        iterations: state.tally.iterations,
+        iterations: state.counters.iterations,
         usage: usage(state),
         metadata: metadata(state),
         last_thought: open.then(|| last_thought(state, redact)).flatten(),
         memory: if open { memory(state, redact) } else { BTreeMap::new() },
-        started_at: rfc3339(state.begun.at_ms),
+        started_at: rfc3339(state.header.at_ms),
         finished_at: ending.map(|ending| rfc3339(ending.at_ms)),
         trace: shown.trace.then(|| entries(&state.entries, redact)),
         attempts: if shown.trace { attempts(&state.attempts, redact) } else { Vec::new() },
@@ -203,7 +203,7 @@ fn error(ending: Option<&Ending>, state: &State, redact: &Redaction) -> Option<R
 /// Where a run was stopped: a stop after the step waits for the turn's calls, one at once does not.
 fn stopped_at(state: &State) -> String {
     let Phase::Acting { turn } = &state.phase else { return "between two steps".to_owned() };
-    let asked = turn.calls.iter().filter(|call| matches!(call.progress, Progress::Asked));
+    let asked = turn.calls.iter().filter(|call| matches!(call.progress, CallProgress::Asked));
     let names: Vec<&str> = asked.map(|call| call.tool.as_str()).collect();
     if names.is_empty() { "between two steps".to_owned() } else { format!("while it called {}", names.join(", ")) }
 }
@@ -238,16 +238,16 @@ fn shown_call(call: WaitingCall, redact: &Redaction) -> WaitingCall {
 
 fn usage(state: &State) -> Usage {
     Usage {
-        input_tokens: state.tally.tokens.input,
-        output_tokens: state.tally.tokens.output,
+        input_tokens: state.counters.tokens.input,
+        output_tokens: state.counters.tokens.output,
         // A billionth of a dollar is below every price; what is left of the binary fraction is noise.
         cost_usd: state.cost_usd().map(|cost| (cost * 1e9).round() / 1e9),
-        estimated: state.tally.estimated,
+        estimated: state.counters.estimated,
     }
 }
 
 fn metadata(state: &State) -> Metadata {
-    let tally = &state.tally;
+    let tally = &state.counters;
     Metadata {
         rounds: tally.iterations,
         tool_calls_made: tally.tool_calls_made,

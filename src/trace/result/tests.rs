@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::event::CallId;
 use crate::engine::event::{ModelFacts, Tokens, ToolFault, ToolResult};
-use crate::engine::state::{Call, Entry, Turn};
+use crate::engine::state::{Call, StoredEntry, Turn};
 use crate::engine::stuck::Pattern;
 use crate::trace::tests_state::{entry, state};
 use serde_json::json;
@@ -92,7 +92,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
         id: CallId { iteration: 2, index },
         tool: "pay".to_owned(),
         input: json!({"amount": 12, "api_key": "k"}),
-        progress: Progress::AwaitsApproval,
+        progress: CallProgress::AwaitsApproval,
         run_id: None,
     };
     let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
@@ -126,7 +126,7 @@ fn a_question_is_not_told_again_as_a_call() {
         id,
         tool: "__pause_for_human__".to_owned(),
         input: json!({"question": "Which?"}),
-        progress: Progress::Asked,
+        progress: CallProgress::Asked,
         run_id: None,
     };
     let pause = Pause {
@@ -166,10 +166,10 @@ fn a_run_that_was_stopped_at_once_says_what_was_under_way() {
         progress,
         run_id: None,
     };
-    let done = Progress::Done { result: ToolResult::Ok(json!(1)), duration_ms: 1 };
+    let done = CallProgress::Done { result: ToolResult::Ok(json!(1)), duration_ms: 1 };
     let turn = |calls| Turn { iteration: 1, calls, ..Turn::default() };
     for (calls, said) in [
-        (vec![call(0, "look", done.clone()), call(1, "act", Progress::Asked)], "while it called act"),
+        (vec![call(0, "look", done.clone()), call(1, "act", CallProgress::Asked)], "while it called act"),
         (vec![call(0, "look", done)], "between two steps"),
     ] {
         let state = State { phase: Phase::Acting { turn: turn(calls) }, interrupted: true, ..state() };
@@ -188,8 +188,8 @@ fn the_trace_and_the_key_are_there_when_the_document_wants_them() {
 
 #[test]
 fn an_unreadable_reply_has_no_action_and_a_fault_tells_the_operator_the_whole() {
-    let unread = Entry { action: None, action_input: Value::Null.into(), success: false, ..entry(2) };
-    let failed = Entry {
+    let unread = StoredEntry { action: None, action_input: Value::Null.into(), success: false, ..entry(2) };
+    let failed = StoredEntry {
         success: false,
         error: Some(Box::new(ToolFault {
             class: "http 503".to_owned(),
@@ -206,17 +206,17 @@ fn an_unreadable_reply_has_no_action_and_a_fault_tells_the_operator_the_whole() 
 fn a_cost_is_told_only_when_the_price_is_known_and_an_estimate_is_called_one() {
     let mut state = state();
     assert!(shown(&state)["usage"].get("cost_usd").is_none());
-    std::sync::Arc::make_mut(&mut state.begun).model = ModelFacts {
+    std::sync::Arc::make_mut(&mut state.header).model = ModelFacts {
         price: serde_json::from_value(json!({ "input": 0.1, "output": 0.2 })).unwrap(),
         ..ModelFacts::default()
     };
-    state.tally.tokens = Tokens { input: 3, output: 0 };
-    state.tally.cost_usd = 3e-7;
-    state.tally.estimated = true;
+    state.counters.tokens = Tokens { input: 3, output: 0 };
+    state.counters.cost_usd = 3e-7;
+    state.counters.estimated = true;
     assert_eq!(
         shown(&state)["usage"].to_string(),
         r#"{"input_tokens":3,"output_tokens":0,"cost_usd":3e-7,"estimated":true}"#
     );
-    state.tally.unpriced = true;
+    state.counters.unpriced = true;
     assert!(shown(&state)["usage"].get("cost_usd").is_none(), "a part of the cost is not the cost");
 }

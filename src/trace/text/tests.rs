@@ -94,7 +94,7 @@ fn hostile_text_comes_through_harmless_and_colours_are_ours_only() {
     bad.action_input = json!({ hostile: hostile }).into();
     bad.observation = json!(hostile).into();
     state.entries = vec![bad];
-    std::sync::Arc::make_mut(&mut state.begun).run_id = hostile.to_owned();
+    std::sync::Arc::make_mut(&mut state.header).run_id = hostile.to_owned();
     assert!(!shown(&state, Look::plain(80)).contains(escape::is_hidden));
     let coloured = shown(&state, Look { colour: true, width: 80 });
     assert!(!coloured.replace("\u{1b}[", "").contains(escape::is_hidden));

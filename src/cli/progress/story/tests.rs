@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::event::CallId;
-use crate::engine::notice::Counted;
+use crate::engine::notice::TokenUsage;
 use crate::trace::{Look, escape};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn story(width: usize) -> Story {
 }
 
 fn replied(iteration: u32, thought: &str) -> Notice {
-    let usage = Some(Counted { input_tokens: 1_200, output_tokens: 34 });
+    let usage = Some(TokenUsage { input_tokens: 1_200, output_tokens: 34 });
     Notice::ModelReplied { iteration, thought: thought.to_owned(), usage, duration_ms: 1_250 }
 }
 

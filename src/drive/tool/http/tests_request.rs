@@ -12,7 +12,7 @@ use crate::compile::reference::Field;
 use crate::compile::reference::Scope;
 use crate::compile::template::{Escape, Template};
 use crate::drive::tool::ToolCall;
-use crate::engine::event::{Bound, CallId};
+use crate::engine::event::{Allowance, CallId};
 use crate::language::action::HttpAction;
 
 fn tool(action: &Value) -> HttpTool {
@@ -39,7 +39,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<Request, ToolFault> {
         now: "2026-01-01T00:00:00Z",
         model: "m",
         deadline: Duration::from_secs(1),
-        left: Bound::default(),
+        left: Allowance::default(),
     };
     let scope =
         Scope { arguments: input, input: &Value::Null, now: call.now, run_id: call.run_id, extra: &[], secrets: None };

@@ -198,7 +198,7 @@ fn texts_of_one_digest_are_told_apart_by_what_they_say() {
         Connection::open(&path).unwrap()
     };
     // As if the first of them had the second's digest.
-    let digest = Text::new("mine").digest().to_string();
+    let digest = Blob::new("mine").digest().to_string();
     connection.execute("UPDATE texts SET digest = ?1 WHERE text LIKE '%alpha'", [digest]).unwrap();
     drop(connection);
     let journal = open(&path);

@@ -10,14 +10,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::digest::Digest;
 
 /// A text with its digest, cheap to clone. Written, it is the digest alone; what was read is without its
-/// text until [`Text::put_back`] gives it back.
+/// text until [`Blob::put_back`] gives it back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Text {
+pub struct Blob {
     digest: Digest,
     text: Arc<str>,
 }
 
-impl Text {
+impl Blob {
     /// A text; its digest is taken here, and nowhere else.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
@@ -45,7 +45,7 @@ impl Text {
     }
 }
 
-impl Deref for Text {
+impl Deref for Blob {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -53,19 +53,19 @@ impl Deref for Text {
     }
 }
 
-impl From<&str> for Text {
+impl From<&str> for Blob {
     fn from(text: &str) -> Self {
         Self::new(text)
     }
 }
 
-impl Serialize for Text {
+impl Serialize for Blob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.digest)
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for Blob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let digest = String::deserialize(deserializer)?;
         let digest = digest.parse().map_err(|_| D::Error::custom(format!("{digest:?} is no digest of a text")))?;
