@@ -105,10 +105,11 @@ pub mod journal;
 pub mod language;
 mod load;
 pub mod policy;
+pub mod program;
 pub mod serve;
+pub mod syntax;
 pub mod trace;
 
-pub use compile::Program;
 pub use diagnostic::Diagnostic;
 pub use drive::engine::{Engine, EngineBuilder, Finished, Resume, Watch};
 pub use drive::fault::Fault;
@@ -120,3 +121,4 @@ pub use engine::event::{Decided, Decision, ToolFault};
 pub use engine::notice::{Listener, Notice};
 pub use engine::outcome::{Status, Termination};
 pub use load::{EmbeddedSignature, Loaded, Unsound, examine, load, load_texts, load_with, signature};
+pub use program::Program;

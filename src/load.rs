@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::check;
-use crate::compile::document::{self, Document, DocumentKind};
-use crate::compile::{Compiled, Program, Texts, compile_read};
+use crate::compile::{Compiled, Texts, compile_read};
 use crate::diagnostic::{Diagnostic, Source, few};
 use crate::drive::files;
 use crate::drive::tool::EmbeddedTool;
+use crate::program::Program;
+use crate::syntax::document;
+use crate::syntax::document::{Document, DocumentKind};
 
 /// A document that can be run.
 #[derive(Debug)]

@@ -26,11 +26,11 @@ mod shapes;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use loopctl::compile::document::{DocumentKind, read_as};
 use loopctl::compile::{Texts, compile};
 use loopctl::diagnostic::Source;
 use loopctl::engine::state::Phase;
 use loopctl::language::{Action, AgentRequest, LoopDocument, Project, Script, WorkflowDocument};
+use loopctl::syntax::document::{DocumentKind, read_as};
 use loopctl::{Engine, Start, Watch, load_texts};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

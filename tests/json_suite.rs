@@ -9,10 +9,10 @@
 
 use std::path::Path;
 
-use loopctl::compile::parse::{parse, repeated_keys};
 use loopctl::compile::{Texts, compile};
 use loopctl::diagnostic::{Diagnostic, Source};
 use loopctl::drive::files;
+use loopctl::syntax::{parse, repeated_keys};
 
 struct Case {
     kind: char,

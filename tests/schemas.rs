@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use loopctl::compile::document::{DocumentKind, read, read_as};
 use loopctl::diagnostic::Source;
 use loopctl::language::schema::{KINDS, schema};
+use loopctl::syntax::document::{DocumentKind, read, read_as};
 
 #[test]
 fn published_schemas_are_those_of_the_types() {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loopctl::compile::Schema;
+use loopctl::program::schema::Schema;
 
 fuzz_target!(|text: &str| {
     let Some((schema, instance)) = text.split_once('\0') else { return };

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loopctl::compile::reference::Scope;
-use loopctl::compile::template::{Escape, Template};
+use loopctl::program::reference::Scope;
+use loopctl::program::template::{Escape, Template};
 use serde_json::Value;
 
 fuzz_target!(|text: &str| {

@@ -1,7 +1,7 @@
 //! How large a request is at least: what stands in the system prompt before anything happened.
 
-use crate::compile::Program;
-use crate::compile::template::Template;
+use crate::program::Program;
+use crate::program::template::Template;
 
 /// Bytes of a token, estimated for English and JSON.
 const BYTES_OF_A_TOKEN: usize = 4;
@@ -26,7 +26,7 @@ pub fn first_request(program: &Program) -> u64 {
 }
 
 fn tool_bytes(program: &Program) -> usize {
-    let of = |tool: &crate::compile::Tool| {
+    let of = |tool: &crate::program::Tool| {
         tool.name.len() + tool.description.len() + tool.parameters.source().to_string().len()
     };
     program.offered().map(of).sum()

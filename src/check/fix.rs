@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::compile::parse;
 use crate::diagnostic::{Diagnostic, Source, Suggestion, codes};
+use crate::syntax;
 
 #[cfg(test)]
 mod tests;
@@ -104,8 +104,8 @@ fn emptied(text: &str, suggestion: &Suggestion) -> Option<Range<usize>> {
 /// Whether a text became worse as JSON: then what was taken is given back.
 pub fn is_worse(before: &Source, after: &Source) -> bool {
     let faults = |source: &Source| {
-        let (tree, faults) = parse::parse(source);
-        faults.len() + parse::repeated_keys(&tree).len()
+        let (tree, faults) = syntax::parse(source);
+        faults.len() + syntax::repeated_keys(&tree).len()
     };
     faults(after) > faults(before)
 }

@@ -1,9 +1,9 @@
 //! Whether a JSON file that was found in a folder is one of ours. Folders hold many others: a package
 //! file, a schema, data. Those are passed by in silence, and nothing that may be meant for us is.
 
-use crate::compile::document::{Document, DocumentKind};
-use crate::compile::parse::Node;
 use crate::diagnostic::nearest;
+use crate::syntax::Node;
+use crate::syntax::document::{Document, DocumentKind};
 
 #[cfg(test)]
 mod tests;

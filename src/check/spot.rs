@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Rule;
-use crate::compile::parse::{Node, Tree};
 use crate::diagnostic::{Diagnostic, Place};
+use crate::syntax::{Node, Tree};
 
 /// A value in a document, its key, or a part of its text.
 #[derive(Debug, Clone)]

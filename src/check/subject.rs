@@ -9,13 +9,15 @@ use serde_json::{Map, Value, json};
 use super::spot::has_fault;
 use super::{Spot, Used};
 use crate::compile::catalog::Catalog;
-use crate::compile::document::{Document, DocumentKind};
 use crate::compile::effort;
 use crate::compile::layout::Layout;
 use crate::compile::steps::{Inner, is_foreach};
-use crate::compile::{Compiled, Program, Texts, shape};
+use crate::compile::{Compiled, Texts};
 use crate::diagnostic::{Place, codes};
 use crate::language::{Project, ReactProperties, ToolDeclaration};
+use crate::program::Program;
+use crate::syntax::document::{Document, DocumentKind};
+use crate::syntax::shape;
 
 /// No loop has so many properties: most of these are unknown, and that was told.
 const MOST_PROPERTIES: usize = 1000;

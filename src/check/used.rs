@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::Spot;
 use crate::compile::catalog::{Catalog, Registered};
-use crate::compile::parse::token;
-use crate::compile::reference::each_text;
-use crate::compile::{Compiled, DocumentKind, layout};
+use crate::compile::{Compiled, layout};
 use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
+use crate::program::reference::each_text;
+use crate::syntax::document::DocumentKind;
+use crate::syntax::token;
 
 /// A registered action that the loop can call.
 pub struct Used<'a> {

@@ -14,13 +14,13 @@ pub use crate::drive::tool::enter_group;
 pub use crate::load::{Loaded, Unsound as LoadFault};
 
 use super::failure::Failure;
-use crate::compile::Program;
 use crate::diagnostic::Source;
 use crate::drive::fold;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::state::State;
 use crate::journal::{Journal, StoreFault};
 use crate::language::{Project, Script};
+use crate::program::Program;
 
 /// Reads and compiles a document with all that belongs to it.
 ///

@@ -7,9 +7,10 @@ use clap::Args;
 use serde_json::Value;
 
 use super::failure::Failure;
-use crate::compile::{Program, parse};
 use crate::diagnostic::Source;
 use crate::drive::files::guarded;
+use crate::program::Program;
+use crate::syntax;
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +51,7 @@ impl InputArgs {
                 ));
             }
         };
-        let schema = program.input.as_ref().map(crate::compile::Schema::source);
+        let schema = program.input.as_ref().map(crate::program::schema::Schema::source);
         let mut given = BTreeSet::new();
         for field in &self.fields {
             let (name, value) = read_field(field, schema)?;
@@ -111,11 +112,11 @@ pub fn read_json(file: &Path) -> Result<Value, Failure> {
         return Err(Failure::usage_help(format!("{} is empty", name_of(file)), help));
     }
     let source = Source::new(name_of(file), text);
-    let (tree, faults) = parse::parse(&source);
+    let (tree, faults) = syntax::parse(&source);
     match serde_json::from_str(&source.text) {
         Err(error) if faults.is_empty() => Err(Failure::usage(format!("{} is no JSON: {error}", source.name))),
         Err(_) => Err(Failure::text(source, faults)),
-        Ok(value) => match parse::repeated_keys(&tree) {
+        Ok(value) => match syntax::repeated_keys(&tree) {
             // An input may be larger than a document: then only its beginning was looked at here.
             twice if faults.is_empty() && !twice.is_empty() => Err(Failure::text(source, twice)),
             _ => Ok(value),

@@ -16,9 +16,9 @@ use super::run::Watched;
 use super::store::{Place, StoreArgs};
 use super::surface::Surface;
 use super::what::read_script;
-use crate::compile::Program;
 use crate::diagnostic::Source;
 use crate::engine::event::{CallId, Decided, Decision, Event};
+use crate::program::Program;
 
 /// Go on with a run that waits for a human, or was cut off
 ///

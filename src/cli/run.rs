@@ -16,8 +16,8 @@ use super::surface::Surface;
 use super::telemetry::Telemetry;
 use super::what::{WhatArgs, misspelt};
 use super::{interactive, report, signals};
-use crate::compile::Program;
 use crate::engine::notice::{Listener, Notice};
+use crate::program::Program;
 use crate::trace::{Redaction, Tone};
 
 /// Run a loop until it ends or waits for a human

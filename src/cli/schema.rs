@@ -7,8 +7,8 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::host;
 use super::surface::Surface;
-use crate::compile::document::DocumentKind;
 use crate::language::schema::KINDS;
+use crate::syntax::document::DocumentKind;
 
 /// Print the JSON Schema of a kind of document, for editors and generators
 #[derive(Debug, Args)]

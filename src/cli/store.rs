@@ -7,11 +7,11 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::host;
-use crate::compile::parse::MAX_BYTES;
 use crate::diagnostic::Source;
 use crate::drive::files::guarded;
 use crate::journal::Journal;
 use crate::language::Project;
+use crate::syntax::MAX_BYTES;
 
 #[cfg(test)]
 mod tests;

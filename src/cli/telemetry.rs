@@ -18,9 +18,9 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
 use self::spans::Spans;
-use crate::compile::Program;
 use crate::drive::clock;
 use crate::engine::notice::Notice;
+use crate::program::Program;
 
 /// How long the end of a command may wait for a collector.
 const AT_MOST: Duration = Duration::from_secs(2);

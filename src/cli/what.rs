@@ -10,9 +10,12 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::host::{self, Loaded};
 use super::input::{InputArgs, name_of, read_text};
-use crate::compile::{DocumentKind, Program, ToolKind, document, parse};
 use crate::diagnostic::{Source, nearest};
 use crate::language::Script;
+use crate::program::{Program, ToolKind};
+use crate::syntax;
+use crate::syntax::document;
+use crate::syntax::document::DocumentKind;
 
 /// The document of a run and what is put in.
 #[derive(Debug, Args)]
@@ -68,7 +71,7 @@ pub fn read_script(file: &Path) -> Result<Script, Failure> {
         let document = document::read(&source);
         let faults = match document.kind {
             Some(DocumentKind::Script) => document.faults,
-            _ => parse::parse(&source).1,
+            _ => syntax::parse(&source).1,
         };
         if !faults.is_empty() {
             return Failure::text(source, faults);

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalog::{Registered, registered};
-use super::document::{Document, DocumentKind};
 use super::load::unreadable;
 use super::{declare, layout, names, steps, tool};
 use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::language::tool::ActionTool;
 use crate::language::{Project, ReactProperties, Script};
+use crate::syntax::document::{Document, DocumentKind};
 
 #[cfg(test)]
 mod tests;

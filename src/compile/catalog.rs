@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::Texts;
-use super::document::{Document, DocumentKind};
 use crate::diagnostic::{Diagnostic, Place, codes};
+use crate::syntax::document::{Document, DocumentKind};
 
 /// The documents that actions are looked up in, beside the main one.
 #[derive(Debug, Default)]

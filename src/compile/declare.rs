@@ -9,14 +9,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
-use super::document::Document;
 use super::effort::{self, Effort};
 use super::layout::{self, Layout};
-use super::program::Tool;
-use super::{Embedded, Texts, builtin, names, tool};
+use super::{Embedded, Texts, names, tool};
 use crate::diagnostic::{Diagnostic, Severity, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
+use crate::program::Tool;
+use crate::program::builtin;
+use crate::program::fault::LocalFault;
+use crate::syntax::document::Document;
 
 /// The most tools that a loop may declare.
 pub(super) const MAX_TOOLS: usize = 1_000;
@@ -356,7 +358,7 @@ fn is_builtin(name: &str) -> bool {
 }
 
 /// A fault in an action, at its place in the action's document.
-pub(super) fn place(action: Registered<'_>, pointer: &str, fault: tool::LocalFault) -> Diagnostic {
+pub(super) fn place(action: Registered<'_>, pointer: &str, fault: LocalFault) -> Diagnostic {
     let path = format!("{pointer}{}", fault.pointer);
     let tree = &action.document.tree;
     let place = match &fault.inside {

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde::de::value::MapDeserializer;
 use serde_json::Value;
 
-use super::document::{Document, DocumentKind};
 use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
 use crate::language::{Action, ReactProperties};
+use crate::syntax::document::{Document, DocumentKind};
 
 /// Where the parts of a loop stand.
 #[derive(Debug, Clone)]

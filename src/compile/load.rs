@@ -6,19 +6,24 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::called::{self, Calls};
 use super::catalog::Shelf;
 use super::declare::Declare;
-use super::document::{self, Document, DocumentKind};
 use super::effort;
 use super::layout::{self, Layout};
-use super::native::Called;
 use super::prompt::Prompts;
-use super::schema::too_many_patterns_in;
 use super::steps::{self, Context, Steps};
-use super::{Compiled, Program, Schema, Texts, names, not_yet, shape};
+use super::{Compiled, Texts, names, not_yet};
+use crate::compile::link;
+use crate::compile::link::Calls;
 use crate::diagnostic::{Diagnostic, Source, codes, few, few_of_many};
 use crate::language::Project;
+use crate::program::Program;
+use crate::program::schema::Schema;
+use crate::program::schema::too_many_patterns_in;
+use crate::program::tool_names::Called;
+use crate::syntax::document;
+use crate::syntax::document::{Document, DocumentKind};
+use crate::syntax::shape;
 
 /// Compiles a loop document or an agent request. All faults are gathered; the program is there only
 /// when none of them is an error.
@@ -223,7 +228,7 @@ pub(super) fn react(
     if sound {
         faults.append(&mut reading);
     }
-    called::put(made?, &mut tools, &mut sources);
+    link::put(made?, &mut tools, &mut sources);
     let properties = typed.filter(|_| sound);
     Some(Program {
         name: head.name,

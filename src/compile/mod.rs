@@ -1,31 +1,18 @@
-//! MEANING: documents become a [`Program`], best effort, with all faults gathered. Texts are
-//! handed in; nothing here opens a file, knows a check rule, or knows the loop.
+//! Lowering: documents become a [`Program`], best effort, with all faults gathered. The caller hands the
+//! texts in; nothing here opens a file, knows a rule of `check`, or knows the engine.
 
 mod alone;
-pub mod bind;
-pub mod builtin;
-mod called;
 pub(crate) mod catalog;
-mod decimal;
 mod declare;
-pub mod document;
 pub(crate) mod effort;
 pub(crate) mod layout;
+mod link;
 mod load;
 pub mod names;
-pub mod native;
 mod not_yet;
-pub mod parse;
-mod pasted;
-pub mod program;
 mod prompt;
 mod readings;
-pub mod reference;
-pub mod schema;
-pub mod shape;
-pub mod spelling;
 pub(crate) mod steps;
-pub mod template;
 pub mod tool;
 
 #[cfg(test)]
@@ -40,16 +27,14 @@ use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::language::Project;
+use crate::program::Program;
+use crate::syntax::document::Document;
 
 pub use alone::{Declared, alone};
-pub use bind::{Bound, bind};
-pub use called::MAX_LEVELS;
-pub use document::{Document, DocumentKind};
 pub use effort::Effort;
+pub use link::MAX_LEVELS;
 pub use load::{compile, compile_read, once};
-pub use program::{Builtin, Program, Tool, ToolKind};
 pub use readings::Readings;
-pub use schema::{Schema, SchemaFault};
 
 /// A tool of the embedder's: its name, what the model is told of it, the JSON Schema of its input,
 /// and whether a call may be made again without harm.

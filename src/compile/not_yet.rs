@@ -1,9 +1,9 @@
 //! What the language has and this version can't run yet: recognised, and refused plainly rather than
 //! ignored.
 
-use super::document::{Document, DocumentKind};
 use super::steps::is_foreach;
 use crate::diagnostic::{Diagnostic, codes};
+use crate::syntax::document::{Document, DocumentKind};
 
 /// A document that can't be run as a whole.
 pub(super) fn document(document: &Document) -> Option<Diagnostic> {

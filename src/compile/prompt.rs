@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::document::{Document, DocumentKind};
 use super::effort::Effort;
 use super::layout::Layout;
 use super::steps::Context;
-use super::template::{Escape, Template, Variable};
 use crate::diagnostic::{Diagnostic, codes};
+use crate::program::template::{Escape, Template, Variable};
+use crate::syntax::document::{Document, DocumentKind};
 
 /// The names that every text of a loop knows.
 const NAMES: [&str; 3] = ["input", "now", "__run_id"];

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::document::{Document, read};
 use crate::diagnostic::Source;
+use crate::syntax::document::{Document, read};
 
 /// What came of texts that were read, shared by the documents that they stand beside.
 #[derive(Debug, Clone, Default)]

@@ -4,6 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::diagnostic::codes;
+use crate::program::bind;
+use crate::syntax::document::{self, DocumentKind};
 
 fn source(name: &str, text: &str) -> Source {
     Source::new(name, text)

@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::diagnostic::codes;
+use crate::program::ToolKind;
 
 fn action(name: &str) -> Value {
     json!({"action_name": name, "kind": "http", "description": "Does it.", "url": "https://example.com/x", "http_method": "GET"})

@@ -11,12 +11,12 @@ use super::hold::Hold;
 use super::model::Model;
 use super::run::{Driver, Seat};
 use super::start::{self, Start};
-use crate::compile::Program;
 use crate::engine::effect::Effects;
 use crate::engine::event::{Event, EventKind, Moment, Started};
 use crate::engine::state::State;
 use crate::engine::step::step;
 use crate::journal::{Created, NewRun};
+use crate::program::Program;
 
 /// What came of beginning a run.
 pub enum Begin {

@@ -6,13 +6,13 @@ use super::engine::{Engine, Finished, Watch, status_record, written};
 use super::fault::Fault;
 use super::fold;
 use super::hold::Hold;
-use crate::compile::Program;
 use crate::engine::event::{Cancelled, Event, EventKind, Moment};
 use crate::engine::notice::Mark;
 use crate::engine::outcome::Status;
 use crate::engine::state::Phase;
 use crate::engine::step::step;
 use crate::journal::{Append, StoreFault};
+use crate::program::Program;
 
 impl Engine {
     /// Ends a run by hand: at once when nobody drives it, else its driver is asked to. Gives the status

@@ -14,7 +14,6 @@ use super::fold;
 use super::start::Start;
 use super::stop::Stop;
 use super::tool::BoxFuture;
-use crate::compile::{Program, Tool, ToolKind};
 use crate::engine::event::{
     Allowance, CallId, Decided, Decision, Event, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault,
     ToolPaused, ToolResult, ToolReturned,
@@ -24,6 +23,7 @@ use crate::engine::outcome::{Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
 use crate::journal::{CALLED_BY, StoreFault};
+use crate::program::{Program, Tool, ToolKind};
 
 /// How long it is waited until a run is looked at again that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);

@@ -14,12 +14,12 @@ use super::family::Member;
 use super::fault::Fault;
 use super::run::{Around, Came, Driver, Waited, time_left};
 use super::tool::{BoxFuture, Spent, ToolCall};
-use crate::compile::{Program, ToolKind};
 use crate::engine::budget;
 use crate::engine::effect::{Effect, Effects, calls_of};
 use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolResult, ToolReturned};
 use crate::engine::notice::Notice;
 use crate::engine::state::RunHeader;
+use crate::program::{Program, ToolKind};
 
 /// What the calls of a turn share.
 struct Turn {

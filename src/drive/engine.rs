@@ -21,7 +21,6 @@ use super::start::{self, Start};
 use super::stop::Stop;
 use super::texts::Texts;
 use super::tool::{EmbeddedTool, Toolbox};
-use crate::compile::Program;
 use crate::engine::dialect;
 use crate::engine::event::{Decided, Decision, Event, EventKind, Moment};
 use crate::engine::notice::Listener;
@@ -31,6 +30,7 @@ use crate::engine::step::step;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{Journal, RunSummary, StatusRecord, StoreFault};
 use crate::language::Project;
+use crate::program::Program;
 
 /// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
 #[derive(Clone)]

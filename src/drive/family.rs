@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::engine::World;
-use crate::compile::{Program, ToolKind};
 use crate::engine::state::RunHeader;
+use crate::program::{Program, ToolKind};
 
 #[cfg(test)]
 mod tests;

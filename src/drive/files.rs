@@ -14,8 +14,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::compile::Texts;
-use crate::compile::parse::MAX_BYTES;
 use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::syntax::MAX_BYTES;
 
 pub use absent::absent;
 pub use around::{Around, Library, MAX_FILES, MAX_TOTAL};

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::compile::{Program, Texts};
+use crate::compile::Texts;
 use crate::diagnostic::Source;
 use crate::engine::blob::Blob;
 use crate::engine::event::{Event, EventKind, RunDocument};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
+use crate::program::Program;
 
 use super::fault::Fault;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::called;
-use crate::compile::Program;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
 use crate::engine::state::{CallProgress, Phase, State};
 use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
+use crate::program::Program;
 
 /// Runs, newest first. A store keeps a run's status_record when its status changes; how far a run is that is under
 /// way, or was cut off, is told from its events.

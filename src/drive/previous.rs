@@ -4,10 +4,11 @@ use super::engine::Engine;
 use super::fault::Fault;
 use super::fold;
 use super::start::Start;
-use crate::compile::{Program, compile};
+use crate::compile::compile;
 use crate::engine::event::Event;
 use crate::engine::previous::Earlier;
 use crate::engine::state::State;
+use crate::program::Program;
 
 impl Engine {
     /// What a start that names an earlier run, or whose document does, is to be told of it.

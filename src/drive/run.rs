@@ -15,7 +15,6 @@ use super::hold::Hold;
 use super::model::{self, Ask, Attempt, Model, Wire};
 use super::said;
 use super::stop::Stop;
-use crate::compile::Program;
 use crate::engine::budget;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects, calls_of};
@@ -26,6 +25,7 @@ use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Append, failpoint};
+use crate::program::Program;
 use around::cancel_request;
 pub(super) use around::{Around, Waited};
 

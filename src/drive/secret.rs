@@ -17,9 +17,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use self::scrubber::Scrubber;
-use crate::compile::reference::Secrets;
 use crate::diagnostic::nearest;
 use crate::drive::files::guarded::{self, Unread};
+use crate::program::reference::Secrets;
 
 /// The longest secret in a file, in bytes.
 const MAX_FILE: usize = 64 * 1024;

@@ -9,11 +9,11 @@ use super::clock;
 use super::fault::Fault;
 use super::model::{Model, Models};
 use super::texts::Texts;
-use crate::compile::{Program, ToolKind, bind};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
 use crate::engine::event::{Allowance, ModelFacts, RunDocument, Started};
 use crate::engine::prompt::{self, Facts};
+use crate::program::{Program, ToolKind, bind};
 
 /// How to start a run.
 #[derive(Debug, Clone, Default)]

@@ -12,13 +12,14 @@ use super::notices::notices;
 use super::start::Start;
 use super::stop::Stop;
 use super::tool::{BoxFuture, EmbeddedTool, ToolCall};
-use crate::compile::{Program, Texts, compile};
+use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
 use crate::engine::event::{Decision, ToolFault};
 use crate::engine::notice::{Listener, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{Journal, StoreFault};
+use crate::program::Program;
 
 /// A tool that tells when it is called, and never returns.
 struct Hangs(Arc<Notify>);

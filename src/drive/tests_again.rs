@@ -9,12 +9,13 @@ use super::engine::{Engine, Resume, Watch};
 use super::list::list;
 use super::start::Start;
 use super::tool::{BoxFuture, EmbeddedTool, ToolCall};
-use crate::compile::{Program, Texts, compile};
+use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
 use crate::engine::event::{Decision, ToolFault};
 use crate::engine::outcome::Status;
 use crate::journal::memory::MemoryJournal;
 use crate::journal::{Journal, RunFilter};
+use crate::program::Program;
 
 fn program(objective: &str) -> Arc<Program> {
     let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": objective, "tools": [],

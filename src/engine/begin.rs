@@ -10,7 +10,7 @@ use super::event::Started;
 use super::memory;
 use super::previous;
 use super::state::{Phase, RunHeader, State};
-use crate::compile::Program;
+use crate::program::Program;
 
 /// Said before what the session remembers.
 const EARLIER: &str = "Kept in memory by earlier runs of this session";

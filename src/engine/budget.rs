@@ -2,8 +2,8 @@
 
 use super::event::{Allowance, FailedAttempt, Tokens};
 use super::state::State;
-use crate::compile::Program;
 use crate::language::project::Price;
+use crate::program::Program;
 
 /// What tokens cost in US dollars.
 pub fn cost_usd(tokens: Tokens, price: Price) -> f64 {

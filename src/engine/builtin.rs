@@ -9,7 +9,7 @@ use super::state::State;
 use super::step::failed;
 use super::storable;
 use super::validate;
-use crate::compile::{Builtin, Program};
+use crate::program::{Builtin, Program};
 
 /// What came of a built-in tool.
 pub(super) enum Done {

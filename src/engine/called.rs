@@ -9,7 +9,7 @@ use super::outcome::Pause;
 use super::state::{Call, CallProgress, Phase, State, Turn, Waits};
 use super::step::Refused;
 use super::turn;
-use crate::compile::Program;
+use crate::program::Program;
 
 #[cfg(test)]
 mod tests;

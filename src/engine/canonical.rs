@@ -5,7 +5,7 @@ mod tests;
 
 use unicode_normalization::char::is_combining_mark;
 
-pub use crate::compile::spelling::{number, spell, spelling};
+pub use crate::program::canonical::{number, spell, spelling};
 
 /// A thought without case, punctuation and spacing: two that differ in nothing else are the same.
 pub fn words(thought: &str) -> String {

@@ -2,7 +2,7 @@
 //! human, was written before the other calls of its turn had returned.
 
 use super::dialect::Wanted;
-use crate::compile::{Builtin, Program, Tool, ToolKind};
+use crate::program::{Builtin, Program, Tool, ToolKind};
 
 /// What the calls of a turn are, taken together.
 #[derive(Debug, Clone, Copy)]

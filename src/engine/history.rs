@@ -13,8 +13,8 @@ use super::limit;
 use super::outcome::Limit;
 use super::reply;
 use super::state::{Phase, State};
-use crate::compile::Program;
 use crate::language::react::{History, OnLimit};
+use crate::program::Program;
 
 pub use summary::{max_tokens, question};
 

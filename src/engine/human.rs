@@ -14,7 +14,7 @@ use super::state::{Call, CallProgress, Phase, State, Turn};
 use super::step::Refused;
 use super::turn::{self, denied};
 use super::validate;
-use crate::compile::Program;
+use crate::program::Program;
 
 pub(super) const OTHER: &str =
     "the call that waits is not the one that was shown: look at it again, and decide with its new hash";

@@ -7,8 +7,8 @@ use super::effect::{Effect, Effects};
 use super::history::{self, Length};
 use super::outcome::{Ending, Limit, RunError, Status, Termination};
 use super::state::{Phase, State};
-use crate::compile::Program;
 use crate::language::react::OnLimit;
+use crate::program::Program;
 
 /// After an iteration: the next thought, unless a limit is reached. Before it, what is too much of the
 /// history goes.

@@ -1,8 +1,8 @@
 //! The system prompt: who the model is, its objective, its tools, and how it answers.
 
 use super::dialect;
-use crate::compile::Program;
-use crate::compile::reference::{Scope, Unresolved};
+use crate::program::Program;
+use crate::program::reference::{Scope, Unresolved};
 
 /// What the system prompt is made of beside the program.
 pub struct Facts<'a> {

@@ -16,7 +16,7 @@ use super::state::{Call, CallProgress, State, StoredEntry, Turn, push_tight};
 use super::step::failed as failure;
 use super::turn;
 use super::validate;
-use crate::compile::{Builtin, Program, ToolKind};
+use crate::program::{Builtin, Program, ToolKind};
 
 /// How many unreadable replies in a row end a run.
 const INVALID_IN_A_ROW: u32 = 3;

@@ -17,8 +17,8 @@ use super::reply;
 use super::state::{Call, CallProgress, Phase, State, Turn};
 use super::storable;
 use super::turn;
-use crate::compile::Program;
 use crate::engine::event::ToolResult;
+use crate::program::Program;
 
 /// An event that does not fit the run's phase. The state is untouched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,8 +12,9 @@ use super::event::{
 use super::outcome::{Status, Termination};
 use super::state::{Phase, State};
 use super::step::step;
-use crate::compile::{Program, Texts, compile};
+use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
+use crate::program::Program;
 
 pub(super) fn program(properties: &Value) -> std::sync::Arc<Program> {
     let mut all = json!({

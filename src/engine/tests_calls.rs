@@ -11,7 +11,7 @@ use super::outcome::Termination;
 use super::state::{Phase, State};
 use super::step::step;
 use super::tests::{at, play, program, started};
-use crate::compile::Program;
+use crate::program::Program;
 
 fn native(properties: &Value) -> std::sync::Arc<Program> {
     let mut all = json!({ "dialect": "tool_calls" });

@@ -13,8 +13,9 @@ use super::outcome::Termination;
 use super::state::{CallProgress, Phase, State};
 use super::step::step;
 use super::tests::{at, started};
-use crate::compile::{Program, Texts, compile};
+use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
+use crate::program::Program;
 
 /// A loop that may look, and ask a model by a tool with these fields.
 fn asking(properties: &Value, fields: &Value) -> Arc<Program> {

@@ -196,7 +196,7 @@ fn an_unreadable_reply_does_not_fill_the_window() {
 }
 
 /// A turn of two calls, one that wants approval and one of unknown outcome.
-fn mixed(program: &crate::compile::Program) -> State {
+fn mixed(program: &crate::program::Program) -> State {
     let mut state = play(program, vec![(0, started())]);
     let call = |index, tool: &str, progress| Call {
         id: CallId { iteration: 1, index },
@@ -225,7 +225,7 @@ fn an_approval_is_not_held_up_by_a_call_of_unknown_outcome_in_the_same_turn() {
 }
 
 /// A turn of three calls that wait for approval.
-fn three(program: &crate::compile::Program) -> State {
+fn three(program: &crate::program::Program) -> State {
     let mut state = play(program, vec![(0, started())]);
     let call = |index| Call {
         id: CallId { iteration: 1, index },

@@ -14,9 +14,9 @@ use super::outcome::{Limit, Pause, RunError, Status, Termination};
 use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn, push_tight};
 use super::step::failed;
 use super::stuck::{self, Step, Stuck};
-use crate::compile::{Builtin, Program, Tool, ToolKind};
 use crate::language::action::OnUncertain;
 use crate::language::react::StuckAction;
+use crate::program::{Builtin, Program, Tool, ToolKind};
 
 /// How often a model is given a hint before its run fails as stuck.
 const HINTS: u32 = 2;

@@ -2,8 +2,9 @@
 
 use super::dialect::{self, Wanted};
 use super::state::State;
-use crate::compile::{Builtin, Program, SchemaFault, Tool, ToolKind};
 use crate::diagnostic::nearest;
+use crate::program::schema::SchemaFault;
+use crate::program::{Builtin, Program, Tool, ToolKind};
 
 /// The tool of a call that may be made.
 ///

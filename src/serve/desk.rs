@@ -15,7 +15,6 @@ use super::queue::Queue;
 use super::shares::{Held, Owner, Permit, Shares, later};
 use super::state::Served;
 use super::take_up::TakenUp;
-use crate::compile::Program;
 use crate::drive::begin::Begun;
 use crate::drive::engine::{Engine, Finished, Resume, Watch};
 use crate::drive::fault::Fault;
@@ -24,6 +23,7 @@ use crate::drive::stop::Stop;
 use crate::engine::event::Decided;
 use crate::engine::outcome::Status;
 use crate::journal::{RunFilter, StoreFault};
+use crate::program::Program;
 
 /// How long it is waited before a run is taken up again whose store failed.
 const AGAIN: Duration = Duration::from_secs(2);

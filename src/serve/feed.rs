@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::problem::Problem;
 use super::state::Served;
-use crate::compile::Program;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
 use crate::engine::effect::Effect;
@@ -17,6 +16,7 @@ use crate::engine::notice::{Mark, Notice};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
+use crate::program::Program;
 use crate::trace::events::Last;
 use crate::trace::{Redaction, Shown, escape, events, result};
 

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::check::sign;
-use crate::compile::document::{self, DocumentKind};
-use crate::compile::{Program, Texts};
+use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::drive::files::{self, Around, Library};
 use crate::language::Project;
 use crate::load::{self, Loaded, Unsound};
+use crate::program::Program;
+use crate::syntax::document;
+use crate::syntax::document::DocumentKind;
 
 /// The name that a document has which came with a request.
 pub const REQUEST: &str = "request.json";

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::compile::Program;
+use crate::program::Program;
 
 /// So many are kept.
 const MAX_PROGRAMS: usize = 512;

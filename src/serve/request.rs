@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::gate::Caller;
 use super::problem::Problem;
-use crate::compile::document::{Document, DocumentKind};
-use crate::compile::parse::Span;
 use crate::diagnostic::Source;
+use crate::syntax::Span;
+use crate::syntax::document::{Document, DocumentKind};
 use crate::trace::escape;
 
 /// The longest time that an answer is waited for by `wait_ms`.
@@ -145,7 +145,7 @@ pub struct Beside {
 /// # Errors
 /// 400 when what stands beside is no text.
 pub fn part(text: &str) -> Result<(String, Beside), Problem> {
-    let (tree, _) = crate::compile::parse::parse(&Source::new("request", text));
+    let (tree, _) = crate::syntax::parse(&Source::new("request", text));
     let mut beside = Beside::default();
     let mut bytes = text.as_bytes().to_vec();
     let members = tree.root.members().unwrap_or_default();

@@ -21,7 +21,7 @@ use super::places::{Most, Places};
 use super::problem::Problem;
 use super::relative::Hidden;
 use super::shares::{Shares, Whole};
-use crate::compile::{Compiled, Program, Texts, compile};
+use crate::compile::{Compiled, Texts, compile};
 use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
@@ -29,6 +29,7 @@ use crate::drive::fold;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::state::State;
 use crate::journal::{Journal, RunSummary};
+use crate::program::Program;
 
 /// How much a request may take.
 #[derive(Debug, Clone, Copy)]

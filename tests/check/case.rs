@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loopctl::cli::report;
-use loopctl::compile::{Texts, bind};
+use loopctl::compile::Texts;
 use loopctl::diagnostic::{Diagnostic, Source};
 use loopctl::drive::files;
 use loopctl::load_texts;
+use loopctl::program::bind;
 use loopctl::trace::Look;
 use serde_json::Value;
 

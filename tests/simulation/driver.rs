@@ -1,12 +1,12 @@
 //! A driver by the rules of the real one: it takes an event, makes it durable, and only then performs
 //! what follows; a stop, an end, a deadline come in between; a crash comes whenever it likes.
 
-use loopctl::compile::ToolKind;
 use loopctl::engine::budget;
 use loopctl::engine::effect::{Effect, Effects};
 use loopctl::engine::event::{CallId, EventKind};
 use loopctl::engine::state::{CallProgress, Phase, State};
 use loopctl::language::react::Dialect;
+use loopctl::program::ToolKind;
 
 use crate::called::{self, Run};
 use crate::words;

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loopctl::Program;
-use loopctl::compile::ToolKind;
 use loopctl::engine::event::{CallId, Decision, Event, EventKind, Tokens};
 use loopctl::engine::state::{Call, CallProgress, Phase, State};
 use loopctl::language::action::OnUncertain;
+use loopctl::program::ToolKind;
 use serde_json::Value;
 
 use crate::words;

@@ -1,10 +1,10 @@
 //! Turns of several calls: they come back in any order, and are told in the model's.
 
 use loopctl::Program;
-use loopctl::compile::ToolKind;
 use loopctl::engine::event::{CallId, Event, Moment};
 use loopctl::engine::state::{Call, CallProgress, Phase, State, Turn};
 use loopctl::engine::step::step;
+use loopctl::program::ToolKind;
 use serde_json::json;
 
 use crate::chance::Chance;

@@ -21,7 +21,8 @@ pub fn all() -> impl Iterator<Item = &'static Construct> {
 
 /// What judging gives of these texts, as `loopctl check` and `POST /check` do it.
 pub fn judged(texts: &Texts) -> Vec<loopctl::Diagnostic> {
-    use loopctl::compile::{Declared, alone, document};
+    use loopctl::compile::{Declared, alone};
+    use loopctl::syntax::document;
     let read = document::read(&texts.main);
     let mut found = alone(&read, &Declared::default());
     found.extend(loopctl::examine(texts, read).diagnostics);

@@ -1,8 +1,8 @@
 //! A file that the project names and that is not there.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

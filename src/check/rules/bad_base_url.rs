@@ -1,8 +1,8 @@
 //! A model's `base_url` that can't be an address.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

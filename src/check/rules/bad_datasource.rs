@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

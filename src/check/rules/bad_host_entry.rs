@@ -1,9 +1,9 @@
 //! An entry of `allow.hosts` that is no host.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::quoted;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::policy::host::AllowedHost;
+use crate::syntax::quoted;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,10 +1,10 @@
 //! What a tool remembers, by a pointer or a key that can't be one.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::ToolDeclaration;
 use crate::language::tool::TypedTool;
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! A store that can't be opened by its name.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::quoted;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::syntax::quoted;
 
 /// The rule.
 pub const RULE: Rule = Rule {

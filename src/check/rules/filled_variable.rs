@@ -1,12 +1,12 @@
 //! A variable of the environment that a value fills and the project does not allow.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::token;
-use crate::compile::template::{Escape, Template};
 use crate::compile::tool::is_value;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::policy::variables::{self, Refusal};
+use crate::program::template::{Escape, Template};
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

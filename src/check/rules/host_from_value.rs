@@ -1,11 +1,11 @@
 //! A host that comes from a value, where no list bounds it.
 
 use crate::check::{Rule, Subject};
-use crate::compile::reference::RESERVED;
-use crate::compile::template::{Escape, Template};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::policy::host::WrittenHost;
+use crate::program::reference::RESERVED;
+use crate::program::template::{Escape, Template};
 
 /// The rule.
 pub const RULE: Rule = Rule {

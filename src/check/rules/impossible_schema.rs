@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::check::{Rule, Subject};
-use crate::compile::DocumentKind;
-use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::syntax::document::DocumentKind;
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! A model's key that is sent in the clear.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::policy::host::{WrittenHost, is_private};
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! A model of provider `script` that names no script.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::project::Provider;
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! A model's name that is nearly one of the project's.
 
 use crate::check::{Rule, Spot, Subject};
-use crate::compile::parse::quoted;
 use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 use crate::language::Action;
+use crate::syntax::quoted;
 
 /// The rule.
 pub const RULE: Rule = Rule {

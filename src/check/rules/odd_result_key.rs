@@ -1,9 +1,9 @@
 //! A result key that no path can name.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::quoted;
-use crate::compile::reference::as_path;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::program::reference::as_path;
+use crate::syntax::quoted;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::check::{Rule, Spot, Subject};
-use crate::compile::parse::Node;
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
 use crate::language::Action;
+use crate::syntax::Node;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::quoted;
 use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 use crate::language::Action;
+use crate::syntax::quoted;
 
 /// The rule.
 pub const RULE: Rule = Rule {

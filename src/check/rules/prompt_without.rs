@@ -1,9 +1,9 @@
 //! A system prompt that leaves out what the model needs.
 
 use crate::check::{Rule, Subject};
-use crate::compile::template::{Escape, Template};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::react::Dialect;
+use crate::program::template::{Escape, Template};
 
 /// The rule.
 pub const RULE: Rule = Rule {

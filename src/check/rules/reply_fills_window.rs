@@ -1,9 +1,9 @@
 //! A reply that may take the model's whole window.
 
 use crate::check::{Rule, Spot, Subject, model};
-use crate::compile::parse::token;
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! A secret among a program's arguments.
 
 use crate::check::{Rule, Subject};
-use crate::compile::template::{Escape, Template};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
+use crate::program::template::{Escape, Template};
 
 /// The rule.
 pub const RULE: Rule = Rule {

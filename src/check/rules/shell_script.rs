@@ -1,10 +1,10 @@
 //! A script that an action gives to a shell; an error where the model writes a part of it.
 
 use crate::check::{Rule, Subject, shell};
-use crate::compile::reference::RESERVED;
-use crate::compile::template::{Escape, Template, Variable};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
+use crate::program::reference::RESERVED;
+use crate::program::template::{Escape, Template, Variable};
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! A field of a step, in a loop that stands alone.
 
 use crate::check::{Rule, Subject};
-use crate::compile::DocumentKind;
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::syntax::document::DocumentKind;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! A datasource that the project does not define.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::quoted;
 use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
 use crate::language::Action;
+use crate::syntax::quoted;
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! A secret that the project does not define.
 
 use crate::check::{Rule, Spot, Subject};
-use crate::compile::parse::token;
-use crate::compile::template::{Escape, Template};
 use crate::diagnostic::{Diagnostic, Nearest, Severity, codes, few_of_many};
+use crate::program::template::{Escape, Template};
+use crate::syntax::token;
 
 /// What stands before the key of a secret.
 const MARK: &str = "orgconfig:";

@@ -2,8 +2,8 @@
 
 use super::written_secret::{is_source, with_help};
 use crate::check::{Rule, Subject};
-use crate::compile::parse::{quoted, token};
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::syntax::{quoted, token};
 
 /// The rule.
 pub const RULE: Rule = Rule {

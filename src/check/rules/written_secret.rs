@@ -1,8 +1,8 @@
 //! A secret of the project that does not say where it is.
 
 use crate::check::{Rule, Subject};
-use crate::compile::parse::{quoted, token};
 use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::syntax::{quoted, token};
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Which files of a folder are ours.
 
 use super::*;
-use crate::compile::document::{read, read_as};
 use crate::diagnostic::Source;
+use crate::syntax::document::{read, read_as};
 
 fn ours(text: &str) -> bool {
     named("some.json", text)

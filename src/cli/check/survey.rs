@@ -8,11 +8,12 @@ use std::sync::{Arc, OnceLock};
 use super::parallel::each;
 use crate::check::sign;
 use crate::cli::report::Tally;
-use crate::compile::document::{self, Document, DocumentKind};
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::drive::files::{self, Around, Library, Target, Targets};
 use crate::load;
+use crate::syntax::document;
+use crate::syntax::document::{Document, DocumentKind};
 
 /// The files that are looked at.
 pub struct Survey {

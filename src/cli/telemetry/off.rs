@@ -1,7 +1,7 @@
 //! What stands in the place of spans in a build without the feature `otel`.
 
-use crate::compile::Program;
 use crate::engine::notice::Notice;
+use crate::program::Program;
 
 /// Sends nothing.
 pub struct Telemetry;

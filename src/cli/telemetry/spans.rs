@@ -9,11 +9,11 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 use serde_json::{Value, json};
 
-use crate::compile::Program;
 use crate::engine::event::CallId;
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::language::project::Provider;
+use crate::program::Program;
 use crate::trace::Redaction;
 
 /// Spans of one run that are open, and how to make more.

@@ -1,8 +1,8 @@
 //! Documents that are no loops.
 
 use super::*;
-use crate::compile::document::read;
 use crate::diagnostic::Source;
+use crate::syntax::document::read;
 
 const LOOP: &str = r#"{"type": "loop", "properties": {"mode": "react", "objective": "x", "tools": TOOLS}}"#;
 

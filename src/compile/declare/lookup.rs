@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::{Declare, MEASURED};
-use crate::compile::called::named;
 use crate::compile::catalog::no_actions;
-use crate::compile::document::{Document, DocumentKind};
-use crate::compile::parse::quoted;
+use crate::compile::link::named;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
+use crate::syntax::document::{Document, DocumentKind};
+use crate::syntax::quoted;
 
 impl<'a> Declare<'a> {
     /// Whether an action seems to stand in a file that can't be used: then the file's own fault is

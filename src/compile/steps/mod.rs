@@ -8,9 +8,9 @@ mod walk;
 
 use serde_json::Value;
 
-use super::document::{Document, DocumentKind};
 use super::layout::Layout;
-use super::program::Program;
+use crate::program::Program;
+use crate::syntax::document::{Document, DocumentKind};
 
 pub(super) use context::Context;
 pub(super) use walk::walk;

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::super::called::Calls;
 use super::super::declare::Declare;
-use super::super::document::Document;
 use super::super::layout::Layout;
 use super::super::load::{Around, Read, react};
 use super::super::prompt::{Inputs, Known, unknown};
-use super::super::reference::{Field, as_path, each_text};
-use super::super::tool::LocalFault;
 use super::{Context, Inner, MAX_STEPS, Steps, roots};
-use crate::compile::parse::quoted;
+use crate::compile::link::Calls;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::program::fault::LocalFault;
+use crate::program::reference::{Field, as_path, each_text};
+use crate::syntax::document::Document;
+use crate::syntax::quoted;
 
 /// The names that the engine gives to every step.
 const GIVEN: [&str; 3] = ["input", "now", "__run_id"];

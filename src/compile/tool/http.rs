@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{LocalFault, Named, Work, is_at, is_value};
-use crate::compile::program::{Body, HttpTool};
-use crate::compile::reference::{Field, as_path, escape_pointer};
-use crate::compile::template::{Escape, Template, Variable};
+use super::{Named, Work, is_at, is_value};
 use crate::diagnostic::codes;
 use crate::language::action::HttpAction;
+use crate::program::fault::LocalFault;
+use crate::program::reference::{Field, as_path, escape_pointer};
+use crate::program::template::{Escape, Template, Variable};
+use crate::program::{Body, HttpTool};
 
 /// Headers that belong to the connection: a value for them could split a request in two.
 const OURS: [&str; 6] = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
@@ -174,7 +175,7 @@ fn header(
     value: &str,
     twin: Option<&String>,
     work: &mut Work,
-) -> Option<(String, crate::compile::reference::Field)> {
+) -> Option<(String, crate::program::reference::Field)> {
     let pointer = format!("/headers/{}", escape_pointer(name));
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let bad = |message: String| LocalFault::error(codes::BAD_HEADER, &pointer, message).at_key();

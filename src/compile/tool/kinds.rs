@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::sql::{self, Placeholders};
-use super::{LocalFault, Named, Work};
-use crate::compile::program::{CommandTool, DbTool, LlmTool};
-use crate::compile::reference::escape_pointer;
-use crate::compile::template::{Escape, Variable, is_template};
+use super::{Named, Work};
 use crate::diagnostic::codes;
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
 use crate::policy::variables;
+use crate::program::fault::LocalFault;
+use crate::program::reference::escape_pointer;
+use crate::program::template::{Escape, Variable, is_template};
+use crate::program::{CommandTool, DbTool, LlmTool};
 
 pub(super) fn llm(action: &LlmAction, work: &mut Work) -> Option<LlmTool> {
     let template = work.template(&action.template, Escape::Plain, "/template")?;

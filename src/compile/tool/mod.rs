@@ -10,19 +10,19 @@ mod sql;
 mod tests;
 mod work;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::program::{Program, Tool, ToolKind};
-use super::reference::RESERVED;
-use super::schema::Schema;
-use super::template::{TemplateFault, Variable};
-use crate::diagnostic::{Severity, codes};
+use crate::diagnostic::codes;
 use crate::language::action::OnUncertain;
 use crate::language::tool::{ActionTool, LoopTool};
 use crate::language::{Action, ReactProperties};
+use crate::program::fault::LocalFault;
+use crate::program::reference::RESERVED;
+use crate::program::schema::Schema;
+use crate::program::template::Variable;
+use crate::program::{Program, Tool, ToolKind};
 
 pub use floor::loosened;
 pub use http::strays;
@@ -31,94 +31,6 @@ use work::{Named, Work, is_at};
 
 /// The most errors that are told of one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;
-
-/// A fault at a place in a document that the caller knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LocalFault {
-    /// The code.
-    pub code: &'static str,
-    /// How grave it is.
-    pub severity: Severity,
-    /// The JSON pointer of the faulty value, from what was compiled on.
-    pub pointer: String,
-    /// Where in that value, when it is a string: bytes of the string as it is once read.
-    pub inside: Option<Range<usize>>,
-    /// What is wrong, in a sentence without a final stop.
-    pub message: String,
-    /// How to mend it.
-    pub help: Option<String>,
-    /// A name at its place, and the one that was most likely meant.
-    pub rename: Option<(String, String)>,
-    /// Whether it is the value's key that is at fault.
-    pub at_key: bool,
-}
-
-impl LocalFault {
-    /// An error at a pointer.
-    pub fn error(code: &'static str, pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            severity: Severity::Error,
-            pointer: pointer.into(),
-            inside: None,
-            message: message.into(),
-            help: None,
-            rename: None,
-            at_key: false,
-        }
-    }
-
-    /// A warning at a pointer.
-    pub fn warning(code: &'static str, pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, pointer, message) }
-    }
-
-    /// The fault of the template that stands at `pointer`.
-    pub fn template(fault: TemplateFault, pointer: impl Into<String>) -> Self {
-        let TemplateFault { code, message, range, help } = fault;
-        Self { inside: range, help, ..Self::error(code, pointer, message) }
-    }
-
-    /// The same with a way to mend it.
-    #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-
-    /// The same with another name in place of one that stands at its place.
-    #[must_use]
-    pub fn rename(mut self, from: &str, to: &str) -> Self {
-        self.rename = Some((from.to_owned(), to.to_owned()));
-        self
-    }
-
-    /// The same at the key of its value.
-    #[must_use]
-    pub fn at_key(mut self) -> Self {
-        self.at_key = true;
-        self
-    }
-
-    /// The same at a part of its string.
-    #[must_use]
-    pub fn inside(mut self, range: Range<usize>) -> Self {
-        self.inside = Some(range);
-        self
-    }
-
-    /// The same as seen from further up: `prefix` is the pointer of what was compiled.
-    #[must_use]
-    pub fn under(mut self, prefix: &str) -> Self {
-        self.pointer.insert_str(0, prefix);
-        self
-    }
-
-    /// Whether it keeps the document from running.
-    pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
-    }
-}
 
 /// The tool that a declaration makes of its action, and its warnings. The pointers of faults begin
 /// at the action.

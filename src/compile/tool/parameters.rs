@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{LocalFault, Work, derived};
-use crate::compile::reference::{RESERVED, escape_pointer};
-use crate::compile::schema::Schema;
+use super::{Work, derived};
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
+use crate::program::fault::LocalFault;
+use crate::program::reference::{RESERVED, escape_pointer};
+use crate::program::schema::Schema;
 
 /// The most names that are looked at for the nearest one, and how often that is done for an action.
 const MEASURED: (usize, usize) = (1_000, 20);

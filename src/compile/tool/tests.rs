@@ -6,6 +6,7 @@ mod http;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::diagnostic::Severity;
 
 fn compile(action: Value) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
     compile_as(json!({"name": "t"}), action)
@@ -50,7 +51,7 @@ fn http_tool(fields: Value) -> HttpToolOf {
 }
 
 struct HttpToolOf {
-    kind: crate::compile::program::HttpTool,
+    kind: crate::program::HttpTool,
     parameters: Schema,
 }
 

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{LocalFault, MAX_FAULTS, is_value};
-use crate::compile::reference::{Field, RESERVED};
-use crate::compile::template::{Escape, Template, Variable};
+use super::{MAX_FAULTS, is_value};
 use crate::diagnostic::codes;
+use crate::program::fault::LocalFault;
+use crate::program::reference::{Field, RESERVED};
+use crate::program::template::{Escape, Template, Variable};
 
 /// The most bytes of the pointers of the strings that take values: 16 MiB.
 const MAX_POINTERS: usize = 16 << 20;

@@ -25,11 +25,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
 
-use crate::compile::Program;
 use crate::drive::{clock, retry};
 use crate::engine::conversation::Conversation;
 use crate::engine::event::{self, ModelFacts, ModelFault, ModelFaultCode, Reply};
 use crate::language::react::Retry;
+use crate::program::Program;
 use failure::{Failure, Peer};
 use http::Endpoint;
 use reply::{Deltas, Pieces, Said, Unread};

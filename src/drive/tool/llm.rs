@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use super::Spent;
 use super::output::fault;
-use crate::compile::program::LlmTool;
-use crate::compile::reference::Scope;
 use crate::drive::model::{self, Ask, Models, Wire};
 use crate::engine::budget;
 use crate::engine::conversation::{Conversation, Role, estimated_tokens};
 use crate::engine::event::{Allowance, FailedAttempt, Finish, ModelFaultCode, Tokens, ToolFault};
 use crate::language::project::Price;
 use crate::language::react::Retry;
+use crate::program::LlmTool;
+use crate::program::reference::Scope;
 
 /// The question: the rendered template as the one message. It is rendered without secrets: a
 /// prompt never holds one.

@@ -31,12 +31,13 @@ use super::descriptors;
 use super::egress::Egress;
 use super::model::{Models, Script};
 use super::secret::Vault;
-use crate::compile::program::{CommandTool, DbTool, HttpTool, LlmTool};
-use crate::compile::reference::Scope;
-use crate::compile::{Embedded, Tool, ToolKind};
+use crate::compile::Embedded;
 use crate::engine::event::{Allowance, CallId, Tokens, ToolFault, ToolResult};
 use crate::engine::storable;
 use crate::language::Project;
+use crate::program::reference::Scope;
+use crate::program::{CommandTool, DbTool, HttpTool, LlmTool};
+use crate::program::{Tool, ToolKind};
 
 /// A call to be made.
 pub struct ToolCall<'a> {

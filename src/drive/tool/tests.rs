@@ -7,11 +7,12 @@ use serde_json::json;
 
 use super::test_server::{Server, answer};
 use super::*;
-use crate::compile::program::{CommandTool, DbTool, HttpTool};
-use crate::compile::reference::{Field, Secrets};
-use crate::compile::template::{Escape, Template};
-use crate::compile::{Builtin, Schema};
 use crate::language::action::OnUncertain;
+use crate::program::Builtin;
+use crate::program::reference::{Field, Secrets};
+use crate::program::schema::Schema;
+use crate::program::template::{Escape, Template};
+use crate::program::{CommandTool, DbTool, HttpTool};
 
 const SECRET: &str = "hunter22-and-more";
 

@@ -16,8 +16,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::event::{Finish, Reply, SaidCall};
-use crate::compile::Program;
 use crate::language::react::Dialect;
+use crate::program::Program;
 pub use answer::as_json;
 pub use tell::{Told, kept_calls, tell, tell_refusal};
 

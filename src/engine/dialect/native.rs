@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::relaxed::{self, Ending};
 use super::{Reading, Saying, Wanted};
-use crate::compile::native::Called;
 use crate::engine::event::{Finish, Reply, SaidCall};
+use crate::program::tool_names::Called;
 
 /// The longest id of a call that is kept, in bytes.
 const LONGEST_ID: usize = 128;

@@ -1,10 +1,10 @@
 //! What the engine tells the model: the observations of a turn, as the dialect places them.
 
 use super::{is_native, question, tags, write_observation};
-use crate::compile::native::Called;
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::event::SaidCall;
 use crate::language::react::Dialect;
+use crate::program::tool_names::Called;
 
 /// What the model is told of one call, or of a reply that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]

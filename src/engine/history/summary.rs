@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::is_own;
-use crate::compile::Program;
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::memory;
 use crate::engine::state::{Phase, State};
+use crate::program::Program;
 
 /// How the model is told to sum up.
 const SYSTEM: &str = "\

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::compile::Program;
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::effect::Effect;
 use crate::engine::event::{EventKind, ModelFault, ModelFaultCode, Reply, Tokens, ToolResult};
@@ -12,6 +11,7 @@ use crate::engine::outcome::{Limit, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::engine::tests::{at, call, play, program, returns, started};
+use crate::program::Program;
 
 /// Iterations that look, each with an observation of so many bytes.
 fn looked(iterations: u32, bytes: usize) -> Vec<(u64, EventKind)> {

@@ -7,7 +7,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use crate::compile::document::{self, DocumentKind};
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::load;
@@ -15,6 +14,8 @@ use crate::serve::folder::REQUEST;
 use crate::serve::problem::Problem;
 use crate::serve::request::json;
 use crate::serve::state::Served;
+use crate::syntax::document;
+use crate::syntax::document::DocumentKind;
 
 /// Judges a document among the actions of the folder. Nothing is run.
 pub async fn check(State(served): State<Arc<Served>>, body: Bytes) -> Result<Response, Problem> {

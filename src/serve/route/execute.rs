@@ -12,11 +12,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::status::answer;
-use crate::compile::{Program, document};
 use crate::diagnostic::{Source, nearest};
 use crate::drive::begin::Begin;
 use crate::drive::start::Start;
 use crate::language::serving::{AgentRequests, Scope};
+use crate::program::Program;
 use crate::serve::folder::REQUEST;
 use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
@@ -24,6 +24,7 @@ use crate::serve::request::{self, Waiting};
 use crate::serve::shares::Owner;
 use crate::serve::state::Served;
 use crate::serve::view::{is_session, session_in_store};
+use crate::syntax::document;
 
 /// A loop of the served folder, to be run.
 #[derive(Debug, Deserialize, JsonSchema)]

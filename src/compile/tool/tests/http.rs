@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{action, assert_told, http, http_tool, told};
-use crate::compile::program::Body;
-use crate::compile::reference::Scope;
+use crate::program::Body;
+use crate::program::reference::Scope;
 
 #[test]
 fn an_address_begins_with_its_scheme_and_holds_no_password() {

@@ -20,13 +20,13 @@ pub use self::cgroup::enter_group;
 pub use self::enter::enter_group;
 pub(super) use self::process::run;
 use super::output::fault;
-use crate::compile::program::CommandTool;
-use crate::compile::reference::{Scope, Unresolved};
-use crate::compile::template::Template;
 use crate::compile::tool::is_value;
 use crate::engine::event::ToolFault;
 use crate::language::project::Allow;
 use crate::policy::variables::{self, Refusal};
+use crate::program::CommandTool;
+use crate::program::reference::{Scope, Unresolved};
+use crate::program::template::Template;
 
 /// Where a program that is named without a slash is looked for, and the `PATH` that it sees.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -16,11 +16,11 @@ use tokio::sync::oneshot;
 use self::open::Source;
 use self::query::{Query, Values};
 use super::output::fault;
-use crate::compile::program::DbTool;
-use crate::compile::reference::{Scope, Secrets};
 use crate::drive::secret::Vault;
 use crate::engine::event::ToolFault;
 use crate::language::Project;
+use crate::program::DbTool;
+use crate::program::reference::{Scope, Secrets};
 
 /// What a query needs of the world.
 pub(super) struct World<'a> {

@@ -5,12 +5,12 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderNa
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 
-use crate::compile::program::{Body, HttpTool};
-use crate::compile::reference::{Scope, Unresolved};
 use crate::compile::tool::strays;
 use crate::drive::tool::ToolCall;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
+use crate::program::reference::{Scope, Unresolved};
+use crate::program::{Body, HttpTool};
 
 /// All but RFC 3986's unreserved characters.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::request::{add_pairs, add_query, build, encode, header_map, parse_url};
 use super::*;
-use crate::compile::program::Body;
-use crate::compile::program::HttpTool;
-use crate::compile::reference::Field;
-use crate::compile::reference::Scope;
-use crate::compile::template::{Escape, Template};
 use crate::drive::tool::ToolCall;
 use crate::engine::event::{Allowance, CallId};
 use crate::language::action::HttpAction;
+use crate::program::Body;
+use crate::program::HttpTool;
+use crate::program::reference::Field;
+use crate::program::reference::Scope;
+use crate::program::template::{Escape, Template};
 
 fn tool(action: &Value) -> HttpTool {
     let mut whole = json!({"action_name": "t"});

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{read, say};
-use crate::compile::native::Called;
 use crate::engine::dialect::{Reading, Saying, native};
 use crate::engine::event::{Finish, Reply, SaidCall};
+use crate::program::tool_names::Called;
 
 fn reply(text: &str, calls: &[(&str, &str)]) -> Reply {
     let calls = calls.iter().map(|(name, arguments)| SaidCall {
@@ -134,7 +134,7 @@ proptest! {
         drop(read(&Reply { text, calls: calls.clone(), finish, ..Reply::default() }));
         let kept = native::kept(calls, &Called::default(), 1, |_| false);
         for (place, call) in kept.iter().enumerate() {
-            prop_assert!(crate::compile::native::is_taken(&call.name));
+            prop_assert!(crate::program::tool_names::is_taken(&call.name));
             prop_assert!(serde_json::from_str::<serde_json::Map<String, Value>>(&call.arguments).is_ok());
             prop_assert!(kept.iter().skip(place + 1).all(|other| other.id != call.id));
         }

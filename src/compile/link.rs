@@ -1,0 +1,350 @@
+//! Loops that loops call: each is found by its name, compiled once and shared; a circle of them is told,
+//! and so are those that lie too deep in each other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::catalog::Shelf;
+use super::declare::MEASURED;
+use super::effort::Effort;
+use super::load::{one, stem};
+use super::{Compiled, Texts, tool};
+use crate::diagnostic::{Diagnostic, Place, Source, codes, few_of_many};
+use crate::language::Project;
+use crate::language::tool::LoopTool;
+use crate::program::{Program, Tool};
+use crate::syntax;
+use crate::syntax::document;
+use crate::syntax::document::{Document, DocumentKind};
+
+#[cfg(test)]
+mod tests;
+
+/// How many loops may lie in each other, the first one counted.
+pub const MAX_LEVELS: usize = 8;
+/// So many names are looked for in the texts themselves; for more, all of them are read.
+const FEW: usize = 16;
+
+/// The loops that are being compiled, and those that are already.
+pub(super) struct Calls<'t> {
+    texts: &'t Texts,
+    pub shelf: Arc<Shelf>,
+    /// What the project says.
+    pub settings: Option<Arc<Project>>,
+    /// The loops that lie in each other at this moment, the outermost first.
+    open: Vec<Open>,
+    /// The loops of each name that was looked for.
+    found: BTreeMap<String, Vec<Source>>,
+    /// The loops by name, in their order: made when many are looked for.
+    by_name: Option<BTreeMap<String, Vec<Source>>>,
+    /// The work that is done for the document.
+    pub effort: Effort,
+    /// What came of each loop, by its file.
+    made: BTreeMap<Arc<str>, Option<Arc<Program>>>,
+    /// The loops that were compiled because they are called.
+    pub called: Vec<(Texts, Compiled)>,
+}
+
+/// A loop that is being compiled.
+struct Open {
+    name: String,
+    file: Arc<str>,
+    /// Where it calls the next one.
+    calls: (String, Place),
+}
+
+/// A loop that was made into a tool, and its place among the tools.
+pub(super) type Made = (usize, Tool, Arc<Program>);
+
+impl<'t> Calls<'t> {
+    pub(super) fn new(texts: &'t Texts, shelf: Arc<Shelf>, settings: Option<Arc<Project>>) -> Self {
+        Self {
+            texts,
+            shelf,
+            settings,
+            open: Vec::new(),
+            found: BTreeMap::new(),
+            by_name: None,
+            effort: Effort::default(),
+            made: BTreeMap::new(),
+            called: Vec::new(),
+        }
+    }
+
+    /// Whether the document that is being compiled is called by another.
+    pub(super) fn is_called(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Makes the loops that a document declares, and tells how many lie in each other from here on.
+    /// Nothing when one of them can't be made.
+    pub(super) fn make(
+        &mut self,
+        main: &Document,
+        loops: Vec<(usize, LoopTool, String)>,
+        faults: &mut Vec<Diagnostic>,
+    ) -> (Option<Vec<Made>>, usize) {
+        let (mut made, mut levels, mut whole) = (Vec::new(), 1, true);
+        for (at, declaration, pointer) in loops {
+            few_of_many(faults);
+            let Some(called) = self.call(main, &declaration, &pointer, faults) else {
+                whole = false;
+                continue;
+            };
+            levels = levels.max(called.levels.saturating_add(1));
+            match tool::looped(&declaration, Arc::clone(&called)) {
+                Ok(tool) => {
+                    self.warn(main, (&declaration, &pointer), &called, faults);
+                    made.push((at, tool, called));
+                }
+                Err(fault) => {
+                    whole = false;
+                    let file = called.sources.first().map(|source| Arc::clone(&source.name));
+                    let document = self.called.iter().map(|(_, called)| &called.document);
+                    let mut document = document.filter(|document| Some(&document.tree.source.name) == file.as_ref());
+                    if let Some(document) = document.next() {
+                        let place = document.tree.place(&fault.pointer);
+                        let told = Diagnostic::error(fault.code, fault.message, fault.pointer, place);
+                        faults.push(match fault.help {
+                            Some(help) => told.help(help),
+                            None => told,
+                        });
+                    }
+                }
+            }
+        }
+        (whole.then_some(made), levels)
+    }
+
+    /// A model chooses a tool by its description.
+    fn warn(
+        &self,
+        main: &Document,
+        (declaration, pointer): (&LoopTool, &str),
+        called: &Program,
+        faults: &mut Vec<Diagnostic>,
+    ) {
+        let says = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+        if says(&declaration.description) || says(&called.description) {
+            return;
+        }
+        let at = format!("{pointer}/name");
+        let message = format!("the loop `{}` has no description", called.name);
+        let fault = Diagnostic::warning(codes::NO_DESCRIPTION, message, at.as_str(), main.tree.place(&at));
+        faults.push(fault.help("give the loop a `description`, or this tool: the model chooses by it"));
+    }
+
+    /// The loop that a declaration names, compiled.
+    fn call(
+        &mut self,
+        main: &Document,
+        declaration: &LoopTool,
+        pointer: &str,
+        faults: &mut Vec<Diagnostic>,
+    ) -> Option<Arc<Program>> {
+        let name = declaration.name.as_str();
+        let at = format!("{pointer}/name");
+        let place = main.tree.place(&at);
+        let mut found = self.find(main, name);
+        let second = (found.len() > 1).then(|| found.remove(1));
+        let Some(found) = found.into_iter().next() else {
+            faults.push(self.unknown(main, name, &at));
+            faults.extend(self.texts.unread.iter().cloned());
+            return None;
+        };
+        if let Some(second) = second {
+            let message = format!("there are two loops of the name `{name}`");
+            let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, place);
+            let fault = fault.help("give one of the two another `name`");
+            let [one, other] = [&found, &second].map(|source| named_at(&self.texts.readings.document(source)));
+            faults.push(fault.related(&one, "one is here").related(&other, "the other is here"));
+            return None;
+        }
+        let file = Arc::clone(&found.name);
+        let here = Open {
+            name: name_of(main).unwrap_or_else(|| stem(&main.tree.source.name)),
+            file: Arc::clone(&main.tree.source.name),
+            calls: (at.clone(), place.clone()),
+        };
+        self.open.push(here);
+        let called = if let Some(first) = self.open.iter().position(|open| open.file == file) {
+            faults.extend(circle(self.open.get(first..).unwrap_or_default()));
+            None
+        } else {
+            let called = self.within_bounds(&found);
+            let levels =
+                called.as_ref().map_or_else(|levels| *levels, |called| called.as_ref().map_or(0, |c| c.levels));
+            if self.open.len().saturating_add(levels) > MAX_LEVELS {
+                faults.push(self.too_deep(name, at, &place));
+                None
+            } else {
+                called.ok().flatten()
+            }
+        };
+        self.open.pop();
+        called
+    }
+
+    /// Compiles a loop that is called, once. Deeper than is allowed nothing is compiled: then the levels
+    /// that there are at least.
+    fn within_bounds(&mut self, found: &Source) -> Result<Option<Arc<Program>>, usize> {
+        if let Some(made) = self.made.get(&found.name) {
+            return Ok(made.clone());
+        }
+        if self.open.len() >= MAX_LEVELS {
+            return Err(1);
+        }
+        let texts = Texts { main: found.clone(), ..self.texts.clone() };
+        let compiled = one(self, &texts, document::read(found));
+        let program = compiled.program.clone();
+        // Rules look at nothing else of the texts, and each of thousands would keep all that stand around it.
+        let texts = Texts { absent: Arc::clone(&texts.absent), ..Texts::new(texts.main) };
+        self.called.push((texts, compiled));
+        self.made.insert(Arc::clone(&found.name), program.clone());
+        Ok(program)
+    }
+
+    fn too_deep(&self, name: &str, at: String, place: &Place) -> Diagnostic {
+        let way: Vec<&str> = self.open.iter().map(|open| open.name.as_str()).chain([name]).collect();
+        let message = format!("more than {MAX_LEVELS} loops lie in each other: {}", way.join(" -> "));
+        let mut fault = Diagnostic::error(codes::LOOPS_TOO_DEEP, message, at, place.clone());
+        for open in self.open.iter().rev().skip(1) {
+            fault = fault.related(&open.calls.1, format!("`{}` calls the next one here", open.name));
+        }
+        fault.help("let one loop do what several do, or call an action in place of a loop")
+    }
+
+    /// The loops of a name. A text is looked into when it has the name in it, and each name is looked for
+    /// once.
+    fn find(&mut self, main: &Document, name: &str) -> Vec<Source> {
+        let mut found = match self.found.get(name) {
+            Some(found) => found.clone(),
+            None if self.found.len() < FEW && self.by_name.is_none() => {
+                let quoted = syntax::quoted(name);
+                let may_be = |source: &&Source| stem(&source.name) == name || source.text.contains(&quoted);
+                let is =
+                    |source: &&Source| name_of(&self.texts.readings.document(source)).is_some_and(|own| own == name);
+                let found: Vec<Source> = self.sources().into_iter().filter(may_be).filter(is).cloned().collect();
+                self.found.insert(name.to_owned(), found.clone());
+                found
+            }
+            None => self.by_name().get(name).cloned().unwrap_or_default(),
+        };
+        let own = &main.tree.source;
+        if name_of(main).is_some_and(|own| own == name) && !found.iter().any(|source| source.name == own.name) {
+            found.push(own.clone());
+        }
+        found
+    }
+
+    fn by_name(&mut self) -> &BTreeMap<String, Vec<Source>> {
+        if self.by_name.is_none() {
+            let mut by_name: BTreeMap<String, Vec<Source>> = BTreeMap::new();
+            for source in self.sources() {
+                if let Some(name) = name_of(&self.texts.readings.document(source)) {
+                    by_name.entry(name).or_default().push(source.clone());
+                }
+            }
+            self.by_name = Some(by_name);
+        }
+        self.by_name.get_or_insert_default()
+    }
+
+    /// The texts that loops may stand in: those beside the document, and those that the user named.
+    fn sources(&self) -> Vec<&Source> {
+        let given = self.shelf.given.iter().filter(|document| document.kind == Some(DocumentKind::Loop));
+        let mut sources: Vec<&Source> = self.texts.loops.iter().collect();
+        for source in given.map(|document| &document.tree.source) {
+            if !sources.iter().any(|known| known.name == source.name) {
+                sources.push(source);
+            }
+        }
+        sources
+    }
+
+    fn unknown(&mut self, main: &Document, name: &str, at: &str) -> Diagnostic {
+        let effort = self.effort.clone();
+        let own = &main.tree.source.name;
+        let others = self.by_name().iter().filter(|(_, sources)| sources.iter().any(|source| source.name != *own));
+        let near = effort.nearest_field(name, others.map(|(name, _)| name.as_str()).take(MEASURED.0));
+        let near = near.map(|(near, lone)| (near.to_owned(), lone));
+        let files: Vec<&str> =
+            self.sources().iter().map(|source| &*source.name).filter(|file| *file != &**own).collect();
+        let looked = if files.is_empty() {
+            "there is no `loops/*.json` beside the document; `--actions FILE` names another file".to_owned()
+        } else {
+            format!("looked in {}", named(&files))
+        };
+        let message = format!("the loop `{name}` is not found");
+        let fault = Diagnostic::error(codes::UNKNOWN_LOOP, message, at, main.tree.place(at));
+        match near {
+            Some((near, lone)) => {
+                let fault = fault.help(format!("the nearest name is `{near}`; {looked}"));
+                if lone { fault.suggest(syntax::quoted(&near)) } else { fault }
+            }
+            None => fault.help(looked),
+        }
+    }
+}
+
+/// Puts the loops among the tools, and their texts among those of the program.
+pub(super) fn put(made: Vec<Made>, tools: &mut Vec<Tool>, sources: &mut Vec<Source>) {
+    for (before, (at, tool, called)) in made.into_iter().enumerate() {
+        tools.insert(at.saturating_add(before).min(tools.len()), tool);
+        for source in &called.sources {
+            if !sources.iter().any(|known| known.name == source.name) {
+                sources.push(source.clone());
+            }
+        }
+    }
+}
+
+/// A circle of loops: told the same way from wherever it was found, so that it is told once.
+fn circle(open: &[Open]) -> Option<Diagnostic> {
+    let first = (0..open.len()).min_by_key(|at| open.get(*at).map(|open| Arc::clone(&open.file))).unwrap_or(0);
+    let mut round = open.iter().cycle().skip(first).take(open.len());
+    let mut way: Vec<&str> = round.clone().map(|open| open.name.as_str()).collect();
+    way.extend(way.first().copied());
+    let message = match open {
+        [_] => format!("the loop calls itself: {}", way.join(" -> ")),
+        _ => format!("the loops call each other in a circle: {}", way.join(" -> ")),
+    };
+    let (at, place) = round.next()?.calls.clone();
+    let mut fault = Diagnostic::error(codes::LOOP_CYCLE, message, at, place);
+    for open in round {
+        fault = fault.related(&open.calls.1, format!("`{}` calls the next one here", open.name));
+    }
+    Some(fault.help("take one of the calls out: a circle of loops would never end"))
+}
+
+/// The name of a loop: its `name`, else its file's.
+fn name_of(document: &Document) -> Option<String> {
+    let stem = stem(&document.tree.source.name);
+    match document.kind {
+        Some(DocumentKind::Loop) => {
+            Some(document.value.get("name").and_then(Value::as_str).map_or(stem, str::to_owned))
+        }
+        // What it is can't be told: then why is what the user must hear.
+        None if document.is_broken() => Some(stem),
+        _ => None,
+    }
+}
+
+/// Where a loop says its name.
+fn named_at(document: &Document) -> Place {
+    if document.value.get("name").is_some() { document.tree.place("/name") } else { document.tree.source.whole() }
+}
+
+/// The names of files as a list in a sentence, the first ones of many.
+pub(super) fn named(files: &[&str]) -> String {
+    match files {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
+        files => {
+            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Binding: a run's input meets the loop that takes it.
+
+use serde_json::{Map, Value};
+
+use super::Program;
+use super::reference::Scope;
+use super::template::Variable;
+use crate::diagnostic::{Diagnostic, Place, Source, codes, nearest};
+use crate::syntax;
+
+/// A loop with its input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    /// The input: what was given, and what the document itself brings beneath it.
+    pub input: Value,
+    /// The objective, rendered.
+    pub objective: String,
+}
+
+/// Takes a run's input: `now` (RFC 3339) and `run_id` are what the objective may name beside it.
+///
+/// # Errors
+/// Every fault of the input, with its path in it, and every input that the objective needs and
+/// nobody gave. They stand where the document speaks of that input.
+pub fn bind(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
+    bound(program, input, now, run_id).map_err(|faults| placed(program, faults))
+}
+
+/// The faults where the document speaks of what they are about: in its `input`, or in its objective.
+fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let Some(source) = program.sources.first() else { return faults };
+    let (tree, _) = syntax::parse(source);
+    for fault in &mut faults {
+        let name = fault.path.split('/').nth(1).unwrap_or_default();
+        let property = format!("/input/properties/{name}");
+        let variables = program.objective.variables().iter();
+        let in_objective = variables.filter(|variable| variable.path.first().is_some_and(|first| first == "input"));
+        let named =
+            in_objective.into_iter().find(|variable| variable.path.get(1).is_some_and(|at| syntax::token(at) == name));
+        let objective = ["/properties/objective", "/objective"].into_iter().find(|at| tree.at(at).is_some());
+        // What an agent request has under `input` is a value and no schema.
+        let schema = program.input.is_some();
+        fault.place = match (named, objective) {
+            _ if schema && !name.is_empty() && tree.at(&property).is_some() => tree.key_place(&property),
+            (Some(variable), Some(objective)) => tree.place_inside(objective, &variable.range),
+            _ if schema => tree.key_place("/input"),
+            _ => continue,
+        };
+    }
+    faults
+}
+
+fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
+    let place = program.sources.first().map_or_else(|| Source::new("-", "").whole(), Source::whole);
+    let given = match input {
+        Value::Object(given) => given.clone(),
+        Value::Null => Map::new(),
+        _ => {
+            let fault = Diagnostic::error(codes::BAD_INPUT, "the input of a run must be a JSON object", "", place);
+            return Err(vec![fault.help("give its names one by one, as in --input name=value")]);
+        }
+    };
+    let mut merged = program.default_input.clone().unwrap_or_default();
+    merged.extend(given);
+    let input = Value::Object(merged);
+    let mut faults = schema_faults(program, &input, &place);
+    if faults.is_empty() {
+        faults = missing_in_tools(program, &input, &place);
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let scope = Scope { arguments: &Value::Null, input: &input, now, run_id, extra: &[], secrets: None };
+    match program.objective.render(&scope) {
+        Ok(objective) => Ok(Bound { objective, input }),
+        Err(unresolved) => {
+            let mut faults = missing_in_objective(program, &input, &place);
+            if faults.is_empty() {
+                let message = format!("the objective can't be made: {unresolved}");
+                faults.push(Diagnostic::error(codes::MISSING_INPUT, message, "", place));
+            }
+            Err(faults)
+        }
+    }
+}
+
+fn schema_faults(program: &Program, input: &Value, place: &Place) -> Vec<Diagnostic> {
+    let Some(schema) = &program.input else { return Vec::new() };
+    let required = schema.source().get("required").and_then(Value::as_array).into_iter().flatten();
+    let absent: Vec<&str> = required.filter_map(Value::as_str).filter(|name| input.get(name).is_none()).collect();
+    let mut faults: Vec<Diagnostic> = absent
+        .iter()
+        .map(|name| {
+            missing(program, input, name, (format!("the loop's input needs `{name}`, and it was not given"), place))
+        })
+        .collect();
+    for fault in schema.faults(input) {
+        // That these are missing is told already, with what to do about it.
+        let told = fault.path.is_empty() && absent.iter().any(|name| fault.message.contains(*name));
+        if !told {
+            let message = match fault.message.strip_prefix("the value ") {
+                Some(rest) if fault.path.is_empty() => format!("the input {rest}"),
+                _ => format!("the input does not fit: {}", fault.message),
+            };
+            faults.push(Diagnostic::error(codes::BAD_INPUT, message, fault.path, place.clone()));
+        }
+    }
+    faults
+}
+
+fn missing_in_objective(program: &Program, input: &Value, place: &Place) -> Vec<Diagnostic> {
+    let mut told: Vec<&str> = Vec::new();
+    let mut faults = Vec::new();
+    for variable in program.objective.variables() {
+        let [first, name, ..] = variable.path.as_slice() else { continue };
+        if first == "input" && input.get(name).is_none() && !told.contains(&name.as_str()) {
+            told.push(name);
+            faults.push(missing(
+                program,
+                input,
+                name,
+                (format!("the objective needs `input.{name}`, and it was not given"), place),
+            ));
+        }
+    }
+    faults
+}
+
+fn missing(program: &Program, input: &Value, name: &str, (message, place): (String, &Place)) -> Diagnostic {
+    // What was given under a name that nothing in the document has, and that is near: misspelt, most likely.
+    let given = input.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+    let help = match nearest(name, given.filter(|given| !is_known(program, given))) {
+        Some(given) => format!("`{given}` was given, which the loop does not have: write --input {name}=..."),
+        None => format!("give it: --input {name}=..."),
+    };
+    Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", syntax::token(name)), place.clone()).help(help)
+}
+
+/// Whether the document speaks of an input of this name.
+fn is_known(program: &Program, name: &str) -> bool {
+    let schema = program.input.as_ref().and_then(|schema| schema.source().get("properties"));
+    let names = |variable: &Variable| matches!(variable.path.as_slice(), [first, second, ..] if first == "input" && second == name);
+    schema.is_some_and(|properties| properties.get(name).is_some())
+        || program.objective.variables().iter().any(names)
+        || program.tools.iter().any(|tool| tool.variables().iter().any(names))
+}
+
+/// The inputs that the tools' own templates need: what a call would miss is told before the first one.
+fn missing_in_tools(program: &Program, input: &Value, place: &Place) -> Vec<Diagnostic> {
+    let mut told: Vec<String> = Vec::new();
+    let mut faults = Vec::new();
+    for tool in &program.tools {
+        for variable in tool.variables().iter().filter(|variable| !variable.optional) {
+            let [first, name, ..] = variable.path.as_slice() else { continue };
+            if first == "input" && input.get(name).is_none() && !told.contains(name) {
+                told.push(name.clone());
+                let message = format!("the tool `{}` needs `input.{name}`, and it was not given", tool.name);
+                faults.push(missing(program, input, name, (message, place)));
+            }
+        }
+    }
+    faults
+}

@@ -1,0 +1,167 @@
+//! The engine's own tools: their names, what the model is told about them, and what they take.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::schema::Schema;
+use crate::language::action::OnUncertain;
+use crate::program::{Builtin, Tool, ToolKind};
+
+/// The names of the built-in tools, in the order in which the model reads them.
+pub const NAMES: [&str; 6] = [
+    "__complete__",
+    "__pause_for_human__",
+    "__store_memory__",
+    "__retrieve_memory__",
+    "__log_progress__",
+    "__run_workflow__",
+];
+
+const ALL: [Builtin; 6] = [
+    Builtin::Complete,
+    Builtin::PauseForHuman,
+    Builtin::StoreMemory,
+    Builtin::RetrieveMemory,
+    Builtin::LogProgress,
+    Builtin::RunWorkflow,
+];
+
+/// The name of a built-in tool.
+pub fn name(builtin: Builtin) -> &'static str {
+    match builtin {
+        Builtin::Complete => "__complete__",
+        Builtin::PauseForHuman => "__pause_for_human__",
+        Builtin::StoreMemory => "__store_memory__",
+        Builtin::RetrieveMemory => "__retrieve_memory__",
+        Builtin::LogProgress => "__log_progress__",
+        Builtin::RunWorkflow => "__run_workflow__",
+    }
+}
+
+/// The built-in tool of this exact name.
+pub fn named(text: &str) -> Option<Builtin> {
+    ALL.into_iter().find(|builtin| name(*builtin) == text)
+}
+
+/// Whether the model is told about it. The old way to call a workflow is understood, and offered to
+/// nobody.
+pub fn is_offered(builtin: Builtin) -> bool {
+    builtin != Builtin::RunWorkflow
+}
+
+/// The built-in tools, as every loop has them.
+pub fn all() -> Vec<Tool> {
+    ALL.into_iter().map(tool).collect()
+}
+
+impl Tool {
+    /// Whether the model is told about it.
+    pub fn is_offered(&self) -> bool {
+        !matches!(self.kind, ToolKind::Builtin(builtin) if !is_offered(builtin))
+    }
+}
+
+/// The schemas of what they take, made once.
+static SCHEMAS: LazyLock<Vec<(Builtin, Schema)>> = LazyLock::new(|| {
+    let schema = |builtin| Schema::compile(parameters(builtin)).unwrap_or_else(|_| Schema::any());
+    ALL.into_iter().map(|builtin| (builtin, schema(builtin))).collect()
+});
+
+fn tool(builtin: Builtin) -> Tool {
+    Tool {
+        name: name(builtin).to_owned(),
+        description: description(builtin).to_owned(),
+        parameters: SCHEMAS
+            .iter()
+            .find(|(of, _)| *of == builtin)
+            .map_or_else(Schema::any, |(_, schema)| schema.clone()),
+        kind: ToolKind::Builtin(builtin),
+        requires_approval: false,
+        max_calls: None,
+        // They are done inside of the engine and take no time.
+        timeout_ms: 30_000,
+        polling: false,
+        remember: BTreeMap::new(),
+        idempotent: true,
+        on_uncertain: OnUncertain::Retry,
+    }
+}
+
+fn description(builtin: Builtin) -> &'static str {
+    match builtin {
+        Builtin::Complete => {
+            "Ends the task with its answer. Call it when the objective is reached, or when you know that it can't be."
+        }
+        Builtin::PauseForHuman => {
+            "Asks a human and waits for the answer. Use it for a decision or a fact that no tool can give."
+        }
+        Builtin::StoreMemory => "Keeps a value under a key, to be read again later.",
+        Builtin::RetrieveMemory => "Gives the value that was kept under a key; without a key, lists all keys.",
+        Builtin::LogProgress => "Tells the people who watch how far the work is. It changes nothing.",
+        Builtin::RunWorkflow => "Runs a workflow by its id or name.",
+    }
+}
+
+fn parameters(builtin: Builtin) -> Value {
+    let (properties, required) = match builtin {
+        Builtin::Complete => (
+            json!({
+                "answer": {"description": "The answer: any JSON."},
+                "confidence": {
+                    "type": "number", "minimum": 0, "maximum": 1, "default": 1.0,
+                    "description": "How sure you are, 0 to 1."
+                },
+                "summary": {"type": "string", "description": "How the answer was found, in short."},
+            }),
+            json!(["answer"]),
+        ),
+        Builtin::PauseForHuman => (
+            json!({
+                "question": {"type": "string", "minLength": 1, "description": "What the human is asked."},
+                "context": {"type": "string", "description": "What the human must know to answer."},
+                "options": {
+                    "type": "array", "items": {"type": "string"},
+                    "description": "The answers that the human can choose from."
+                },
+            }),
+            json!(["question"]),
+        ),
+        Builtin::StoreMemory => (
+            json!({
+                "key": {"type": "string", "minLength": 1, "description": "The name to find it by."},
+                "value": {"description": "What is kept: any JSON."},
+            }),
+            json!(["key", "value"]),
+        ),
+        Builtin::RetrieveMemory => {
+            (json!({"key": {"type": "string", "description": "The name that it was kept under."}}), json!([]))
+        }
+        Builtin::LogProgress => (
+            json!({
+                "message": {"type": "string", "description": "What was done, or is being done."},
+                "milestone": {"type": "string", "description": "The name of the stage that was reached."},
+                "percent": {"type": "number", "minimum": 0, "maximum": 100, "description": "How much of the work is done."},
+            }),
+            json!(["message"]),
+        ),
+        Builtin::RunWorkflow => (
+            json!({
+                "workflow_id": {"type": "string", "description": "The workflow's id."},
+                "workflow_name": {"type": "string", "description": "The workflow's name."},
+                "input": {"type": "object", "description": "What the workflow takes."},
+            }),
+            json!([]),
+        ),
+    };
+    let mut schema =
+        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    if let (Builtin::RunWorkflow, Some(members)) = (builtin, schema.as_object_mut()) {
+        members.insert("anyOf".to_owned(), json!([{"required": ["workflow_id"]}, {"required": ["workflow_name"]}]));
+    }
+    schema
+}

@@ -1,0 +1,244 @@
+//! The compiled form that the engine and the driver read: a loop with its tools, templates and schemas.
+
+pub mod bind;
+pub mod builtin;
+pub mod canonical;
+pub mod fault;
+pub mod reference;
+pub mod schema;
+pub mod template;
+pub mod tool_names;
+
+pub use bind::{Bound, bind};
+pub use schema::{Schema, SchemaFault};
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::diagnostic::Source;
+use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, OnUncertain};
+use crate::language::{Project, ReactProperties};
+use crate::program::reference::Field;
+use crate::program::template::{Template, Variable};
+use crate::program::tool_names::Called;
+
+/// A compiled loop: immutable, shared by all its runs.
+#[derive(Debug)]
+pub struct Program {
+    /// The loop's name, else its file's stem.
+    pub name: String,
+    /// What the loop is for.
+    pub description: Option<String>,
+    /// The author's properties, as they stand.
+    pub properties: ReactProperties,
+    /// The objective, compiled.
+    pub objective: Template,
+    /// The author's system prompt, compiled.
+    pub system_prompt: Option<Template>,
+    /// What input the loop takes.
+    pub input: Option<Schema>,
+    /// The input that the document itself brings (an agent request's).
+    pub default_input: Option<serde_json::Map<String, Value>>,
+    /// The earlier run that the document itself names (an agent request's): the new one is told of it.
+    pub previous_run_id: Option<String>,
+    /// What the answer must match.
+    pub answer: Option<Schema>,
+    /// How many loops lie in each other here: 1 for a loop that calls none, at most
+    /// [`crate::compile::MAX_LEVELS`].
+    pub levels: usize,
+    /// Every tool that the model may call: the declared ones in their order, then the built-ins.
+    pub tools: Vec<Tool>,
+    /// The tools' names where a provider takes fewer: in native tool calls.
+    pub called: Called,
+    /// The settings of the folder.
+    pub project: Arc<Project>,
+    /// The texts that gave the program its meaning: the document first, then the files of the
+    /// actions that it uses. A run's journal keeps them.
+    pub sources: Vec<Source>,
+}
+
+impl Program {
+    /// The tool of this exact name.
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The bytes that it takes in memory, about: it was made from its texts, and its patterns take what
+    /// they compile to. Loops that it calls count once, however often they are called.
+    pub fn weight(&self) -> usize {
+        let (mut weight, mut known, mut todo) = (0_usize, HashSet::new(), vec![self]);
+        while let Some(program) = todo.pop() {
+            if !known.insert(std::ptr::from_ref(program)) {
+                continue;
+            }
+            weight = weight.saturating_add(program.own_weight());
+            todo.extend(program.tools.iter().filter_map(|tool| match &tool.kind {
+                ToolKind::Loop(called) => Some(&**called),
+                _ => None,
+            }));
+        }
+        weight
+    }
+
+    fn own_weight(&self) -> usize {
+        const TIMES_TEXT: usize = 16;
+        let schemas = self.tools.iter().map(|tool| &tool.parameters).chain(&self.input).chain(&self.answer);
+        let patterns: usize = schemas.map(Schema::pattern_bytes).sum();
+        let texts: usize = self.sources.iter().map(|source| source.text.len()).sum();
+        texts.saturating_mul(TIMES_TEXT).saturating_add(patterns)
+    }
+
+    /// The tools that the model is told about, in their order.
+    pub fn offered(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(|tool| tool.is_offered())
+    }
+}
+
+/// A tool that the model may call.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name that the model calls it by.
+    pub name: String,
+    /// What the model is told about it.
+    pub description: String,
+    /// What its input must match; the source of the prompt's schema too.
+    pub parameters: Schema,
+    /// What a call does.
+    pub kind: ToolKind,
+    /// Whether a human must approve each call.
+    pub requires_approval: bool,
+    /// How many times a run may call it.
+    pub max_calls: Option<u32>,
+    /// The deadline of a call in milliseconds.
+    pub timeout_ms: u64,
+    /// Whether calling it again with the same input is expected.
+    pub polling: bool,
+    /// What is kept in memory of its observations: JSON pointers by the key to keep them under.
+    pub remember: BTreeMap<String, String>,
+    /// Whether a call may be made again without harm.
+    pub idempotent: bool,
+    /// What to do with a call of unknown outcome.
+    pub on_uncertain: OnUncertain,
+}
+
+impl Tool {
+    /// Every variable that a call needs: of the address, the headers, the parameters, the arguments.
+    pub fn variables(&self) -> Vec<Variable> {
+        let of = |template: &Template| template.variables().to_vec();
+        let in_field = |field: &Field| field.variables().into_iter().map(|found| found.variable).collect::<Vec<_>>();
+        match &self.kind {
+            ToolKind::Builtin(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Http(http) => {
+                let mut all = of(&http.url);
+                all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| in_field(field)));
+                match &http.body {
+                    Some(Body::Json(field)) => all.extend(in_field(field)),
+                    Some(Body::Text(template)) => all.extend(of(template)),
+                    None => {}
+                }
+                all
+            }
+            ToolKind::Llm(llm) => of(&llm.template),
+            ToolKind::Db(db) => db.params.iter().flat_map(in_field).collect(),
+            ToolKind::Command(command) => {
+                command.args.iter().chain(&command.stdin).chain(command.env.values()).flat_map(of).collect()
+            }
+        }
+    }
+}
+
+/// What a call does.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a program has a few tools, and is shared whole")]
+pub enum ToolKind {
+    /// One of the engine's own.
+    Builtin(Builtin),
+    /// A request to an HTTP server.
+    Http(HttpTool),
+    /// A question to a model.
+    Llm(LlmTool),
+    /// A query to a database.
+    Db(DbTool),
+    /// A program on this machine.
+    Command(CommandTool),
+    /// A function of the embedder's, registered by name.
+    Embedded,
+    /// Another loop: a call is a run of it.
+    Loop(Arc<Program>),
+}
+
+/// An `http` action, compiled.
+#[derive(Debug)]
+pub struct HttpTool {
+    /// As written.
+    pub action: HttpAction,
+    /// The address; its values are URL-encoded.
+    pub url: Template,
+    /// The headers by name.
+    pub headers: Vec<(String, Field)>,
+    /// The query parameters by name.
+    pub query: Vec<(String, Field)>,
+    /// The body, when one is written.
+    pub body: Option<Body>,
+    /// The input's names that the address, the headers and the query use already.
+    pub used: Vec<String>,
+}
+
+/// A written request body.
+#[derive(Debug)]
+pub enum Body {
+    /// JSON whose strings are templates or `@paths`.
+    Json(Field),
+    /// One template for the whole text; inside JSON its values are escaped as JSON strings.
+    Text(Template),
+}
+
+/// An `llm` action, compiled.
+#[derive(Debug)]
+pub struct LlmTool {
+    /// As written.
+    pub action: LlmAction,
+    /// The question.
+    pub template: Template,
+}
+
+/// A `db` action, compiled.
+#[derive(Debug)]
+pub struct DbTool {
+    /// As written.
+    pub action: DbAction,
+    /// The parameters in order.
+    pub params: Vec<Field>,
+}
+
+/// A `command` action, compiled.
+#[derive(Debug)]
+pub struct CommandTool {
+    /// As written.
+    pub action: CommandAction,
+    /// The arguments.
+    pub args: Vec<Template>,
+    /// What it reads.
+    pub stdin: Option<Template>,
+    /// Its environment, whole.
+    pub env: BTreeMap<String, Template>,
+}
+
+/// The engine's own tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Builtin {
+    /// Ends the run.
+    Complete,
+    /// Pauses for a human.
+    PauseForHuman,
+    /// Keeps a value.
+    StoreMemory,
+    /// Gives a kept value.
+    RetrieveMemory,
+    /// Tells how far the work is.
+    LogProgress,
+    /// Hyphen's old way to call a workflow.
+    RunWorkflow,
+}

@@ -1,0 +1,362 @@
+//! `@paths` and `orgconfig:` secrets: what a written value refers to, and what it is resolved from.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::template::{Escape, Template, Variable, is_template};
+use crate::diagnostic::nearest;
+use crate::program::fault::LocalFault;
+
+/// The names that the engine gives; an argument of such a name can't be seen.
+pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
+
+/// Gives the text of a secret by its key. The driver implements it; the text is used at once and
+/// kept nowhere.
+pub trait Secrets: Sync {
+    /// The secret's text, or why there is none.
+    ///
+    /// # Errors
+    /// A sentence that names the key and never the secret.
+    fn secret(&self, key: &str) -> Result<String, String>;
+}
+
+/// What names stand for while a field is resolved.
+pub struct Scope<'a> {
+    /// The tool call's input: its names stand at the top. `Value::Null` outside a call.
+    pub arguments: &'a Value,
+    /// The run's input: `input`.
+    pub input: &'a Value,
+    /// The moment of the call, RFC 3339: `now`.
+    pub now: &'a str,
+    /// The run: `__run_id`.
+    pub run_id: &'a str,
+    /// Names with texts that only some fields know (`tools`, `today`, ...).
+    pub extra: &'a [(&'a str, &'a str)],
+    /// The secrets; `None` where none may be used.
+    pub secrets: Option<&'a dyn Secrets>,
+}
+
+/// A name that nothing gave, or a secret that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unresolved(pub String);
+
+impl<'a> Scope<'a> {
+    /// The value at a path. The engine's own names win over those of the arguments. A path that
+    /// leads into a text which is JSON reads the JSON; `length` is that of a list or text, where
+    /// no member is called so.
+    ///
+    /// # Errors
+    /// When nothing is there; the message says how far the path leads, and what is near.
+    pub fn lookup(&self, path: &[String]) -> Result<Cow<'a, Value>, Unresolved> {
+        let Some((first, rest)) = path.split_first() else {
+            return Err(Unresolved("a path names nothing".to_owned()));
+        };
+        let mut value = self.name(first).ok_or_else(|| self.not_given(first))?;
+        let mut so_far = first.clone();
+        for segment in rest {
+            value = descend(value, segment).map_err(|at| absent(&so_far, segment, at.as_ref()))?;
+            so_far.push('.');
+            so_far.push_str(segment);
+        }
+        Ok(value)
+    }
+
+    fn name(&self, name: &str) -> Option<Cow<'a, Value>> {
+        let text = |text: &str| Some(Cow::Owned(Value::String(text.to_owned())));
+        match name {
+            "input" => Some(Cow::Borrowed(self.input)),
+            "now" => text(self.now),
+            "__run_id" => text(self.run_id),
+            _ => match self.extra.iter().find(|(extra, _)| *extra == name) {
+                Some((_, value)) => text(value),
+                None => self.arguments.as_object()?.get(name).map(Cow::Borrowed),
+            },
+        }
+    }
+
+    fn not_given(&self, name: &str) -> Unresolved {
+        let arguments = self.arguments.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        let extra = self.extra.iter().map(|(name, _)| *name);
+        let hint = match nearest(name, arguments.chain(extra).chain(RESERVED)) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None if self.input.get(name).is_some() => format!("; did you mean `input.{name}`?"),
+            None => String::new(),
+        };
+        Unresolved(format!("`{}` was not given{hint}", shorten(name)))
+    }
+}
+
+/// A step down from a value; gives the value back when there is none.
+pub(crate) fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
+    match value {
+        Cow::Borrowed(borrowed) => match borrowed {
+            Value::Object(members) => members.get(segment).map(Cow::Borrowed).ok_or(value),
+            Value::Array(items) => match index(segment) {
+                Some(at) => items.get(at).map(Cow::Borrowed).ok_or(value),
+                None => length(segment, items.len()).ok_or(value),
+            },
+            Value::String(text) => into_text(text, segment).ok_or(value),
+            _ => Err(value),
+        },
+        Cow::Owned(mut owned) => {
+            let found = match &mut owned {
+                Value::Object(members) => members.get_mut(segment).map(|member| Cow::Owned(member.take())),
+                Value::Array(items) => match index(segment) {
+                    Some(at) => items.get_mut(at).map(|item| Cow::Owned(item.take())),
+                    None => length(segment, items.len()),
+                },
+                Value::String(text) => into_text(text, segment),
+                _ => None,
+            };
+            found.ok_or(Cow::Owned(owned))
+        }
+    }
+}
+
+/// A step into a text: into the JSON that it is, else its length in characters.
+fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
+    let json = Some(text.trim_start())
+        .filter(|text| text.starts_with(['{', '[']))
+        .and_then(|text| serde_json::from_str::<Value>(text).ok())
+        .filter(|json| !json.is_string());
+    match json {
+        Some(json) => descend(Cow::Owned(json), segment).ok(),
+        None => length(segment, text.chars().count()),
+    }
+}
+
+fn length<'v>(segment: &str, length: usize) -> Option<Cow<'v, Value>> {
+    (segment == "length").then(|| Cow::Owned(Value::from(length)))
+}
+
+/// An index as JSON pointers write it: digits without a leading zero.
+fn index(segment: &str) -> Option<usize> {
+    let digits = segment.bytes().all(|byte| byte.is_ascii_digit());
+    (digits && (segment == "0" || !segment.starts_with('0'))).then(|| segment.parse().ok())?
+}
+
+/// Says that `segment` is not in `value`, which is called `name`.
+pub(crate) fn absent(name: &str, segment: &str, value: &Value) -> Unresolved {
+    let (name, segment) = (shorten(name), shorten(segment));
+    Unresolved(match value {
+        Value::Object(members) => {
+            let hint = match nearest(&segment, members.keys().map(String::as_str)) {
+                Some(near) => format!("; did you mean `{}`?", shorten(near)),
+                None if members.is_empty() => "; it is empty".to_owned(),
+                None => {
+                    let names: Vec<String> = members.keys().take(5).map(|key| format!("`{}`", shorten(key))).collect();
+                    let more = if members.len() > 5 { ", ..." } else { "" };
+                    format!("; it has {}{more}", names.join(", "))
+                }
+            };
+            format!("`{name}` has no `{segment}`{hint}")
+        }
+        Value::Array(items) => format!("`{name}` has no `{segment}`; it is a list of {}", items.len()),
+        Value::Null => format!("`{name}` is null and has no `{segment}`"),
+        Value::Bool(_) => format!("`{name}` is true or false and has no `{segment}`"),
+        Value::Number(_) => format!("`{name}` is a number and has no `{segment}`"),
+        Value::String(_) => format!("`{name}` is a text and has no `{segment}`"),
+    })
+}
+
+/// A name for a message: what comes from a model or tool may be long.
+fn shorten(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(60) {
+        Some((at, _)) => Cow::Owned(format!("{}...", name.get(..at).unwrap_or_default())),
+        None => Cow::Borrowed(name),
+    }
+}
+
+/// A written value: a literal, a template, an `@path`, or JSON made of them.
+#[derive(Debug)]
+pub enum Field {
+    /// Taken as it stands.
+    Literal(Value),
+    /// A string with `{{ }}` or `orgconfig:` in it.
+    Template(Template),
+    /// A whole string `@a.b`: keeps the type of what it names.
+    Path(Vec<String>),
+    /// An array of fields.
+    Array(Vec<Field>),
+    /// An object of fields.
+    Object(Vec<(String, Field)>),
+}
+
+/// Something that a field takes from its scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldVariable {
+    /// The JSON pointer of the string that names it, from the field on.
+    pub pointer: String,
+    /// What, and where in that string.
+    pub variable: Variable,
+}
+
+impl Field {
+    /// Compiles a written value.
+    ///
+    /// # Errors
+    /// Every fault of its templates, each at its pointer from the value on.
+    pub fn compile(value: &Value) -> Result<Self, Vec<LocalFault>> {
+        match value {
+            Value::String(text) => match as_path(text) {
+                Some(path) => Ok(Self::Path(path)),
+                None if is_template(text) => Template::compile(text, Escape::Plain)
+                    .map(Self::Template)
+                    .map_err(|fault| vec![LocalFault::template(fault, "")]),
+                None => Ok(Self::Literal(value.clone())),
+            },
+            Value::Array(items) => {
+                let parts = items.iter().enumerate().map(|(at, item)| (at.to_string(), item));
+                let fields = gather(parts)?.into_iter().map(|(_, field)| field).collect();
+                Ok(Self::Array(fields).or_literal(value))
+            }
+            Value::Object(members) => {
+                let parts = members.iter().map(|(key, member)| (key.clone(), member));
+                Ok(Self::Object(gather(parts)?).or_literal(value))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(Self::Literal(value.clone())),
+        }
+    }
+
+    /// What it stands for. A path that leads into a text which is JSON reads the JSON. What the
+    /// scope's values hold is taken as it is, never read as a template, a path or a secret.
+    ///
+    /// # Errors
+    /// When a name that it needs was not given.
+    pub fn resolve(&self, scope: &Scope<'_>) -> Result<Value, Unresolved> {
+        match self {
+            Self::Literal(value) => Ok(value.clone()),
+            Self::Template(template) => template.render(scope).map(Value::String),
+            Self::Path(path) => scope.lookup(path).map(Cow::into_owned),
+            Self::Array(items) => {
+                items.iter().map(|item| item.resolve(scope)).collect::<Result<_, _>>().map(Value::Array)
+            }
+            Self::Object(members) => members
+                .iter()
+                .map(|(key, member)| Ok((key.clone(), member.resolve(scope)?)))
+                .collect::<Result<Map<_, _>, _>>()
+                .map(Value::Object),
+        }
+    }
+
+    /// What it takes from its scope, in the order of the text.
+    pub fn variables(&self) -> Vec<FieldVariable> {
+        let mut found = Vec::new();
+        self.each_variable(&mut |pointer, variable| {
+            found.push(FieldVariable { pointer: pointer.to_owned(), variable: variable.clone() });
+        });
+        found
+    }
+
+    /// Visits what it takes from its scope, with the JSON pointer of the string that names it.
+    pub(crate) fn each_variable(&self, visit: &mut dyn FnMut(&str, &Variable)) {
+        self.each_string(&mut String::new(), &mut |pointer, part| match part {
+            Self::Path(path) => {
+                let length = path.iter().map(|segment| segment.len() + 1).sum();
+                visit(pointer, &Variable { path: path.clone(), range: 0..length, optional: false });
+            }
+            Self::Template(template) => template.variables().iter().for_each(|variable| visit(pointer, variable)),
+            _ => {}
+        });
+    }
+
+    /// The keys of the secrets that it names.
+    pub fn secrets(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        self.each_string(&mut String::new(), &mut |_, part| {
+            if let Self::Template(template) = part {
+                found.extend(template.secrets().iter().cloned());
+            }
+        });
+        found
+    }
+
+    fn each_string<'f>(&'f self, pointer: &mut String, visit: &mut dyn FnMut(&str, &'f Self)) {
+        let length = pointer.len();
+        match self {
+            Self::Literal(_) => {}
+            Self::Path(_) | Self::Template(_) => visit(pointer, self),
+            Self::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    pointer.push_str(&format!("/{at}"));
+                    item.each_string(pointer, visit);
+                    pointer.truncate(length);
+                }
+            }
+            Self::Object(members) => {
+                for (key, member) in members {
+                    pointer.push_str(&format!("/{}", escape_pointer(key)));
+                    member.each_string(pointer, visit);
+                    pointer.truncate(length);
+                }
+            }
+        }
+    }
+
+    /// A list or object whose every part is literal is a literal itself.
+    fn or_literal(self, value: &Value) -> Self {
+        let is_literal = match &self {
+            Self::Array(items) => items.iter().all(|item| matches!(item, Self::Literal(_))),
+            Self::Object(members) => members.iter().all(|(_, member)| matches!(member, Self::Literal(_))),
+            _ => false,
+        };
+        if is_literal { Self::Literal(value.clone()) } else { self }
+    }
+}
+
+/// Compiles the parts of a list or object, with all their faults.
+fn gather<'v>(parts: impl Iterator<Item = (String, &'v Value)>) -> Result<Vec<(String, Field)>, Vec<LocalFault>> {
+    let (mut fields, mut faults) = (Vec::new(), Vec::new());
+    for (key, part) in parts {
+        match Field::compile(part) {
+            Ok(field) => fields.push((key, field)),
+            Err(found) => {
+                faults.extend(found.into_iter().map(|fault| fault.under(&format!("/{}", escape_pointer(&key)))))
+            }
+        }
+    }
+    if faults.is_empty() { Ok(fields) } else { Err(faults) }
+}
+
+/// Visits each text in a value, with its JSON pointer; `pointer` is the value's own.
+pub(crate) fn each_text<'v>(value: &'v Value, pointer: &mut String, visit: &mut dyn FnMut(&str, &'v str)) {
+    let length = pointer.len();
+    match value {
+        Value::String(text) => visit(pointer, text),
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                pointer.push_str(&format!("/{at}"));
+                each_text(item, pointer, visit);
+                pointer.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                pointer.push_str(&format!("/{}", escape_pointer(key)));
+                each_text(member, pointer, visit);
+                pointer.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A name as a JSON pointer writes it.
+pub(crate) fn escape_pointer(name: &str) -> String {
+    crate::syntax::token(name)
+}
+
+/// The path that a whole string is: `@` and names with dots between them. The first one begins with
+/// a letter or `_`; the others may be indexes.
+pub fn as_path(text: &str) -> Option<Vec<String>> {
+    let path = text.strip_prefix('@')?;
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let begins = path.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    let named = |segment: &str| !segment.is_empty() && segment.chars().all(is_part);
+    (begins && path.split('.').all(named)).then(|| path.split('.').map(str::to_owned).collect())
+}

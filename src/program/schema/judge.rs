@@ -1,0 +1,376 @@
+//! Whether a value matches a part of a schema. What came out for a part and a value is remembered where
+//! both can meet again, so that the work grows with the parts times the values and not with the ways
+//! that lead from one to the other.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::marks;
+use super::pattern::{Match, Pattern};
+use super::plan::{Asks, Choices, Demand, Id, Part, Plan, Properties, Rule, Sized};
+use super::work::{TooMuch, Work, count, parts_of};
+use crate::program::canonical;
+use crate::syntax::decimal::Decimal;
+
+/// What came out, by part and address of the value. Nothing yet where the comparison is under way.
+pub(super) type Known = HashMap<(Id, usize), Option<bool>>;
+
+/// Compares one value with a schema.
+pub(super) struct Judge<'p> {
+    pub plan: &'p Plan,
+    pub work: Work,
+    known: Known,
+    /// Everything is remembered: faults are being looked for, and the same is asked again.
+    pub thorough: bool,
+}
+
+impl<'p> Judge<'p> {
+    pub(super) fn new(plan: &'p Plan, value: &Value) -> Self {
+        Self { plan, work: Work::new(value), known: Known::new(), thorough: false }
+    }
+
+    /// Whether a value matches a part. The value lives as long as the judge is asked, at one address.
+    ///
+    /// # Errors
+    /// When that would take more work than there is.
+    pub(super) fn matches(&mut self, id: Id, value: &Value) -> Result<bool, TooMuch> {
+        let plan = self.plan;
+        let (mut id, mut part) = (id, plan.part(id));
+        while let Some(Part { asks: Asks::Same(next), .. }) = part {
+            (id, part) = (*next, plan.part(*next));
+        }
+        let Some(part) = part else { return Ok(true) };
+        match &part.asks {
+            Asks::Nothing | Asks::Same(_) => return Ok(true),
+            Asks::Never => return Ok(false),
+            Asks::Rules(_) => {}
+        }
+        if !part.shared && !self.thorough {
+            return self.all_rules(part, value);
+        }
+        let key = (id, std::ptr::from_ref(value).addr());
+        match self.known.get(&key) {
+            Some(Some(known)) => {
+                self.work.spend(1)?;
+                return Ok(*known);
+            }
+            // A part that leads to itself on the same value adds nothing to itself.
+            Some(None) => return Ok(true),
+            None => {}
+        }
+        self.known.insert(key, None);
+        let matches = self.all_rules(part, value)?;
+        self.known.insert(key, Some(matches));
+        Ok(matches)
+    }
+
+    fn all_rules(&mut self, part: &Part, value: &Value) -> Result<bool, TooMuch> {
+        self.work.enter()?;
+        let rules = part.rules();
+        for ruled in rules {
+            if !self.rule(part, &ruled.rule, value)? {
+                self.work.leave();
+                return Ok(false);
+            }
+        }
+        self.work.leave();
+        Ok(true)
+    }
+
+    /// Whether a value keeps a rule of a part.
+    ///
+    /// # Errors
+    /// When that would take more work than there is.
+    pub(super) fn rule(&mut self, part: &Part, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+        match (rule, value) {
+            (Rule::Properties(properties), Value::Object(_)) => self.properties(properties, value),
+            (
+                Rule::PatternProperties(_) | Rule::AdditionalProperties { .. } | Rule::PropertyNames(_),
+                Value::Object(_),
+            ) => self.members(rule, value),
+            (Rule::Items { from, part }, Value::Array(items)) => {
+                for item in items.iter().skip(*from) {
+                    if !self.matches(*part, item)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Rule::PrefixItems(parts), Value::Array(items)) => {
+                for (part, item) in parts.iter().zip(items) {
+                    if !self.matches(*part, item)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Rule::Contains { part, least, most }, Value::Array(items)) => {
+                let mut found = 0;
+                for item in items {
+                    self.work.spend(1)?;
+                    found += u64::from(self.matches(*part, item)?);
+                }
+                Ok(found >= *least && most.is_none_or(|most| found <= most))
+            }
+            (Rule::UnevaluatedProperties(_) | Rule::UnevaluatedItems(_), _) => {
+                Ok(marks::unevaluated(self, part, rule, value)?.is_empty())
+            }
+            (Rule::AllOf(_) | Rule::AnyOf(_) | Rule::OneOf(_), _) => self.several(rule, value),
+            (Rule::Dependent(_) | Rule::Not(_) | Rule::If { .. } | Rule::Ref(_), _) => self.other(rule, value),
+            _ => self.leaf(rule, value),
+        }
+    }
+
+    fn properties(&mut self, properties: &Properties, value: &Value) -> Result<bool, TooMuch> {
+        let Value::Object(members) = value else { return Ok(true) };
+        if members.len() < properties.listed.len() {
+            for (name, member) in members {
+                self.work.spend(1)?;
+                if let Some(part) = properties.named.get(name.as_str())
+                    && !self.matches(*part, member)?
+                {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        for (name, part) in &properties.listed {
+            self.work.spend(1)?;
+            if let Some(member) = members.get(&**name)
+                && !self.matches(*part, member)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn members(&mut self, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+        let Value::Object(members) = value else { return Ok(true) };
+        for (name, member) in members {
+            let matches = match rule {
+                Rule::PatternProperties(patterns) => {
+                    let mut all = true;
+                    for (pattern, part) in patterns {
+                        all &= !self.is_named(pattern, name)? || self.matches(*part, member)?;
+                        if !all {
+                            break;
+                        }
+                    }
+                    all
+                }
+                Rule::AdditionalProperties { known, patterns, part } => {
+                    self.is_described(known, patterns, name)? || self.matches(*part, member)?
+                }
+                Rule::PropertyNames(part) => self.name_matches(*part, &Value::String(name.clone()))?,
+                _ => true,
+            };
+            if !matches {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a name is one of these, or matches one of the patterns.
+    pub(super) fn is_described(
+        &mut self,
+        known: &std::collections::HashSet<Box<str>>,
+        patterns: &[std::sync::Arc<Pattern>],
+        name: &str,
+    ) -> Result<bool, TooMuch> {
+        self.work.spend(1)?;
+        if known.contains(name) {
+            return Ok(true);
+        }
+        for pattern in patterns {
+            if self.is_named(pattern, name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a member's name matches a pattern.
+    pub(super) fn is_named(&mut self, pattern: &Pattern, name: &str) -> Result<bool, TooMuch> {
+        match pattern.matches(name, &mut self.work)? {
+            Match::Yes => Ok(true),
+            Match::No => Ok(false),
+            Match::Unknown => Err(TooMuch::Pattern(0)),
+        }
+    }
+
+    /// Names live shorter than the judge is asked: nothing of them is remembered.
+    pub(super) fn name_matches(&mut self, part: Id, name: &Value) -> Result<bool, TooMuch> {
+        let kept = self.forget();
+        let matches = self.matches(part, name);
+        self.remember(kept);
+        matches
+    }
+
+    /// Forgets what came out so far, for values that live shorter than others.
+    pub(super) fn forget(&mut self) -> Known {
+        std::mem::take(&mut self.known)
+    }
+
+    /// What came out is known again.
+    pub(super) fn remember(&mut self, known: Known) {
+        self.known = known;
+    }
+
+    fn several(&mut self, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+        let mut found = 0;
+        match rule {
+            Rule::AllOf(parts) => {
+                for part in parts {
+                    if !self.matches(*part, value)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Rule::AnyOf(parts) => {
+                for part in parts {
+                    if self.matches(*part, value)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Rule::OneOf(parts) => {
+                for part in parts {
+                    found += usize::from(self.matches(*part, value)?);
+                    if found > 1 {
+                        return Ok(false);
+                    }
+                }
+                Ok(found == 1)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn other(&mut self, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+        match rule {
+            Rule::Not(part) => Ok(!self.matches(*part, value)?),
+            Rule::Ref(part) => self.matches(*part, value),
+            Rule::If { condition, then, otherwise } => {
+                if then.is_none() && otherwise.is_none() {
+                    return Ok(true);
+                }
+                let next = if self.matches(*condition, value)? { then } else { otherwise };
+                next.map_or(Ok(true), |part| self.matches(part, value))
+            }
+            Rule::Dependent(parts) => {
+                for (name, part) in parts {
+                    self.work.spend(1)?;
+                    if value.get(&**name).is_some() && !self.matches(*part, value)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn leaf(&mut self, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+        Ok(match (rule, value) {
+            (Rule::Type { types, written_integers }, _) => types & type_of(value, *written_integers) != 0,
+            (Rule::Choice(choices), _) => {
+                self.work.spend(parts_of(value))?;
+                is_choice(choices, value)
+            }
+            (Rule::Bound { limit, below, exclusive }, Value::Number(number)) => {
+                self.work.spend_bytes(number.as_str().len())?;
+                let order = Decimal::read(number.as_str()).map(|number| number.compare(limit));
+                order.is_some_and(|order| if order.is_eq() { !*exclusive } else { order.is_lt() == *below })
+            }
+            (Rule::MultipleOf(unit), Value::Number(number)) => {
+                let lengths = count(number.as_str().len()).saturating_mul(count(unit.length()));
+                self.work.spend(1 + lengths / 64)?;
+                Decimal::read(number.as_str()).is_some_and(|number| number.is_multiple_of(unit))
+            }
+            (Rule::Size { of, limit, most }, _) => match size(value, *of, &mut self.work)? {
+                Some(size) if *most => size <= *limit,
+                Some(size) => size >= *limit,
+                None => true,
+            },
+            (Rule::Required(names), Value::Object(members)) => {
+                self.work.spend(count(names.len()))?;
+                names.iter().all(|name| members.contains_key(&**name))
+            }
+            (Rule::DependentRequired(lists), Value::Object(members)) => {
+                self.work.spend(count(lists.len()))?;
+                for Demand { name, names: list } in lists {
+                    if members.contains_key(&**name) {
+                        self.work.spend(count(list.len()))?;
+                        if !list.iter().all(|name| members.contains_key(&**name)) {
+                            return Ok(false);
+                        }
+                    }
+                }
+                true
+            }
+            (Rule::Pattern(pattern), Value::String(text)) => match pattern.matches(text, &mut self.work)? {
+                Match::Yes => true,
+                Match::No => false,
+                // Neither answer would be safe: a `not` around it turns it round.
+                Match::Unknown => return Err(TooMuch::Pattern(std::ptr::from_ref(value).addr())),
+            },
+            (Rule::Judged(validator), Value::String(text)) => {
+                self.work.spend(1 + count(text.len()))?;
+                validator.is_valid(value)
+            }
+            (Rule::UniqueItems, Value::Array(items)) => {
+                self.work.spend(parts_of(value).saturating_mul(4))?;
+                all_differ(items)
+            }
+            _ => true,
+        })
+    }
+}
+
+fn type_of(value: &Value, written_integers: bool) -> u8 {
+    const INTEGER: u8 = 1 << 2;
+    const NUMBER: u8 = 1 << 4;
+    match value {
+        Value::Array(_) => 1,
+        Value::Bool(_) => 1 << 1,
+        Value::Null => 1 << 3,
+        Value::Object(_) => 1 << 5,
+        Value::String(_) => 1 << 6,
+        Value::Number(number) => {
+            let digits = number.as_str();
+            let whole = !digits.contains(['.', 'e', 'E'])
+                || (!written_integers && Decimal::read(digits).is_some_and(|number| number.is_whole()));
+            if whole { INTEGER | NUMBER } else { NUMBER }
+        }
+    }
+}
+
+fn is_choice(choices: &Choices, value: &Value) -> bool {
+    match value {
+        Value::String(text) => choices.texts.contains(text.as_str()),
+        _ if choices.others.is_empty() => false,
+        other => choices.others.contains(canonical::spelling(other).as_str()),
+    }
+}
+
+fn size(value: &Value, of: Sized, work: &mut Work) -> Result<Option<u64>, TooMuch> {
+    Ok(match (of, value) {
+        (Sized::Text, Value::String(text)) => {
+            work.spend_bytes(text.len())?;
+            Some(count(text.chars().count()))
+        }
+        (Sized::Items, Value::Array(items)) => Some(count(items.len())),
+        (Sized::Members, Value::Object(members)) => Some(count(members.len())),
+        _ => None,
+    })
+}
+
+fn all_differ(items: &[Value]) -> bool {
+    let mut spellings = std::collections::HashSet::with_capacity(items.len());
+    items.iter().all(|item| spellings.insert(canonical::spelling(item)))
+}

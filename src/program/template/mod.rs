@@ -1,0 +1,196 @@
+//! Templates: Handlebars, strict, rendered once a field.
+//!
+//! The `handlebars` crate reads the text (its grammar, its escapes, its whitespace rules); what the
+//! text means is settled here, so that every value goes through one place that prints and escapes,
+//! a name is a name and never a helper, and what values hold is never read as a template again.
+
+mod lower;
+mod node;
+mod plain;
+mod print;
+mod render;
+mod secret;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use super::reference::{Scope, Unresolved};
+use crate::diagnostic::codes;
+use node::Node;
+
+/// The longest template with tags, in bytes.
+pub const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
+/// The longest text that a template may render to, in bytes.
+pub const MAX_RENDERED_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a value is escaped for when it lands in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Escape {
+    /// Not at all: prompts, arguments, headers.
+    Plain,
+    /// For a URL's path or query: all but RFC 3986's unreserved characters.
+    Url,
+    /// For the inside of a JSON string.
+    Json,
+}
+
+/// A compiled template.
+#[derive(Debug)]
+pub struct Template {
+    source: String,
+    escape: Escape,
+    nodes: Vec<Node>,
+    variables: Vec<Variable>,
+    secrets: Vec<String>,
+}
+
+/// Something that a template takes from its scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// The names from the scope's top on; never empty.
+    pub path: Vec<String>,
+    /// Where it stands in the template, in bytes.
+    pub range: Range<usize>,
+    /// Whether the template does without it: it is the condition of a block, or stands behind one.
+    pub optional: bool,
+}
+
+/// What is wrong with a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateFault {
+    /// One of those for templates, L050 to L053.
+    pub code: &'static str,
+    /// What is wrong, in a sentence without a final stop.
+    pub message: String,
+    /// Where, in bytes of the template; `None` when the place is not known.
+    pub range: Option<Range<usize>>,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+impl TemplateFault {
+    fn new(code: &'static str, message: impl Into<String>, range: Range<usize>) -> Self {
+        Self { code, message: message.into(), range: Some(range), help: None }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Template {
+    /// Compiles a template. Its values will be escaped by `escape`; its own text stands as written.
+    ///
+    /// # Errors
+    /// When it can't be read, or uses what is not offered. The first fault is told.
+    pub fn compile(text: &str, escape: Escape) -> Result<Self, TemplateFault> {
+        let mut template =
+            Self { source: text.to_owned(), escape, nodes: Vec::new(), variables: Vec::new(), secrets: Vec::new() };
+        if !text.contains('{') || !text.contains("{{") {
+            let mut keys = secret::Keys::default();
+            secret::split(text, &mut template.nodes, &mut keys);
+            template.secrets = keys.all;
+            return Ok(template);
+        }
+        if text.len() > MAX_TEMPLATE_BYTES {
+            let message = format!("the template is longer than {} KiB", MAX_TEMPLATE_BYTES / 1024);
+            return Err(TemplateFault::new(codes::TEMPLATE_SIZE, message, 0..text.len())
+                .help("give what is long as a value of the input, and name it: {{input.text}}"));
+        }
+        let tags = tag::scan(text)?;
+        let mut lower = lower::Lower::new(text, &tags);
+        template.nodes = match plain::is_plain(text, &tags) {
+            true => lower.values(&tags)?,
+            false => parsed(text, &tags, &mut lower)?,
+        };
+        template.variables = lower.variables;
+        template.secrets = lower.secrets.all;
+        Ok(template)
+    }
+
+    /// The text as written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// What it takes from its scope, in the order of the text; one entry each time it is named.
+    /// What an `each` or `with` gives to its inside is not among them.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// The keys of the secrets that it names, each once.
+    pub fn secrets(&self) -> &[String] {
+        &self.secrets
+    }
+
+    /// Whether it is text and nothing else.
+    pub fn is_literal(&self) -> bool {
+        self.nodes.iter().all(|node| matches!(node, Node::Text(_)))
+    }
+
+    /// Renders. What the values hold lands in the text as it is, escaped; it is never read as a
+    /// template, a path or a secret.
+    ///
+    /// # Errors
+    /// When a value or secret that it needs was not given, when a text of over 16 MiB would come of
+    /// it, or when a value would lead an address elsewhere (a path segment `..`, or an empty one).
+    pub fn render(&self, scope: &Scope<'_>) -> Result<String, Unresolved> {
+        render::render(&self.nodes, self.escape, scope)
+    }
+}
+
+/// Whether a text is more than itself: it has tags, or names a secret.
+pub(crate) fn is_template(text: &str) -> bool {
+    // A character is found sooner than a text.
+    (text.contains('{') && text.contains("{{")) || secret::is_named(text)
+}
+
+/// What the parser makes of a text.
+fn parsed(text: &str, tags: &[tag::Tag], lower: &mut lower::Lower<'_>) -> Result<Vec<Node>, TemplateFault> {
+    let parsed = handlebars::Template::compile(text).map_err(|error| unread(text, tags, &error))?;
+    lower.nodes(&parsed.elements)
+}
+
+/// The fault of a tag that prints a path with words behind it: most often a name with a space in it.
+fn spaced(text: &str, tag: &tag::Tag) -> Option<TemplateFault> {
+    let word = |at: usize| tag.words.get(at).and_then(|word| text.get(word.clone()));
+    let (path, next) = (word(0)?, word(1)?);
+    if tag.kind != tag::Kind::Print || !path.contains('.') {
+        return None;
+    }
+    let (head, last) = path.rsplit_once('.')?;
+    let message = format!("`{path}` takes nothing behind it, and `{next}` stands there");
+    let fault = TemplateFault::new(codes::TEMPLATE, message, tag.range.clone());
+    Some(fault.help(format!("a name with a space in it is written {{{{{head}.[{last} {next}]}}}}")))
+}
+
+/// A fault that the parser found and the scan before it did not.
+fn unread(text: &str, tags: &[tag::Tag], error: &handlebars::TemplateError) -> TemplateFault {
+    let begin = error.pos().and_then(|(line, column)| {
+        let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+        let rest = text.get(before..)?;
+        let within = rest.char_indices().nth(column.checked_sub(1)?).map_or(rest.len(), |(at, _)| at);
+        Some(before + within)
+    });
+    let tag = begin.and_then(|begin| tags.iter().find(|tag| (tag.range.start..=tag.range.end).contains(&begin)));
+    let range = tag.map(|tag| tag.range.clone());
+    let named_else = range.clone().and_then(|range| text.get(range)).is_some_and(|tag| tag.contains("{else"));
+    if let Some(fault) = tag.and_then(|tag| spaced(text, tag)) {
+        return fault;
+    }
+    TemplateFault {
+        code: codes::TEMPLATE,
+        message: "the template can't be read here".to_owned(),
+        range,
+        help: Some(if named_else {
+            "a name that begins like `else` is written {{this.else_name}}".to_owned()
+        } else {
+            "write {{name}}, {{a.b}}, {{#if a}}...{{/if}}; \\{{ for two braces that shall be read as they stand"
+                .to_owned()
+        }),
+    }
+}

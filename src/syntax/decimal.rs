@@ -1,0 +1,196 @@
+//! Numbers by their digits, so that no spelling and no size makes one pass for another.
+
+use std::cmp::Ordering;
+
+use num_bigint::BigUint;
+
+/// The most digits of a whole number that is written out.
+const MAX_DIGITS: i64 = 40;
+/// Units below this are divided by in machine words.
+const SMALL_UNIT: u64 = 1_000_000_000_000_000_000;
+
+/// A number: its sign, and its digits without zeros at either end, as the fraction after `0.`, moved
+/// by `point` places. Zero has no digits.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Decimal {
+    negative: bool,
+    digits: String,
+    point: i64,
+}
+
+impl Decimal {
+    /// The number that a JSON spelling stands for; nothing when its exponent is beyond all use.
+    pub(crate) fn read(written: &str) -> Option<Self> {
+        let (negative, unsigned) = written.strip_prefix('-').map_or((false, written), |rest| (true, rest));
+        let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{whole}{fraction}");
+        let significant = all.trim_start_matches('0');
+        let leading = i64::try_from(all.len() - significant.len()).ok()?;
+        let digits = significant.trim_end_matches('0').to_owned();
+        if digits.is_empty() {
+            return Some(Self { negative: false, digits, point: 0 });
+        }
+        let exponent: i64 = exponent.strip_prefix('+').unwrap_or(exponent).parse().ok()?;
+        let point = i64::try_from(whole.len()).ok()?.checked_sub(leading)?.checked_add(exponent)?;
+        Some(Self { negative, digits, point })
+    }
+
+    /// Whether it has no fraction.
+    pub(crate) fn is_whole(&self) -> bool {
+        i64::try_from(self.digits.len()).is_ok_and(|digits| digits <= self.point) || self.digits.is_empty()
+    }
+
+    /// In digits alone, when it is a whole number that is not immense.
+    pub(crate) fn whole(&self) -> Option<String> {
+        let zeros = self.point.checked_sub(i64::try_from(self.digits.len()).ok()?)?;
+        if self.digits.is_empty() {
+            return Some("0".to_owned());
+        }
+        if zeros < 0 || self.point > MAX_DIGITS {
+            return None;
+        }
+        let sign = if self.negative { "-" } else { "" };
+        Some(format!("{sign}{}{}", self.digits, "0".repeat(usize::try_from(zeros).ok()?)))
+    }
+
+    /// Whether it is a whole multiple of `unit`. No zero is written out, however large the exponents
+    /// are: the work grows with the digits alone. Nothing is a multiple of zero but zero.
+    pub(crate) fn is_multiple_of(&self, unit: &Self) -> bool {
+        if self.digits.is_empty() || unit.digits.is_empty() {
+            return self.digits.is_empty();
+        }
+        // Both are whole numbers times a power of ten, and neither number ends in zero: where the unit's
+        // power is the larger one, the quotient has a fraction.
+        let power = |number: &Self| number.point.checked_sub(i64::try_from(number.digits.len()).ok()?);
+        let zeros = power(self).zip(power(unit)).and_then(|(own, unit)| own.checked_sub(unit));
+        let Some(zeros) = zeros.and_then(|zeros| u64::try_from(zeros).ok()) else { return false };
+        match unit.digits.parse::<u64>() {
+            Ok(unit) if unit < SMALL_UNIT => rest_by_small(&self.digits, zeros, unit) == 0,
+            _ => rest_by_large(&self.digits, zeros, &unit.digits).is_some_and(|rest| rest == BigUint::ZERO),
+        }
+    }
+
+    /// So many digits it has.
+    pub(crate) fn length(&self) -> usize {
+        self.digits.len()
+    }
+
+    /// How it compares with another.
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        let sign = |number: &Self| match (number.digits.is_empty(), number.negative) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        };
+        let size = self.point.cmp(&other.point).then_with(|| self.digits.cmp(&other.digits));
+        match (sign(self), sign(other)) {
+            (0, 0) => Ordering::Equal,
+            (1, 1) => size,
+            (-1, -1) => size.reverse(),
+            (one, other) => one.cmp(&other),
+        }
+    }
+}
+
+/// What `digits`, followed by so many zeros, leaves when it is divided by `unit`.
+fn rest_by_small(digits: &str, zeros: u64, unit: u64) -> u64 {
+    let unit = u128::from(unit);
+    let digits = digits.bytes().map(|digit| u128::from(digit.wrapping_sub(b'0')));
+    let mut rest = digits.fold(0, |rest, digit| (rest * 10 + digit) % unit);
+    let (mut factor, mut left) = (10 % unit, zeros);
+    while left > 0 {
+        if left % 2 == 1 {
+            rest = rest * factor % unit;
+        }
+        factor = factor * factor % unit;
+        left /= 2;
+    }
+    u64::try_from(rest).unwrap_or(u64::MAX)
+}
+
+/// The same for a unit of any size.
+fn rest_by_large(digits: &str, zeros: u64, unit: &str) -> Option<BigUint> {
+    let unit = BigUint::parse_bytes(unit.as_bytes(), 10)?;
+    let factor = BigUint::from(10_u32).modpow(&BigUint::from(zeros), &unit);
+    let mut rest = BigUint::ZERO;
+    for chunk in digits.as_bytes().chunks(18) {
+        let shift = 10_u64.checked_pow(u32::try_from(chunk.len()).ok()?)?;
+        rest = (rest * shift + BigUint::parse_bytes(chunk, 10)?) % &unit;
+    }
+    Some(rest * factor % &unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_whole_however_it_is_spelled() {
+        for (written, whole) in [
+            ("10", Some("10")),
+            ("10.0", Some("10")),
+            ("1e1", Some("10")),
+            ("100E-1", Some("10")),
+            ("0.5e+1", Some("5")),
+            ("-0", Some("0")),
+            ("-0.0e9", Some("0")),
+            ("-2.50e1", Some("-25")),
+            ("18446744073709551616.000", Some("18446744073709551616")),
+            ("0.5", None),
+            ("1e-1", None),
+            ("1e41", None),
+            ("1e99999999999999999999", None),
+        ] {
+            assert_eq!(Decimal::read(written).and_then(|number| number.whole()).as_deref(), whole, "{written}");
+        }
+    }
+
+    #[test]
+    fn no_digit_is_lost_when_numbers_are_compared() {
+        let compare = |one: &str, other: &str| Decimal::read(one).unwrap().compare(&Decimal::read(other).unwrap());
+        assert_eq!(compare("2.00000000000000000000001", "2"), Ordering::Greater);
+        assert_eq!(compare("18446744073709551616", "18446744073709551615"), Ordering::Greater);
+        assert_eq!(compare("-0", "0.0"), Ordering::Equal);
+        assert_eq!(compare("-1e-30", "0"), Ordering::Less);
+    }
+
+    #[test]
+    fn a_multiple_is_told_by_the_digits_and_no_zero_is_written_out() {
+        let is =
+            |number: &str, unit: &str| Decimal::read(number).unwrap().is_multiple_of(&Decimal::read(unit).unwrap());
+        for (number, unit) in [
+            ("0.07", "0.01"),
+            ("1e999999", "3e-5"),
+            ("1e99999999999", "1e-99999999999"),
+            ("-6", "3"),
+            ("0", "7"),
+            ("1.5", "0.5"),
+            ("123456789012345678901234567890", "12345678901234567890123456789"),
+            ("12345678901234567890123e9999", "12345678901234567890123"),
+        ] {
+            let expected = !matches!((number, unit), ("1e999999", "3e-5"));
+            assert_eq!(is(number, unit), expected, "{number} by {unit}");
+        }
+        assert!(!is("0.25", "0.1") && !is("7", "2") && !is("1", "1e1") && !is("5", "0") && is("0", "0"));
+        assert!(!is("123456789012345678901234567891", "12345678901234567890123456789"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_multiple_is_told_as_the_machine_does(number in -1_000_000_i64..1_000_000, unit in 1_i64..5_000, places in 0_u32..3) {
+            let written = |number: i64| Decimal::read(&format!("{number}e-{places}")).unwrap();
+            prop_assert_eq!(written(number).is_multiple_of(&written(unit)), number % unit == 0);
+        }
+
+        #[test]
+        fn it_agrees_with_the_machine_where_that_is_exact(one in -1_000_000_i64..1_000_000, other in -1_000_000_i64..1_000_000, places in 0_i32..4) {
+            let written = |number: i64| format!("{number}e-{places}");
+            let (first, second) = (Decimal::read(&written(one)).unwrap(), Decimal::read(&written(other)).unwrap());
+            prop_assert_eq!(first.compare(&second), one.cmp(&other));
+            prop_assert_eq!(Decimal::read(&one.to_string()).unwrap().whole(), Some(one.to_string()));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Documents: which kind one is, and whether it has that kind's shape.
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::{pasted, shape};
+use crate::diagnostic::{Diagnostic, Nearest, Source, codes, nearest};
+use crate::syntax;
+use crate::syntax::{Member, Node, Tree};
+
+/// What a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DocumentKind {
+    /// One loop.
+    Loop,
+    /// Hyphen's workflow.
+    Workflow,
+    /// An objective and its tools.
+    AgentRequest,
+    /// Registered actions.
+    Actions,
+    /// The settings of a folder.
+    Project,
+    /// Offline tests of a loop.
+    Scenario,
+    /// What a scripted model says.
+    Script,
+}
+
+impl DocumentKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] =
+        [Self::Loop, Self::Workflow, Self::AgentRequest, Self::Actions, Self::Project, Self::Scenario, Self::Script];
+
+    /// Its name, as `loopctl schema NAME` knows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Workflow => "workflow",
+            Self::AgentRequest => "agent-request",
+            Self::Actions => "actions",
+            Self::Project => "project",
+            Self::Scenario => "scenario",
+            Self::Script => "script",
+        }
+    }
+
+    /// What it is called in a sentence.
+    pub fn called(self) -> &'static str {
+        match self {
+            Self::Loop => "a loop",
+            Self::Workflow => "a workflow",
+            Self::AgentRequest => "an agent request",
+            Self::Actions => "an actions document",
+            Self::Project => "a project file",
+            Self::Scenario => "a scenario",
+            Self::Script => "a script",
+        }
+    }
+}
+
+/// A document that was read: its tree, its kind, and what is wrong with its text and shape.
+#[derive(Debug)]
+pub struct Document {
+    /// Its text, with the place of every key and value.
+    pub tree: Tree,
+    /// What it is; nothing when that can't be told.
+    pub kind: Option<DocumentKind>,
+    /// Its value: as well as it could be read, and null when its kind can't be told.
+    pub value: Value,
+    /// The faults of its text and its shape.
+    pub faults: Vec<Diagnostic>,
+    /// The secrets that were pasted into it, once they were looked for.
+    pasted: OnceLock<Vec<Diagnostic>>,
+}
+
+impl Document {
+    /// An error for each string that looks like a key or token. A document that many loops use is looked through
+    /// once.
+    pub(crate) fn pasted(&self) -> &[Diagnostic] {
+        self.pasted.get_or_init(|| pasted::secrets(self))
+    }
+
+    /// Whether it has a fault that keeps it from being used.
+    pub fn is_broken(&self) -> bool {
+        self.faults.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Reads a document of any kind.
+pub fn read(source: &Source) -> Document {
+    read_as(source, None)
+}
+
+/// Reads a document that is known to be of a kind, as `loopctl.json` is a project file.
+pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
+    let (tree, mut faults) = syntax::parse(source);
+    let whole = faults.is_empty();
+    faults.extend(syntax::repeated_keys(&tree));
+    let mut document = Document { tree, kind, value: Value::Null, faults, pasted: OnceLock::new() };
+    // What was cut off at a bound of the reader has no shape to judge.
+    if document.tree.root.is_fault() || document.faults.iter().any(|fault| fault.code == codes::TOO_MUCH) {
+        return document;
+    }
+    let kind = match kind.map_or_else(|| recognise(&document.tree), Ok) {
+        Ok(kind) => kind,
+        Err(fault) => {
+            // What would tell its kind may stand in what could not be read.
+            if whole {
+                document.faults.push(*fault);
+            }
+            return document;
+        }
+    };
+    document.kind = Some(kind);
+    match shape::known(kind.name()) {
+        Some(known) => {
+            let shaped = shape::shape(&document.tree, known, whole);
+            document.value = shaped.value;
+            document.faults.extend(shaped.faults);
+        }
+        None => document.value = document.tree.value(),
+    }
+    document.faults.sort_by_key(|fault| fault.place.start);
+    document
+}
+
+/// Tells the kind of a document by the fields at its top.
+///
+/// # Errors
+/// One fault that says what was looked for.
+fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
+    let root = &tree.root;
+    if root.items().is_some() {
+        return Ok(DocumentKind::Actions);
+    }
+    if root.members().is_none() {
+        let place = tree.source.place(root.span.start, root.span.end);
+        let fault = Diagnostic::error(codes::UNKNOWN_DOCUMENT, "this value is no document", "", place);
+        return Err(Box::new(fault.help("a document is a JSON object, or an array of registered actions")));
+    }
+    if root.get("type").and_then(Node::as_str) == Some("loop") {
+        return Ok(DocumentKind::Loop);
+    }
+    let marks = [
+        ("definition", DocumentKind::Workflow),
+        ("objective", DocumentKind::AgentRequest),
+        ("action_name", DocumentKind::Actions),
+        ("scenarios", DocumentKind::Scenario),
+        ("replies", DocumentKind::Script),
+        ("properties", DocumentKind::Loop),
+        ("orgconfig", DocumentKind::Project),
+        ("models", DocumentKind::Project),
+        ("datasources", DocumentKind::Project),
+    ];
+    let has = |name: &str| root.get(name).is_some();
+    // A loop whose `type` is wrong or missing is a loop all the same: its shape says so.
+    let step = has("type") && has("properties");
+    if let Some((_, kind)) = marks.iter().find(|(mark, _)| has(mark)) {
+        return match (kind, root.get("type").and_then(Node::as_str)) {
+            (DocumentKind::Loop, Some(word)) if step && nearest(word, ["loop"]).is_none() => {
+                Err(Box::new(step_fault(tree, word)))
+            }
+            _ => Ok(*kind),
+        };
+    }
+    let mut nearest = Nearest::default();
+    let near = root
+        .members()
+        .into_iter()
+        .flatten()
+        .find_map(|member| nearest.of(&member.key, marks.iter().map(|(mark, _)| *mark)).map(|mark| (member, mark)));
+    Err(Box::new(match near {
+        Some((member, mark)) => misspelt(tree, member, mark),
+        None => unknown(tree, has("mode") || has("tools")),
+    }))
+}
+
+/// What tells the kinds of documents, in words.
+const MARKS: &str = "a loop has `\"type\": \"loop\"`, an agent request `objective`, a workflow `definition`, a registered \
+                     action `action_name`, a script `replies`";
+
+fn unknown(tree: &Tree, inner: bool) -> Diagnostic {
+    let span = tree.root.span;
+    let place = tree.source.place(span.start, (span.start + 1).min(span.end));
+    let message = "nothing at the top of this document says what it is";
+    let fault = Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "", place);
+    if inner {
+        fault.help("these look like the properties of a loop: `{\"type\": \"loop\", \"properties\": {...}}`")
+    } else {
+        fault.help(MARKS)
+    }
+}
+
+/// A mark that is almost there.
+fn misspelt(tree: &Tree, member: &Member, mark: &str) -> Diagnostic {
+    let place = tree.source.place(member.key_span.start, member.key_span.end);
+    let message = format!("nothing at the top of this document says what it is; `{}` looks like `{mark}`", member.key);
+    let pointer = format!("/{}", syntax::token(&member.key));
+    Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, pointer, place).help(MARKS).suggest(syntax::quoted(mark))
+}
+
+/// A step of another type than `loop`: known to Hyphen perhaps, and no document of its own.
+fn step_fault(tree: &Tree, word: &str) -> Diagnostic {
+    let shown: String = word.chars().filter(|c| !c.is_control()).take(64).collect();
+    let message = format!("a step of type `{shown}` is no document of its own: `type` must be `loop` here");
+    Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, "/type", tree.place("/type"))
+        .help("steps of other types run in a workflow on Hyphen's platform")
+}

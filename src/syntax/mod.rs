@@ -1,0 +1,158 @@
+//! From a text to a tree: a strict JSON reader (RFC 8259) that keeps the place of every key and value. It goes
+//! on after a fault, so that one reading reports all faults of a text, each of them once.
+
+mod container;
+pub(crate) mod decimal;
+pub mod document;
+mod lookup;
+mod number;
+mod pasted;
+mod reader;
+pub mod shape;
+mod string;
+mod text;
+mod value;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_cases;
+#[cfg(test)]
+mod tests_faults;
+
+use crate::diagnostic::{Diagnostic, Source};
+
+pub(crate) use text::quoted;
+pub use value::repeated_keys;
+
+/// The deepest nesting of arrays and objects that is read.
+pub const MAX_DEPTH: usize = 128;
+/// The longest text that is read, in bytes: 16 MiB.
+pub const MAX_BYTES: usize = 16 << 20;
+/// The most values that one text may hold; more would be no document but an attack on memory.
+pub const MAX_VALUES: usize = 100_000;
+/// The most faults that are told of one text.
+pub const MAX_FAULTS: usize = 50;
+/// The most bytes of the keys on the way to a value. What is gathered of a document names its values by their
+/// pointers: with long ones, many small values would take many times the document.
+pub const MAX_PATH_BYTES: usize = 8 << 10;
+
+/// A text with the tree that was read from it.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// The text.
+    pub source: Source,
+    /// Its value. What could not be read is [`Kind::Fault`].
+    pub root: Node,
+    lookup: lookup::Lookup,
+}
+
+/// The bytes of a text from `start` to before `end`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last one.
+    pub end: usize,
+}
+
+/// A value with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Where it stands; a string's quotes belong to it.
+    pub span: Span,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, as written.
+    Number(Box<str>),
+    /// A string, with its escapes resolved.
+    String(Box<str>),
+    /// An array.
+    Array(Vec<Node>),
+    /// An object: every member as it stands, those of the same key too.
+    Object(Vec<Member>),
+    /// Something that could not be read; its fault is told already.
+    Fault,
+}
+
+/// A member of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// The key, with its escapes resolved.
+    pub key: Box<str>,
+    /// Where the key stands, with its quotes.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+/// Reads a text. The faults come in the order of the text, at most [`MAX_FAULTS`] of them; keys
+/// that stand twice are not among them: see [`repeated_keys`].
+pub fn parse(source: &Source) -> (Tree, Vec<Diagnostic>) {
+    let (root, faults) = reader::Reader::read(source);
+    (Tree { source: source.clone(), root, lookup: lookup::Lookup::default() }, faults)
+}
+
+impl Span {
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        Self { start, end }
+    }
+}
+
+impl Node {
+    /// Its text, when it is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Its items, when it is an array.
+    pub fn items(&self) -> Option<&[Node]> {
+        match &self.kind {
+            Kind::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Its members, when it is an object.
+    pub fn members(&self) -> Option<&[Member]> {
+        match &self.kind {
+            Kind::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// The member of this key; of several the last, which is the one that counts.
+    pub fn member(&self, key: &str) -> Option<&Member> {
+        self.members()?.iter().rev().find(|member| &*member.key == key)
+    }
+
+    /// The value of this key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.member(key).map(|member| &member.value)
+    }
+
+    /// Whether it could not be read.
+    pub fn is_fault(&self) -> bool {
+        self.kind == Kind::Fault
+    }
+}
+
+/// A key as a part of a JSON pointer.
+pub fn token(key: &str) -> String {
+    match key.contains(['~', '/']) {
+        true => key.replace('~', "~0").replace('/', "~1"),
+        false => key.to_owned(),
+    }
+}

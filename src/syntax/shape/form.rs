@@ -1,0 +1,186 @@
+//! A part of a schema, made ready for looking at values: references followed, types as bits, fields
+//! by name. Made once a process, each part when it is first needed: steps hold steps. What is told of a
+//! fault is taken from the schema itself.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::known::{resolve, types, words};
+use crate::syntax::{Kind, Node};
+
+/// A part of a schema.
+#[derive(Debug)]
+pub(super) struct Form {
+    /// The part, its reference followed.
+    pub schema: &'static Value,
+    /// Branches of which the value's type picks one.
+    pub any_of: Vec<Part>,
+    /// The words that it takes, when it takes nothing else.
+    pub words: Option<Vec<&'static str>>,
+    /// Branches of which a word in the value picks one, with that word.
+    pub one_of: Vec<(Option<&'static str>, Part)>,
+    /// The field of that word.
+    pub tag: Option<&'static str>,
+    /// The branch for all other words of that field.
+    pub rest: Option<Part>,
+    /// Branches that are objects of one field each, by the field that they have.
+    pub keyed: Vec<(&'static str, Part)>,
+    /// The names of the JSON types that it takes; empty when it takes all.
+    pub types: Vec<&'static str>,
+    /// The same as bits.
+    bits: u8,
+    /// What an array holds.
+    pub items: Option<Part>,
+    /// The fewest and the most entries.
+    pub count: (Option<usize>, Option<usize>),
+    /// The fields of an object.
+    pub fields: BTreeMap<&'static str, Part>,
+    /// The other fields of an object.
+    pub others: Others,
+    /// The fields that must be there.
+    pub required: Vec<&'static str>,
+    /// The least and the greatest number, as digits.
+    pub bounds: (Option<String>, Option<String>),
+    /// The fewest and the most characters.
+    pub length: (Option<usize>, Option<usize>),
+}
+
+/// What may stand in an object beside the fields that are known.
+#[derive(Debug)]
+pub(super) enum Others {
+    /// Anything.
+    Any,
+    /// Nothing.
+    None,
+    /// Values of a form.
+    Of(Part),
+}
+
+/// A part of a schema that is made ready when it is first looked at.
+#[derive(Debug)]
+pub(super) struct Part {
+    root: &'static Value,
+    part: &'static Value,
+    form: OnceLock<Box<Form>>,
+}
+
+impl Part {
+    fn new(root: &'static Value, part: &'static Value) -> Self {
+        Self { root, part, form: OnceLock::new() }
+    }
+}
+
+impl Deref for Part {
+    type Target = Form;
+
+    fn deref(&self) -> &Form {
+        self.form.get_or_init(|| Box::new(Form::new(self.root, self.part)))
+    }
+}
+
+const BITS: [(&str, u8); 7] =
+    [("null", 1), ("boolean", 2), ("string", 4), ("array", 8), ("object", 16), ("number", 32), ("integer", 64)];
+
+impl Form {
+    /// The form of a part of `root`.
+    pub(super) fn new(root: &'static Value, part: &'static Value) -> Self {
+        let schema = resolve(root, part);
+        let list = |key: &str| schema.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let part = |part| Part::new(root, part);
+        let tag = tag_of(list("oneOf"));
+        let word = |branch| tag.and_then(|tag| tag_word(branch, tag));
+        let (of_words, mut others): (Vec<_>, Vec<_>) = list("oneOf")
+            .iter()
+            .map(|branch| (word(branch), branch))
+            .partition(|(word, _)| tag.is_none() || word.is_some());
+        let keyed: Option<Vec<_>> =
+            list("oneOf").iter().map(|branch| Some((lone_key(branch)?, part(branch)))).collect();
+        let types = types(root, schema);
+        let bits = types.iter().filter_map(|name| BITS.iter().find(|(known, _)| known == name)).map(|(_, bit)| bit);
+        let bound = |key: &str| schema.get(key).map(plain);
+        let length = |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
+        let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        Self {
+            schema,
+            any_of: list("anyOf").iter().map(part).collect(),
+            words: words(schema),
+            one_of: of_words.into_iter().map(|(word, branch)| (word, part(branch))).collect(),
+            tag,
+            rest: others.pop().map(|(_, branch)| part(branch)),
+            keyed: keyed.unwrap_or_default(),
+            bits: bits.fold(0, |all, bit| all | bit),
+            types,
+            items: schema.get("items").map(part),
+            count: (length("minItems"), length("maxItems")),
+            fields: fields.map(|(name, field)| (name.as_str(), part(field))).collect(),
+            others: match schema.get("additionalProperties") {
+                Some(Value::Bool(false)) => Others::None,
+                Some(others @ Value::Object(_)) => Others::Of(part(others)),
+                _ => Others::Any,
+            },
+            required: list("required").iter().filter_map(Value::as_str).collect(),
+            bounds: (bound("minimum"), bound("maximum")),
+            length: (length("minLength"), length("maxLength")),
+        }
+    }
+
+    /// Whether a value has a type that it takes; what is inside is not looked at. A number without a
+    /// fraction is an integer, however it is spelled.
+    pub(super) fn takes(&self, node: &Node) -> bool {
+        let bit = match &node.kind {
+            _ if self.bits == 0 => return true,
+            Kind::Fault => return true,
+            Kind::Null => 1,
+            Kind::Bool(_) => 2,
+            Kind::String(_) => 4,
+            Kind::Array(_) => 8,
+            Kind::Object(_) => 16,
+            Kind::Number(digits) if self.bits & 64 != 0 && super::scalar::is_whole(digits) => 32 | 64,
+            Kind::Number(_) => 32,
+        };
+        self.bits & bit != 0
+    }
+}
+
+/// The field that tells the branches apart: a property with one word in each of them, but for one branch
+/// that takes all other words.
+fn tag_of(branches: &'static [Value]) -> Option<&'static str> {
+    let properties = branches.first()?.get("properties")?.as_object()?;
+    properties.keys().map(String::as_str).find(|name| {
+        let rest = branches.iter().filter(|branch| tag_word(branch, name).is_none());
+        let rest: Vec<bool> = rest.map(|branch| takes_others(branch, name).is_some()).collect();
+        rest.len() < branches.len() && matches!(rest.as_slice(), [] | [true])
+    })
+}
+
+/// Whether a branch takes all words but some.
+fn takes_others(branch: &Value, tag: &str) -> Option<()> {
+    branch.get("properties")?.get(tag)?.get("not").map(drop)
+}
+
+/// The one field that a branch has, and must have.
+fn lone_key(branch: &'static Value) -> Option<&'static str> {
+    let fields = branch.get("properties")?.as_object()?;
+    let closed = branch.get("additionalProperties") == Some(&Value::Bool(false));
+    let [required] = branch.get("required")?.as_array()?.as_slice() else { return None };
+    let mut names = fields.keys().map(String::as_str);
+    match (names.next(), names.next()) {
+        (Some(name), None) if closed && required.as_str() == Some(name) && fields.get(name)?.get("const").is_none() => {
+            Some(name)
+        }
+        _ => None,
+    }
+}
+
+fn tag_word(branch: &'static Value, tag: &str) -> Option<&'static str> {
+    branch.get("properties")?.get(tag)?.get("const")?.as_str()
+}
+
+/// A bound without a fraction of zero.
+fn plain(bound: &Value) -> String {
+    let text = bound.to_string();
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}

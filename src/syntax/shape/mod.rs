@@ -1,0 +1,172 @@
+//! The shape of a document, judged by the JSON Schema of its kind: so that what `schemas/` accepts,
+//! what is accepted here and what serde reads are the same. Each fault is told once, by the part of
+//! the schema that understands it best.
+
+mod form;
+mod known;
+mod object;
+mod scalar;
+mod union;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+use crate::diagnostic::{Diagnostic, Nearest, Place};
+use crate::syntax::{Kind, Node, Span, Tree, token};
+
+use form::Form;
+pub(crate) use known::{Known, known};
+
+/// The most faults of shape that are told of one document.
+pub const MAX_FAULTS: usize = 100;
+/// The most fields that are not known and looked at: several that belong to one other place are one fault.
+const MAX_UNKNOWN: usize = 1_000;
+
+/// A document after its shape was judged.
+#[derive(Debug)]
+pub struct Shaped {
+    /// Its value, with numbers spelled so that serde reads them wherever a number is meant. Where
+    /// anything may stand, numbers keep their digits.
+    pub value: Value,
+    /// What is wrong, in the order of the text, at most [`MAX_FAULTS`].
+    pub faults: Vec<Diagnostic>,
+}
+
+/// Judges a tree by the schema of its kind. In a tree with faults of syntax nothing is told to be
+/// missing: it may stand in what could not be read.
+pub(crate) fn shape(tree: &Tree, known: &Known, whole: bool) -> Shaped {
+    let mut walker = Walker {
+        tree,
+        known,
+        whole,
+        pointer: String::new(),
+        faults: Vec::new(),
+        misplaced: Vec::new(),
+        told: None,
+        nearest: Nearest::default(),
+        unknown: 0,
+    };
+    let value = walker.walk(&known.form, &tree.root, None);
+    let mut faults = walker.faults;
+    faults.sort_by_key(|fault| fault.place.start);
+    Shaped { value, faults }
+}
+
+struct Walker<'a> {
+    tree: &'a Tree,
+    known: &'a Known,
+    whole: bool,
+    /// Where the walk is.
+    pointer: String,
+    faults: Vec<Diagnostic>,
+    /// Fields that were told to belong elsewhere: there they are not told to be missing.
+    misplaced: Vec<String>,
+    /// The field whose lack was told already in the object that is walked next.
+    told: Option<String>,
+    /// What was meant by names that are not known.
+    nearest: Nearest,
+    /// How many names were looked up that are not known.
+    unknown: usize,
+}
+
+impl<'a> Walker<'a> {
+    /// Judges a value and gives it. `key` is where its key stands.
+    fn walk(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        if !form.any_of.is_empty() {
+            return self.any_of(form, node, key);
+        }
+        if let Some(words) = &form.words {
+            return self.word(words, node);
+        }
+        if !form.one_of.is_empty() {
+            return self.one_of(form, node, key);
+        }
+        if !form.takes(node) {
+            self.wrong_types(&form.types, node);
+            return node.value();
+        }
+        match &node.kind {
+            Kind::Object(members) => self.object(form, node, members, key),
+            Kind::Array(items) => {
+                self.count(form, node, items.len());
+                match &form.items {
+                    Some(of) => {
+                        let walked = items
+                            .iter()
+                            .enumerate()
+                            .map(|(index, item)| self.inside(&index.to_string(), |walker| walker.walk(of, item, None)));
+                        Value::Array(walked.collect())
+                    }
+                    None => node.value(),
+                }
+            }
+            Kind::String(text) => {
+                self.length(form, node, text);
+                node.value()
+            }
+            Kind::Number(digits) => self.number(form, node, digits),
+            Kind::Null | Kind::Bool(_) | Kind::Fault => node.value(),
+        }
+    }
+
+    fn inside<T>(&mut self, key: &str, walk: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        match key.contains(['~', '/']) {
+            true => self.pointer.push_str(&token(key)),
+            false => self.pointer.push_str(key),
+        }
+        let given = walk(self);
+        self.pointer.truncate(length);
+        given
+    }
+
+    fn tell(&mut self, fault: Diagnostic) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(fault);
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.faults.len() >= MAX_FAULTS
+    }
+
+    fn place(&self, span: Span) -> Place {
+        self.tree.source.place(span.start, span.end)
+    }
+
+    /// What the value that the walk is at is called in a message: `` `max_iterations` ``,
+    /// `` `tools[0]` ``.
+    fn label(&self) -> String {
+        label(&self.pointer)
+    }
+}
+
+/// What the value at a pointer is called in a message.
+pub(crate) fn label(pointer: &str) -> String {
+    let readable = |token: &str| token.replace("~1", "/").replace("~0", "~");
+    let mut tokens = pointer.rsplit('/');
+    let Some(last) = tokens.next().filter(|_| !pointer.is_empty()) else { return "the document".to_owned() };
+    let index = last.bytes().all(|byte| byte.is_ascii_digit()) && !last.is_empty();
+    match (index, tokens.next().filter(|name| !name.is_empty())) {
+        (true, Some(array)) => format!("`{}[{last}]`", readable(array)),
+        (true, None) => format!("entry {last} of the document"),
+        (false, _) => format!("`{}`", readable(last)),
+    }
+}
+
+/// Words as an enumeration in a sentence: `a, b or c`.
+pub(crate) fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+/// A map that keeps the last of several values, as [`Node::value`] does.
+fn insert(map: &mut Map<String, Value>, key: &str, value: Value) {
+    map.insert(key.to_owned(), value);
+}

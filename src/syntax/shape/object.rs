@@ -1,0 +1,143 @@
+//! Objects: fields that are not known, in the wrong place, or missing.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::form::{Form, Others};
+use super::known::{resolve, words};
+use super::{MAX_UNKNOWN, Walker, insert};
+use crate::diagnostic::{Diagnostic, Related, codes, shown};
+use crate::syntax::{Member, Node, Span, quoted};
+
+/// The most places that one fault tells of.
+const MAX_RELATED: usize = 50;
+
+impl<'a> Walker<'a> {
+    pub(super) fn object(&mut self, form: &'a Form, node: &Node, members: &[Member], key: Option<Span>) -> Value {
+        let mut explained: Vec<String> = self.told.take().into_iter().collect();
+        if matches!(form.others, Others::None) {
+            let (mut homes, mut absent) = (BTreeMap::new(), None);
+            for member in members.iter().filter(|member| !form.fields.contains_key(&*member.key)) {
+                self.unknown += 1;
+                if !self.full() && self.unknown <= MAX_UNKNOWN {
+                    let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
+                    let absent = absent.get_or_insert_with(|| fields().collect::<Vec<_>>());
+                    explained.extend(self.unknown(form, absent, member, &mut homes));
+                }
+            }
+        }
+        let others = match &form.others {
+            Others::Of(of) => Some(of),
+            Others::Any | Others::None => None,
+        };
+        let mut map = Map::with_capacity(members.len());
+        for member in members {
+            let value = match form.fields.get(&*member.key).or(others) {
+                Some(of) => self.inside(&member.key, |walker| walker.walk(of, &member.value, Some(member.key_span))),
+                None => member.value.value(),
+            };
+            insert(&mut map, &member.key, value);
+        }
+        self.missing(form, node, key, &explained);
+        Value::Object(map)
+    }
+
+    /// Tells of a field that is not known. Gives the name of the field that it explains the lack of.
+    /// Several that belong to one other place are one fault: `homes` says where it was told. `absent` are the
+    /// known fields that are not there.
+    fn unknown(
+        &mut self,
+        form: &Form,
+        absent: &[&str],
+        member: &Member,
+        homes: &mut BTreeMap<String, usize>,
+    ) -> Option<String> {
+        let place = self.place(member.key_span);
+        let name = &*member.key;
+        let (fields, required) = (field_names(form.schema), &form.required);
+        let near = self.nearest.field(name, absent.iter().copied());
+        let (near, lone) = near.map_or((None, false), |(near, lone)| (Some(near.to_owned()), lone));
+        let home = self.known.home(name, &self.pointer);
+        let pointer = format!("{}/{}", self.pointer, crate::syntax::token(name));
+        let message = format!("the field `{name}` is not known in {}", self.label());
+        let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
+        let needed = near.as_deref().is_some_and(|near| required.contains(&near));
+        let (fault, explains) = match (near, home) {
+            // A name that is known elsewhere is no slip of the finger, unless what it is near to is missing.
+            (near, Some(home)) if !needed || near.is_none() => {
+                self.misplaced.push(name.to_owned());
+                if let Some(first) = homes.get(&home).and_then(|first| self.faults.get_mut(*first)) {
+                    let message = shown(&format!("`{name}` belongs {home}, too"));
+                    let (file, line) = (fault.place.file.to_string(), fault.place.line);
+                    if first.related.len() < MAX_RELATED {
+                        first.related.push(Related { file, line, message });
+                    }
+                    return None;
+                }
+                let help = format!("`{name}` belongs {home}");
+                homes.insert(home, self.faults.len());
+                (fault.help(help), None)
+            }
+            (Some(near), _) => {
+                let help = format!("the nearest name is `{near}`");
+                let fault = fault.help(help);
+                (if lone { fault.suggest(quoted(&near)) } else { fault }, Some(near))
+            }
+            (None, _) => {
+                let names: Vec<String> = absent.iter().map(|field| format!("`{field}`")).collect();
+                let help = match names.as_slice() {
+                    [] => "all fields that are known here are there".to_owned(),
+                    names if names.len() < fields.len() => format!("also known here: {}", names.join(", ")),
+                    names => format!("known here: {}", names.join(", ")),
+                };
+                (fault.help(help), None)
+            }
+        };
+        self.tell(fault);
+        explains
+    }
+
+    fn missing(&mut self, form: &Form, node: &Node, key: Option<Span>, explained: &[String]) {
+        if !self.whole {
+            return;
+        }
+        let schema = form.schema;
+        for name in form.required.iter().copied() {
+            if node.get(name).is_some() {
+                continue;
+            }
+            let told = explained.iter().chain(&self.misplaced).any(|known| known == name);
+            if told || self.holds_misplaced(schema, name) {
+                continue;
+            }
+            let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
+            let message = format!("`{name}` is missing in {}", self.label());
+            let field = schema.get("properties").and_then(|fields| fields.get(name));
+            let about = field.and_then(|field| field.get("description")?.as_str());
+            let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
+            let words = field.and_then(|field| words(resolve(self.known.schema, field))).unwrap_or_default();
+            self.tell(match (words.as_slice(), about) {
+                ([word], _) => fault.help(format!("add `\"{name}\": \"{word}\"`")),
+                (_, Some(about)) => fault.help(format!("`{name}`: {}", about.trim_end_matches('.'))),
+                _ => fault,
+            });
+        }
+    }
+
+    /// Whether the missing object is missing because what belongs into it stands around it.
+    fn holds_misplaced(&self, schema: &Value, name: &str) -> bool {
+        let Some(field) = schema.get("properties").and_then(|fields| fields.get(name)) else { return false };
+        let field = resolve(self.known.schema, field);
+        let branches = field.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+        branches
+            .chain(std::iter::once(field))
+            .flat_map(|branch| field_names(branch))
+            .any(|inner| self.misplaced.iter().any(|misplaced| misplaced == inner))
+    }
+}
+
+fn field_names(schema: &Value) -> Vec<&str> {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    fields.map(|fields| fields.keys().map(String::as_str).collect()).unwrap_or_default()
+}

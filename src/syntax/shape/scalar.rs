@@ -1,0 +1,205 @@
+//! Single values: types, words, bounds, lengths.
+
+use serde_json::{Number, Value};
+
+use super::form::Form;
+use super::{Walker, listed};
+use crate::diagnostic::{Diagnostic, codes, is_lone};
+use crate::syntax::decimal::Decimal;
+use crate::syntax::{Kind, Node, quoted};
+
+/// The longest value that is repeated in a message or a suggestion, in bytes.
+const SHOWN: usize = 200;
+
+impl Walker<'_> {
+    pub(super) fn wrong_types(&mut self, types: &[&str], node: &Node) {
+        if self.full() {
+            return;
+        }
+        let mut expected: Vec<String> = Vec::new();
+        for name in types.iter().filter(|name| **name != "null").map(|name| called(name).to_owned()) {
+            if !expected.contains(&name) {
+                expected.push(name);
+            }
+        }
+        if expected.is_empty() {
+            expected.push("null".to_owned());
+        }
+        let message = format!("{} must be {}; {} was given", self.label(), listed(&expected), self.given(node));
+        let fault = Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span));
+        let raw = self.tree.raw(node.span);
+        let takes = |name: &str| types.contains(&name);
+        let fault = match &node.kind {
+            Kind::String(text) if self.meant_without_quotes(types, text) => {
+                fault.help("take the quotes away").suggest(&**text)
+            }
+            Kind::Number(_) | Kind::Bool(_) if takes("string") && !takes("object") => {
+                fault.help("put it into quotes").suggest(quoted(raw))
+            }
+            Kind::Null => fault.help("leave the field out, or give it a value"),
+            _ if takes("array") && raw.len() <= SHOWN => {
+                fault.help("an array of one entry stands in `[` and `]`").suggest(format!("[{raw}]"))
+            }
+            _ => fault,
+        };
+        self.tell(fault);
+    }
+
+    fn meant_without_quotes(&self, types: &[&str], text: &str) -> bool {
+        let takes = |name: &str| types.contains(&name);
+        let number = text.parse::<Number>().is_ok() && text.trim() == text;
+        (takes("boolean") && matches!(text, "true" | "false"))
+            || (takes("number") && number)
+            || (takes("integer") && number && is_whole(text))
+    }
+
+    /// One of some words.
+    pub(super) fn word(&mut self, words: &[&str], node: &Node) -> Value {
+        let fault = match &node.kind {
+            Kind::Fault => None,
+            _ if self.full() => None,
+            Kind::String(text) if words.contains(&&**text) => None,
+            Kind::String(text) => {
+                let quoted_words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                let message =
+                    format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
+                let place = self.place(node.span);
+                let fault = Diagnostic::error(codes::WRONG_WORD, message, self.pointer.as_str(), place);
+                Some(match self.nearest.of(text, words.iter().copied()) {
+                    Some(near) => {
+                        let fault = fault.help(format!("the nearest is `{near}`"));
+                        if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
+                    }
+                    None => fault,
+                })
+            }
+            _ => {
+                let quoted_words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                let message =
+                    format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
+                Some(Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span)))
+            }
+        };
+        if let Some(fault) = fault {
+            self.tell(fault);
+        }
+        node.value()
+    }
+
+    pub(super) fn length(&mut self, form: &Form, node: &Node, text: &str) {
+        let (least, most) = form.length;
+        if least.is_none() && most.is_none() {
+            return;
+        }
+        let length = text.chars().count();
+        let message = match (least, most) {
+            (Some(least), _) if length < least && length == 0 => format!("{} must not be empty", self.label()),
+            (Some(least), _) if length < least => {
+                format!("{} must have at least {least} characters; it has {length}", self.label())
+            }
+            (_, Some(most)) if length > most => {
+                format!("{} may have at most {most} characters; it has {length}", self.label())
+            }
+            _ => return,
+        };
+        let fault = Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), self.place(node.span));
+        self.tell(fault);
+    }
+
+    /// How many entries an array has.
+    pub(super) fn count(&mut self, form: &Form, node: &Node, count: usize) {
+        let wanted = match form.count {
+            (Some(least), Some(most)) if least == most && count != least => format!("exactly {least}"),
+            (Some(least), _) if count < least => format!("at least {least}"),
+            (_, Some(most)) if count > most => format!("at most {most}"),
+            _ => return,
+        };
+        let message = format!("{} must have {wanted} entries; it has {count}", self.label());
+        let place = self.place(node.span);
+        self.tell(Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), place));
+    }
+
+    /// A number. Where one is meant, the value gets a spelling that serde reads.
+    pub(super) fn number(&mut self, form: &Form, node: &Node, digits: &str) -> Value {
+        let types = &form.types;
+        if types.is_empty() {
+            return node.value();
+        }
+        let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
+        let (low, high) = &form.bounds;
+        let under = low.as_ref().is_some_and(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
+        let over = high.as_ref().is_some_and(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
+        if under || over || number.is_none() {
+            // A bound that only says what a field can hold is of interest to none but those beyond it.
+            let bounds = match (low, high.as_ref().filter(|high| !under || high.len() <= 9)) {
+                (Some(_), Some(high)) if high.len() > 9 => format!("at most {high}"),
+                (Some(low), Some(high)) => format!("from {low} to {high}"),
+                (Some(low), None) => format!("at least {low}"),
+                (None, Some(high)) => format!("at most {high}"),
+                (None, None) => "a number that a computer can hold".to_owned(),
+            };
+            let message = format!("{} must be {bounds}; {} was given", self.label(), self.given(node));
+            let place = self.place(node.span);
+            self.tell(Diagnostic::error(codes::OUT_OF_BOUNDS, message, self.pointer.as_str(), place));
+            return node.value();
+        }
+        match number {
+            Some(_) if types.contains(&"integer") => whole(digits).unwrap_or_else(|| node.value()),
+            Some(number) if digits.parse::<i64>().is_err() => {
+                Number::from_f64(number).map_or(node.value(), Value::Number)
+            }
+            _ => node.value(),
+        }
+    }
+
+    /// What was given, for a message.
+    fn given(&self, node: &Node) -> String {
+        let raw = self.tree.raw(node.span);
+        match &node.kind {
+            Kind::Null => "null".to_owned(),
+            Kind::Bool(_) => raw.to_owned(),
+            Kind::Number(_) if raw.len() <= SHOWN => raw.to_owned(),
+            Kind::Number(_) => "a very long number".to_owned(),
+            Kind::String(text) if text.is_empty() => "an empty text".to_owned(),
+            Kind::String(_) if raw.len() <= 60 => format!("the text {raw}"),
+            Kind::String(_) => "a text".to_owned(),
+            Kind::Array(_) => "an array".to_owned(),
+            Kind::Object(_) => "an object".to_owned(),
+            Kind::Fault => "something unreadable".to_owned(),
+        }
+    }
+}
+
+/// A type of JSON Schema in our words.
+fn called(name: &str) -> &str {
+    match name {
+        "string" => "a text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "an array",
+        "object" => "an object",
+        other => other,
+    }
+}
+
+/// How a number compares with a bound, by all of its digits.
+fn compare(digits: &str, bound: &str) -> Option<std::cmp::Ordering> {
+    match (digits.parse::<i64>(), bound.parse::<i64>()) {
+        (Ok(number), Ok(bound)) => Some(number.cmp(&bound)),
+        _ => Some(Decimal::read(digits)?.compare(&Decimal::read(bound)?)),
+    }
+}
+
+/// Whether a number has no fraction: `10`, `10.0` and `1e1` have none.
+pub(super) fn is_whole(digits: &str) -> bool {
+    digits.bytes().all(|byte| byte.is_ascii_digit()) || Decimal::read(digits).is_some_and(|number| number.is_whole())
+}
+
+/// A whole number in digits alone.
+fn whole(digits: &str) -> Option<Value> {
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return digits.parse().ok().map(Value::Number);
+    }
+    Decimal::read(digits)?.whole()?.parse().ok().map(Value::Number)
+}

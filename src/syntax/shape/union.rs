@@ -1,0 +1,183 @@
+//! Values that may be one of several things: the tag decides, or the JSON type, and the fault is
+//! told by the right one.
+
+use serde_json::{Map, Value};
+
+use super::form::Form;
+use super::{Walker, insert, listed};
+use crate::diagnostic::{Diagnostic, codes, is_lone, nearest, nearest_field};
+use crate::syntax::{Kind, Member, Node, Span, quoted, token};
+
+impl<'a> Walker<'a> {
+    /// Branches of different JSON types: the value's type decides.
+    pub(super) fn any_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        if node.is_fault() {
+            return Value::Null;
+        }
+        // A number is told by the branch for numbers, a whole one by that for whole ones: the first
+        // that takes the type is the right one, for our types have one branch a type.
+        match form.any_of.iter().find(|branch| branch.takes(node)) {
+            Some(branch) => self.walk(branch, node, key),
+            None => {
+                let types: Vec<&str> = form.any_of.iter().flat_map(|branch| branch.types.iter().copied()).collect();
+                self.wrong_types(&types, node);
+                node.value()
+            }
+        }
+    }
+
+    /// Branches that are objects with a field that says which branch it is.
+    pub(super) fn one_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        if !form.keyed.is_empty() {
+            return self.keyed(form, node, key);
+        }
+        let Some(tag) = form.tag else { return self.first_of(form, node, key) };
+        let Kind::Object(_) = &node.kind else {
+            if !node.is_fault() {
+                self.wrong_types(&["object"], node);
+            }
+            return node.value();
+        };
+        let written = node.get(tag);
+        let word = written.and_then(Node::as_str);
+        let right = |word: &str| form.one_of.iter().find(|(of, _)| *of == Some(word)).map(|(_, branch)| &**branch);
+        if let Some(branch) = word.and_then(right) {
+            return self.walk(branch, node, key);
+        }
+        if let Some(rest) = &form.rest {
+            return self.walk(rest, node, key);
+        }
+        let words: Vec<&str> = form.one_of.iter().filter_map(|(word, _)| *word).collect();
+        let alike = most_alike(form, node);
+        match written {
+            Some(written) => {
+                self.inside(tag, |walker| walker.word(&words, written));
+            }
+            None => self.no_tag((tag, alike.and_then(|(word, _)| word)), &words, node, key),
+        }
+        let meant = match word {
+            Some(word) => nearest(word, words.iter().copied()).and_then(right),
+            None => alike.map(|(_, branch)| branch),
+        };
+        match meant {
+            // The tag's own fault is told: the branch would only tell it again.
+            Some(branch) => {
+                let before = self.faults.len();
+                self.told = Some(tag.to_owned());
+                let value = self.walk(branch, node, key);
+                let pointer = format!("{}/{tag}", self.pointer);
+                let mut kept = 0;
+                self.faults.retain(|fault| {
+                    kept += 1;
+                    kept <= before || fault.path != pointer
+                });
+                value
+            }
+            None => node.value(),
+        }
+    }
+
+    /// Branches that are objects of one field: the field decides.
+    fn keyed(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        let Kind::Object(members) = &node.kind else {
+            if !node.is_fault() {
+                self.wrong_types(&["object"], node);
+            }
+            return node.value();
+        };
+        let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
+        let names = || form.keyed.iter().map(|(name, _)| *name);
+        let mut map = Map::new();
+        // One that stands twice was told to.
+        let first = members.iter().find(|other| known(&other.key).is_some());
+        for (at, member) in members.iter().enumerate() {
+            let name = &*member.key;
+            let branch = known(name).or_else(|| self.nearest.of(name, names()).and_then(known));
+            let of = branch.and_then(|branch| branch.fields.first_key_value());
+            if known(name).is_none() {
+                if !self.full() {
+                    self.unknown_key(form, member);
+                }
+            } else if first.is_some_and(|first| first.key != member.key) && at > 0 && !self.full() {
+                let place = self.place(member.key_span);
+                let message = format!("{} has one field, and `{name}` is one more", self.label());
+                let pointer = format!("{}/{}", self.pointer, token(name));
+                let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
+                self.tell(match known("and") {
+                    Some(_) => fault.help("several are put together: `{\"and\": [{...}, {...}]}`"),
+                    None => fault,
+                });
+            }
+            let value = match of {
+                Some((_, of)) => self.inside(name, |walker| walker.walk(of, &member.value, Some(member.key_span))),
+                None => member.value.value(),
+            };
+            insert(&mut map, name, value);
+        }
+        if members.is_empty() && self.whole {
+            let place = self.place(key.unwrap_or(node.span));
+            let all: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+            let message = format!("{} is empty: it needs one field", self.label());
+            let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
+            self.tell(fault.help(format!("known here: {}", all.join(", "))));
+        }
+        Value::Object(map)
+    }
+
+    fn unknown_key(&mut self, form: &Form, member: &Member) {
+        let name = &*member.key;
+        let names: Vec<&str> = form.keyed.iter().map(|(name, _)| *name).collect();
+        let pointer = format!("{}/{}", self.pointer, token(name));
+        let message = format!("the field `{name}` is not known in {}", self.label());
+        let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, self.place(member.key_span));
+        self.tell(match nearest_field(name, names.iter().copied()) {
+            Some(near) => {
+                let fault = fault.help(format!("the nearest name is `{near}`"));
+                if is_lone(name, names) { fault.suggest(quoted(near)) } else { fault }
+            }
+            None => {
+                let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                fault.help(format!("known here: {}", all.join(", ")))
+            }
+        });
+    }
+
+    /// Branches without a field that tells them apart: those of different types.
+    fn first_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        if node.is_fault() {
+            return Value::Null;
+        }
+        match form.one_of.iter().find(|(_, branch)| branch.takes(node)) {
+            Some((_, branch)) => self.walk(branch, node, key),
+            None => {
+                self.wrong_types(&form.types, node);
+                node.value()
+            }
+        }
+    }
+
+    /// Tells that the field is missing that says which branch is meant, and which word is the likely one.
+    fn no_tag(&mut self, (tag, likely): (&str, Option<&str>), words: &[&str], node: &Node, key: Option<Span>) {
+        if !self.whole || self.misplaced.iter().any(|misplaced| misplaced == tag) {
+            return;
+        }
+        let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
+        let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        let message = format!("`{tag}` is missing in {}: it is {}", self.label(), listed(&quoted));
+        let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
+        let example = likely.or(words.first().copied()).unwrap_or_default();
+        self.tell(fault.help(format!("add `\"{tag}\": \"{example}\"`, or the one that is meant")));
+    }
+}
+
+/// The branch whose fields the object has most of, when it is one alone, and its word.
+fn most_alike<'a>(form: &'a Form, node: &Node) -> Option<(Option<&'static str>, &'a Form)> {
+    let has = |branch: &Form| branch.required.iter().filter(|name| node.get(name).is_some()).count();
+    let counts: Vec<usize> = form.one_of.iter().map(|(_, branch)| has(branch)).collect();
+    let most = counts.iter().copied().max().filter(|most| *most > 0)?;
+    let mut best = form.one_of.iter().zip(&counts).filter(|(_, count)| **count == most);
+    match (best.next(), best.next()) {
+        (Some(((word, branch), _)), None) => Some((*word, branch)),
+        _ => None,
+    }
+}
