@@ -11,7 +11,7 @@ use loopctl::diagnostic::codes::TABLE;
 
 const HEAD: &str = "# Diagnostics
 
-EventKind `loopctl check` tells, and `loopctl run` before it runs. A code is stable once released. `loopctl explain CODE` prints the
+What `loopctl check` tells, and `loopctl run` before it runs. A code is stable once released. `loopctl explain CODE` prints the
 same page.
 
 This page is made of the rules' own pages; write there, and then `UPDATE_DOCS=1 cargo test --test diagnostics_doc`.

@@ -135,7 +135,7 @@ fn one_run(writer: &mut Writer, paths: &mut Map<String, Value>) {
     paths.insert("/agents/{id}/trace".to_owned(), json!({ "get": trace }));
     // The schema of each event of the stream, not of its whole text, which need not end.
     let event = json!({ "type": "object", "required": ["id", "data"], "properties": {
-        "id": { "type": "string", "description": "EventKind `Last-Event-ID` takes" },
+        "id": { "type": "string", "description": "What `Last-Event-ID` takes" },
         "data": { "type": "string", "contentMediaType": "application/json" } } });
     let stream = json!({ "200": { "description": "Server-sent events; the data of each is JSON with an `event`",
             "content": { "text/event-stream": { "schema": event } } },
