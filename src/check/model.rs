@@ -26,39 +26,24 @@ impl<'s> Named<'s> {
         self.declared.and_then(|model| model.model.as_deref()).unwrap_or(self.name)
     }
 
-    /// Whether it is one of Anthropic's.
-    pub fn is_anthropic(&self) -> bool {
+    /// The provider that is asked.
+    fn provider(&self) -> Provider {
         match self.declared {
-            Some(model) => model.provider == Provider::Anthropic,
-            None => self.name.starts_with("claude"),
+            Some(model) => model.provider,
+            None => Provider::of_model(self.name).unwrap_or(Provider::DEFAULT),
         }
     }
 
-    /// Whether it is asked at OpenAI's own server.
-    fn is_openai(&self) -> bool {
-        match self.declared {
-            Some(model) => {
-                let official = |url: &str| url.contains("://api.openai.com");
-                model.provider == Provider::Openai && model.base_url.as_deref().is_none_or(official)
-            }
-            None => !self.is_anthropic(),
-        }
+    /// The highest temperature that is sent; none when every one is, or no temperature at all.
+    pub fn max_temperature(&self) -> Option<f64> {
+        self.provider().facts().max_temperature.filter(|_| !self.takes_no_temperature())
     }
 
     /// Whether its provider refuses a temperature: then none is sent.
     pub fn takes_no_temperature(&self) -> bool {
-        let id = self.id();
-        if self.is_anthropic() {
-            return anthropic_version(id) >= (4, 7);
-        }
-        self.is_openai() && ["o1", "o3", "o4", "gpt-5"].iter().any(|family| id.starts_with(family))
+        let facts = self.provider().facts();
+        let base = self.declared.and_then(|model| model.base_url.as_deref());
+        let is_own = |base: &str| facts.server.as_ref().is_some_and(|own| base.contains(&format!("://{}", own.host)));
+        (facts.refuses_temperature)(self.id(), base.is_none_or(is_own))
     }
-}
-
-/// The version in an id like `claude-opus-4-1-20250805`; longer numbers are dates.
-fn anthropic_version(id: &str) -> (u32, u32) {
-    let Some(rest) = id.strip_prefix("claude-") else { return (0, 0) };
-    let numbers = rest.split('-').skip_while(|word| word.parse::<u32>().is_err());
-    let mut version = numbers.map_while(|word| word.parse::<u32>().ok().filter(|_| word.len() <= 2));
-    (version.next().unwrap_or(0), version.next().unwrap_or(0))
 }

@@ -8,7 +8,7 @@ use super::clock;
 use super::engine::{Engine, Finished, Watch, World, written};
 use super::fault::Fault;
 use super::hold::Hold;
-use super::model::Model;
+use super::model::ModelClient;
 use super::run::{Driver, Seat};
 use super::start::{self, Start};
 use crate::engine::effect::Effects;
@@ -31,7 +31,7 @@ pub enum Begin {
 pub struct Begun {
     state: State,
     effects: Effects,
-    models: Vec<Arc<Model>>,
+    models: Vec<Arc<ModelClient>>,
     seat: Seat,
 }
 

@@ -14,7 +14,7 @@ use super::family::Families;
 use super::fault::Fault;
 use super::fold;
 use super::hold::Leased;
-use super::model::{Ask, Model, Models, Script, Wire};
+use super::model::{Ask, ModelClient, Models, ScriptPlayer, Wire};
 use super::run::{Driver, Seat};
 use super::secret::Vault;
 use super::start::{self, Start};
@@ -53,7 +53,7 @@ pub struct EngineBuilder {
     project: Arc<Project>,
     root: PathBuf,
     journal: Option<Arc<dyn Journal>>,
-    script: Option<Script>,
+    script: Option<ScriptPlayer>,
     tools: BTreeMap<String, Arc<dyn EmbeddedTool>>,
 }
 
@@ -128,7 +128,7 @@ impl EngineBuilder {
     /// A script takes the place of every model, and of the tools that it names.
     #[must_use]
     pub fn script(mut self, script: crate::language::Script) -> Self {
-        self.script = Some(Script::new(script));
+        self.script = Some(ScriptPlayer::new(script));
         self
     }
 
@@ -359,7 +359,7 @@ impl Engine {
     }
 
     /// The run's model and its fallbacks.
-    pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<Model>>, Fault> {
+    pub(super) fn models(&self, program: &Program, name: Option<&str>) -> Result<Vec<Arc<ModelClient>>, Fault> {
         let first = name.or(program.properties.model.as_deref());
         let mut models = vec![self.world.models.get(first).map_err(Fault::Missing)?];
         for fallback in &program.properties.fallback_models {
@@ -371,7 +371,7 @@ impl Engine {
 
 enum Taken {
     AsItIs(State),
-    Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<Model>> },
+    Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<ModelClient>> },
 }
 
 /// An event as the journal keeps it.

@@ -12,7 +12,7 @@ use super::engine::{Finished, Watch, World, status_record, written};
 use super::family::Member;
 use super::fault::Fault;
 use super::hold::Hold;
-use super::model::{self, Ask, Attempt, Model, Wire};
+use super::model::{self, Ask, ModelClient, RetriedAttempt, Wire};
 use super::said;
 use super::stop::Stop;
 use crate::engine::budget;
@@ -50,7 +50,7 @@ pub(super) struct Seat {
 pub(super) struct Driver<'a> {
     pub(super) world: &'a Arc<World>,
     pub(super) program: &'a Arc<Program>,
-    models: Vec<Arc<Model>>,
+    models: Vec<Arc<ModelClient>>,
     pub(super) state: State,
     pub(super) seat: Seat,
     pub(super) watch: Watch<'a>,
@@ -73,7 +73,7 @@ impl<'a> Driver<'a> {
     pub fn new(
         world: &'a Arc<World>,
         program: &'a Arc<Program>,
-        models: Vec<Arc<Model>>,
+        models: Vec<Arc<ModelClient>>,
         (state, seat): (State, Seat),
         watch: Watch<'a>,
     ) -> Box<Self> {
@@ -245,8 +245,8 @@ impl<'a> Driver<'a> {
             }
         };
         let attempts = Mutex::new(Vec::new());
-        let retried = |attempt: Attempt| {
-            let Attempt { number, reason, delay_ms, kept } = attempt;
+        let retried = |attempt: RetriedAttempt| {
+            let RetriedAttempt { number, reason, delay_ms, kept } = attempt;
             attempts.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
             if let Some(listener) = listener {
                 listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::clock;
 use super::fault::Fault;
-use super::model::{Model, Models};
+use super::model::{ModelClient, Models};
 use super::texts::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
@@ -77,7 +77,7 @@ impl Start {
 
 /// Whether what each model costs is known, when the budget is in US dollars: the run's own, those that are
 /// asked in its place, and those of its `llm` actions.
-pub(super) fn priced(program: &Program, models: &[Arc<Model>], all: &Models) -> Result<(), Fault> {
+pub(super) fn priced(program: &Program, models: &[Arc<ModelClient>], all: &Models) -> Result<(), Fault> {
     if program.properties.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
         return Ok(());
     }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::serving::Serving;
+pub use crate::policy::provider::Provider;
 
 /// The project file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -64,18 +65,6 @@ pub struct Model {
     /// What a million tokens cost, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-}
-
-/// The protocol of a model's server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Provider {
-    /// OpenAI's chat completions, which many servers speak.
-    Openai,
-    /// Anthropic's messages.
-    Anthropic,
-    /// No server: a script says what the model says.
-    Script,
 }
 
 /// What a million tokens cost, in US dollars.

@@ -16,10 +16,9 @@ pub const RULE: Rule = Rule {
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let mut judge = |spot: Option<Spot<'_>>, name: Option<&str>, temperature: f64| {
         let (Some(spot), Some(model)) = (spot.filter(Spot::is_written), model::named(subject, name)) else { return };
-        if temperature > 1.0 && model.is_anthropic() && !model.takes_no_temperature() {
-            let message = format!("the temperature of `{}` ends at 1: {temperature} is sent as 1", model.id());
-            found.push(spot.tell(&RULE, message).help("write 1").suggest("1"));
-        }
+        let Some(most) = model.max_temperature().filter(|most| temperature > *most) else { return };
+        let message = format!("the temperature of `{}` ends at {most}: {temperature} is sent as {most}", model.id());
+        found.push(spot.tell(&RULE, message).help(format!("write {most}")).suggest(most.to_string()));
     };
     if let Some(react) = subject.react(&["temperature", "model"]) {
         judge(subject.property("temperature"), react.model.as_deref(), react.temperature);

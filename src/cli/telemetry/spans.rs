@@ -34,7 +34,7 @@ impl Spans {
     /// Spans of a run of this program; `content`: with what was said in them, secrets hidden.
     pub fn new(tracer: SdkTracer, program: &Program, content: bool) -> Self {
         let models = program.project.models.iter();
-        let providers = models.map(|(name, model)| (name.clone(), provider(model.provider))).collect();
+        let providers = models.map(|(name, model)| (name.clone(), model.provider.facts().name)).collect();
         Self {
             tracer,
             redact: Redaction::new(&program.project.redact),
@@ -195,14 +195,6 @@ impl Spans {
 fn failed(span: &mut Span, kind: String) {
     span.set_attribute(KeyValue::new("error.type", kind.clone()));
     span.set_status(SpanStatus::error(kind));
-}
-
-fn provider(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Openai => "openai",
-        Provider::Anthropic => "anthropic",
-        Provider::Script => "script",
-    }
 }
 
 /// The termination as it is written in results.

@@ -8,13 +8,14 @@ use serde_json::value::RawValue;
 
 use super::Ask;
 use super::failure::Peer;
-use super::reply::{Deltas, Pieces, Said, Unread};
-use super::wire::{Form, json, tools};
+use super::protocol::Protocol;
+use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::wire::{RequestForm, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::{Finish, SaidCall, Tokens};
 
 /// The version of the protocol.
-pub(super) const VERSION: &str = "2023-06-01";
+const VERSION: &str = "2023-06-01";
 
 /// What closes a request: the last text, its message, and the list of messages.
 const TAIL: &[u8] = b"}]}]}";
@@ -24,18 +25,48 @@ const TAIL_CACHED: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}}]}]}";
 /// The beginning of a history whose own is gone, up to the model's first word.
 const FIRST: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"Earlier messages are left out."}]},{"role":"assistant","content":["#;
 
-/// Whether the model of this id refuses a temperature: those from 4.7 on do.
-pub(super) fn fixed_temperature(id: &str) -> bool {
-    let Some(rest) = id.strip_prefix("claude-") else { return false };
-    // Longer numbers are dates.
-    let numbers = rest.split('-').skip_while(|word| word.parse::<u32>().is_err());
-    let mut version = numbers.map_while(|word| word.parse::<u32>().ok().filter(|_| word.len() <= 2));
-    (version.next().unwrap_or(0), version.next().unwrap_or(0)) >= (4, 7)
+/// The protocol.
+pub(super) struct Anthropic;
+
+impl Protocol for Anthropic {
+    fn head(&self, buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
+        head(buffer, form, ask)
+    }
+
+    fn messages(&self, buffer: &mut BytesMut, last: Option<Role>, messages: &[Message]) -> Option<Role> {
+        messages.iter().fold(last, |last, message| write_message(buffer, last, message))
+    }
+
+    fn tail(&self, last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
+        tail(last, ask)
+    }
+
+    fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+        read(peer, body)
+    }
+
+    fn piece(
+        &self,
+        peer: &Peer,
+        reply: &mut StreamedReply,
+        data: &[u8],
+        deltas: Deltas<'_>,
+    ) -> Result<bool, UnreadableReply> {
+        piece(peer, reply, data, deltas)
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", VERSION)]
+    }
+
+    fn key_header(&self, key: &str) -> (&'static str, String) {
+        ("x-api-key", key.to_owned())
+    }
 }
 
 /// Writes a request up to its messages. Returns how many messages it took: the system prompt is a
 /// field of its own.
-pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
+fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     buffer.extend_from_slice(b"{\"model\":");
     json(buffer, &form.id);
     buffer.extend_from_slice(b",\"max_tokens\":");
@@ -68,7 +99,7 @@ fn system_of<'a>(ask: &Ask<'a>) -> impl Iterator<Item = &'a Message> {
 
 /// Writes a message behind the one that `last` said, and leaves its last block open: one of the same
 /// role is added to it, as roles must take turns. The server refuses blank texts; they are left out.
-pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Option<Role> {
+fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Option<Role> {
     // A system message in the middle is said by the engine, as observations are.
     let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
     let mut last = last;
@@ -130,7 +161,7 @@ fn plain_id(id: &str) -> Cow<'_, str> {
 
 /// What closes a request. The prompt cache is asked for in conversations that have a system prompt:
 /// those go on, and a single question does not.
-pub(super) fn tail(last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
+fn tail(last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
     match last {
         None => b"]}",
         Some(_) if system_of(ask).next().is_some() => TAIL_CACHED,
@@ -140,29 +171,29 @@ pub(super) fn tail(last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
 
 /// An answer, or one event of a stream: only what is needed of it.
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct AnthropicAnswer<'a> {
     #[serde(default, rename = "type")]
     kind: String,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    content: Option<Vec<Block<'a>>>,
+    content: Option<Vec<AnthropicBlock<'a>>>,
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
     index: Option<u64>,
     #[serde(borrow, default)]
-    content_block: Option<Block<'a>>,
+    content_block: Option<AnthropicBlock<'a>>,
     #[serde(borrow, default)]
-    delta: Option<Block<'a>>,
+    delta: Option<AnthropicBlock<'a>>,
     #[serde(borrow, default)]
-    message: Option<Begun<'a>>,
+    message: Option<AnthropicMessageStart<'a>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Block<'a> {
+struct AnthropicBlock<'a> {
     #[serde(default, rename = "type")]
     kind: Option<String>,
     #[serde(default)]
@@ -179,7 +210,7 @@ struct Block<'a> {
     stop_reason: Option<String>,
 }
 
-impl Block<'_> {
+impl AnthropicBlock<'_> {
     /// The call of a `tool_use` block.
     fn call(self) -> SaidCall {
         let arguments = self.input.map_or_else(String::new, |input| input.get().to_owned());
@@ -188,13 +219,13 @@ impl Block<'_> {
 }
 
 #[derive(Deserialize)]
-struct Begun<'a> {
+struct AnthropicMessageStart<'a> {
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
-struct Usage {
+struct AnthropicUsage {
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
@@ -205,7 +236,7 @@ struct Usage {
     output_tokens: Option<u64>,
 }
 
-impl Usage {
+impl AnthropicUsage {
     /// A usage that can't be read is none.
     fn read(usage: Option<&RawValue>) -> Self {
         usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default()
@@ -219,15 +250,15 @@ impl Usage {
 }
 
 /// Reads a whole answer.
-pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<Said, Unread> {
-    let answer: Answer<'_> = serde_json::from_slice(body)?;
+fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+    let answer: AnthropicAnswer<'_> = serde_json::from_slice(body)?;
     if let Some(error) = answer.error {
-        return Err(Unread::Failed(peer.error_object(error.get().as_bytes())));
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    let usage = Usage::read(answer.usage);
+    let usage = AnthropicUsage::read(answer.usage);
     let usage = usage.input().zip(usage.output_tokens).map(|(input, output)| Tokens { input, output });
     let (mut text, mut calls) = (String::new(), Vec::new());
-    for block in answer.content.ok_or(Unread::Missing("content"))? {
+    for block in answer.content.ok_or(UnreadableReply::Missing("content"))? {
         match block.kind.as_deref() {
             Some("text") => text.push_str(block.text.as_deref().unwrap_or_default()),
             Some("tool_use") => calls.push(block.call()),
@@ -235,16 +266,16 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<Said, Unread> {
             _ => {}
         }
     }
-    Ok(Said { text, calls, finish: finish(answer.stop_reason.as_deref()), usage })
+    Ok(AttemptReply { text, calls, finish: finish(answer.stop_reason.as_deref()), usage })
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
-pub(super) fn piece(peer: &Peer, pieces: &mut Pieces, data: &[u8], deltas: Deltas<'_>) -> Result<bool, Unread> {
-    let answer: Answer<'_> = serde_json::from_slice(data)?;
+fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8], deltas: Deltas<'_>) -> Result<bool, UnreadableReply> {
+    let answer: AnthropicAnswer<'_> = serde_json::from_slice(data)?;
     if let Some(error) = answer.error {
-        return Err(Unread::Failed(peer.error_object(error.get().as_bytes())));
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    let usage = Usage::read(answer.usage.or(answer.message.and_then(|message| message.usage)));
+    let usage = AnthropicUsage::read(answer.usage.or(answer.message.and_then(|message| message.usage)));
     pieces.input = usage.input().or(pieces.input);
     pieces.output = usage.output_tokens.or(pieces.output);
     match answer.kind.as_str() {
@@ -261,10 +292,12 @@ pub(super) fn piece(peer: &Peer, pieces: &mut Pieces, data: &[u8], deltas: Delta
         }
         "content_block_delta" => {
             match answer.delta {
-                Some(Block { kind: Some(kind), text: Some(text), .. }) if kind == "text_delta" => {
+                Some(AnthropicBlock { kind: Some(kind), text: Some(text), .. }) if kind == "text_delta" => {
                     pieces.add(&text, deltas);
                 }
-                Some(Block { kind: Some(kind), partial_json: Some(arguments), .. }) if kind == "input_json_delta" => {
+                Some(AnthropicBlock { kind: Some(kind), partial_json: Some(arguments), .. })
+                    if kind == "input_json_delta" =>
+                {
                     pieces.add_call(answer.index, SaidCall { arguments, ..SaidCall::default() });
                 }
                 _ => {}

@@ -1,4 +1,4 @@
-//! Failures of one attempt: what they are, whether trying again may help, and how they are told.
+//! Failures of one attempt: what they are, whether trying again may help, and how they are reported.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -29,7 +29,7 @@ const TOO_LONG: [&str; 9] = [
 
 /// Why one attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct AttemptFailure {
     /// The kind of fault.
     pub(super) code: ModelFaultCode,
     /// What happened, in a sentence without secrets.
@@ -42,7 +42,7 @@ pub(super) struct Failure {
     pub(super) usage: Option<Tokens>,
 }
 
-impl Failure {
+impl AttemptFailure {
     /// No connection, or one that broke: may help to try again.
     pub(super) fn unreachable(message: String) -> Self {
         Self { code: ModelFaultCode::ModelUnreachable, message, transient: true, after: None, usage: None }
@@ -87,9 +87,9 @@ impl Peer {
     }
 
     /// What a status other than success means. `body` is the answer's beginning.
-    pub(super) fn status(&self, status: u16, after: Option<Duration>, body: &[u8]) -> Failure {
-        let told = Told::read(body);
-        let words = told.message.as_deref().map(|words| self.clean(words)).filter(|words| !words.is_empty());
+    pub(super) fn status(&self, status: u16, after: Option<Duration>, body: &[u8]) -> AttemptFailure {
+        let reported = ServerError::read(body);
+        let words = reported.message.as_deref().map(|words| self.clean(words)).filter(|words| !words.is_empty());
         let mut message = format!("http {status} from {}", self.name);
         if let Some(words) = &words {
             message.push_str(": ");
@@ -97,44 +97,44 @@ impl Peer {
         }
         match status {
             408 | 409 | 429 | 500..=599 => {
-                Failure { code: ModelFaultCode::ModelUnreachable, message, transient: true, after, usage: None }
+                AttemptFailure { code: ModelFaultCode::ModelUnreachable, message, transient: true, after, usage: None }
             }
-            413 => Failure::lasting(ModelFaultCode::ContextExceeded, message),
-            400..=499 if told.too_long() => Failure::lasting(ModelFaultCode::ContextExceeded, message),
+            413 => AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message),
+            400..=499 if reported.too_long() => AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message),
             400..=499 => {
                 message.push_str(match status {
                     401 | 403 => " (is the key the right one?)",
                     404 | 405 => " (are the model's id and base_url right?)",
                     _ => "",
                 });
-                Failure::lasting(ModelFaultCode::ModelRefused, message)
+                AttemptFailure::lasting(ModelFaultCode::ModelRefused, message)
             }
             300..=399 => {
                 message.push_str(" (redirects are not followed: give the address that it leads to as base_url)");
-                Failure::lasting(ModelFaultCode::ModelRefused, message)
+                AttemptFailure::lasting(ModelFaultCode::ModelRefused, message)
             }
-            _ => Failure::protocol(format!("{message}: no reply")),
+            _ => AttemptFailure::protocol(format!("{message}: no reply")),
         }
     }
 
     /// What an `error` in an answer of status 200, or in a stream, means.
-    pub(super) fn error_object(&self, error: &[u8]) -> Failure {
-        let told = Told::read_error(error);
-        let words = self.clean(told.message.as_deref().unwrap_or("no reason given"));
+    pub(super) fn error_object(&self, error: &[u8]) -> AttemptFailure {
+        let reported = ServerError::read_error(error);
+        let words = self.clean(reported.message.as_deref().unwrap_or("no reason given"));
         let message = format!("{} answered with an error: {words}", self.name);
-        if told.too_long() {
-            Failure::lasting(ModelFaultCode::ContextExceeded, message)
+        if reported.too_long() {
+            AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message)
         } else {
-            Failure::protocol(message)
+            AttemptFailure::protocol(message)
         }
     }
 
     /// What a fault of the connection means, by its causes.
-    pub(super) fn connection(&self, error: &reqwest::Error) -> Failure {
+    pub(super) fn connection(&self, error: &reqwest::Error) -> AttemptFailure {
         let name = &self.name;
         if error.is_timeout() {
             let what = if error.is_connect() { "took no connection" } else { "sent nothing" };
-            return Failure::unreachable(format!("timed out: {name} {what} for too long"));
+            return AttemptFailure::unreachable(format!("timed out: {name} {what} for too long"));
         }
         let mut kind = None;
         let mut deepest: &dyn Error = error;
@@ -142,7 +142,7 @@ impl Peer {
             deepest = cause;
             kind = deepest.downcast_ref::<std::io::Error>().map(std::io::Error::kind).or(kind);
         }
-        Failure::unreachable(match kind {
+        AttemptFailure::unreachable(match kind {
             Some(ErrorKind::ConnectionRefused) => format!("connection refused by {name}"),
             Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted) => {
                 format!("connection reset by {name}")
@@ -156,12 +156,12 @@ impl Peer {
 
 /// What a server says about an error.
 #[derive(Default)]
-struct Told {
+struct ServerError {
     message: Option<String>,
     codes: String,
 }
 
-impl Told {
+impl ServerError {
     /// Reads an error answer: `{"error": {...}}`, `{"message"}`, `{"detail"}`, or plain text. Pages
     /// of HTML have nothing to say.
     fn read(body: &[u8]) -> Self {

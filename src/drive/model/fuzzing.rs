@@ -5,21 +5,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::failure::Peer;
-use super::reply::Pieces;
-use super::sse::Decoder;
-use super::{anthropic, openai};
+use super::protocol_of;
+use super::reply::StreamedReply;
+use super::sse::SseDecoder;
 use crate::drive::secret::Vault;
+use crate::policy::provider::Provider;
 
 /// Reads a stream in pieces of so many bytes, and a whole answer, in the words of each protocol.
 pub fn stream(bytes: &[u8], size: usize) {
     let vault = Arc::new(Vault::new(BTreeMap::new(), Path::new("/")));
     let peer = Peer { name: "fuzz:80".to_owned(), vault };
-    for piece in [openai::piece, anthropic::piece] {
-        let (mut decoder, mut pieces) = (Decoder::default(), Pieces::default());
-        let mut take = |data: &[u8]| piece(&peer, &mut pieces, data, None).map(drop);
+    for protocol in Provider::ALL.iter().copied().map(protocol_of) {
+        let (mut decoder, mut pieces) = (SseDecoder::default(), StreamedReply::default());
+        let mut take = |data: &[u8]| protocol.piece(&peer, &mut pieces, data, None).map(drop);
         let read = bytes.chunks(size).try_for_each(|part| decoder.push(part, &mut take));
         drop(read.and_then(|()| decoder.finish(&mut take)));
         drop(pieces.whole());
+        drop(protocol.read(&peer, bytes));
     }
-    drop((openai::read(&peer, bytes), anthropic::read(&peer, bytes)));
 }

@@ -8,8 +8,8 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Client, Method, Request, Response, Url};
 
-use super::failure::{Failure, Peer};
-use super::sse::Decoder;
+use super::failure::{AttemptFailure, Peer};
+use super::sse::SseDecoder;
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::{clock, retry};
 use crate::engine::event::ModelFaultCode;
@@ -28,12 +28,12 @@ const LAST_BYTES: Duration = Duration::from_millis(100);
 /// The clients, made when they are first needed: a scripted run pays for none, and a server that is
 /// spoken to in plain HTTP does not pay for reading the machine's certificates.
 #[derive(Default)]
-pub(super) struct Http {
+pub(super) struct HttpClients {
     plain: OnceLock<Result<Client, String>>,
     secure: OnceLock<Result<Client, String>>,
 }
 
-impl Http {
+impl HttpClients {
     /// Whether there is a client already.
     fn is_made(&self, secure: bool) -> bool {
         if secure { &self.secure } else { &self.plain }.get().is_some()
@@ -79,19 +79,21 @@ pub(super) struct Endpoint {
     /// The server as it is named in messages.
     pub(super) peer: Peer,
     /// The connections.
-    pub(super) http: Arc<Http>,
+    pub(super) http: Arc<HttpClients>,
 }
 
 impl Endpoint {
     /// Sends a request and waits for the head of a success.
-    pub(super) async fn post(&self, body: Bytes) -> Result<Response, Failure> {
+    pub(super) async fn post(&self, body: Bytes) -> Result<Response, AttemptFailure> {
         let secure = self.url.scheme() == "https";
         if !self.http.is_made(secure) {
             // It is kept: one that could not read the certificates would never know any.
             Box::pin(descriptors::available()).await;
         }
-        let client =
-            self.http.client(secure).map_err(|message| Failure::lasting(ModelFaultCode::ModelUnreachable, message))?;
+        let client = self
+            .http
+            .client(secure)
+            .map_err(|message| AttemptFailure::lasting(ModelFaultCode::ModelUnreachable, message))?;
         let mut patience = Patience::default();
         let response = loop {
             let mut request = Request::new(Method::POST, self.url.clone());
@@ -110,7 +112,7 @@ impl Endpoint {
         match response.headers().get(CONTENT_ENCODING) {
             Some(encoding) if encoding != "identity" => {
                 let encoding = self.peer.clean(&String::from_utf8_lossy(encoding.as_bytes()));
-                Err(Failure::protocol(format!(
+                Err(AttemptFailure::protocol(format!(
                     "{} sent an answer in the encoding {encoding}, which was not asked for",
                     self.peer.name
                 )))
@@ -119,7 +121,7 @@ impl Endpoint {
         }
     }
 
-    async fn refusal(&self, mut response: Response) -> Failure {
+    async fn refusal(&self, mut response: Response) -> AttemptFailure {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let after = retry::asked(header, clock::wall_ms());
@@ -135,7 +137,7 @@ impl Endpoint {
     }
 
     /// Reads a whole answer, at most [`MAX_ANSWER`] bytes of it.
-    pub(super) async fn body(&self, mut response: Response) -> Result<Bytes, Failure> {
+    pub(super) async fn body(&self, mut response: Response) -> Result<Bytes, AttemptFailure> {
         let declared = response.content_length().unwrap_or(0);
         if usize::try_from(declared).map_or(true, |length| length > MAX_ANSWER) {
             return Err(self.too_large());
@@ -157,21 +159,21 @@ impl Endpoint {
         Ok(body)
     }
 
-    /// Reads a stream of events until `event` tells that it was the last one (`true`), or the
+    /// Reads a stream of events until `event` returns `true`, for the last one, or the
     /// stream ends.
     pub(super) async fn events(
         &self,
         mut response: Response,
-        mut event: impl FnMut(&[u8]) -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
-        let mut decoder = Decoder::default();
+        mut event: impl FnMut(&[u8]) -> Result<bool, AttemptFailure>,
+    ) -> Result<(), AttemptFailure> {
+        let mut decoder = SseDecoder::default();
         let mut read = 0usize;
         let mut last = false;
         let mut take = |data: &[u8], last: &mut bool| {
             if !*last {
                 *last = event(data)?;
             }
-            Ok::<(), Failure>(())
+            Ok::<(), AttemptFailure>(())
         };
         while let Some(piece) = self.piece(&mut response).await? {
             read = read.saturating_add(piece.len());
@@ -188,12 +190,12 @@ impl Endpoint {
         decoder.finish(|data| take(data, &mut last))
     }
 
-    async fn piece(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+    async fn piece(&self, response: &mut Response) -> Result<Option<Bytes>, AttemptFailure> {
         response.chunk().await.map_err(|error| self.peer.connection(&error))
     }
 
-    fn too_large(&self) -> Failure {
-        Failure::protocol(format!("the answer of {} is larger than {} MiB", self.peer.name, MAX_ANSWER >> 20))
+    fn too_large(&self) -> AttemptFailure {
+        AttemptFailure::protocol(format!("the answer of {} is larger than {} MiB", self.peer.name, MAX_ANSWER >> 20))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Models: who is asked, and how. A provider a file.
 //!
-//! `models` finds a model by its name; `wire` grows a request, `openai` and `anthropic` say in whose
-//! words; `http` sends it and reads the answer, `sse` when it streams; `failure` says what went
-//! wrong; `script` plays a model without a server. [`ask`] is the only place that tries again.
+//! `models` finds a model by its name; `wire` grows a request in a provider's `protocol`; `http` sends it and reads
+//! the answer, `sse` when it streams; `failure` says what went wrong; `script` plays a model without a server.
+//! [`ask`] is the only place that tries again.
 
 mod anthropic;
 mod failure;
@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod http;
 mod models;
 mod openai;
+mod protocol;
 mod reply;
 mod script;
 mod sse;
@@ -28,26 +29,37 @@ use reqwest::header::CONTENT_TYPE;
 use crate::drive::{clock, retry};
 use crate::engine::conversation::Conversation;
 use crate::engine::event::{self, ModelFacts, ModelFault, ModelFaultCode, Reply};
+use crate::language::project::Provider;
 use crate::language::react::Retry;
 use crate::program::Program;
-use failure::{Failure, Peer};
+use failure::{AttemptFailure, Peer};
 use http::Endpoint;
-use reply::{Deltas, Pieces, Said, Unread};
-use wire::{Form, Protocol};
+use protocol::Protocol;
+use reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use wire::RequestForm;
 
 pub use models::Models;
-use script::Part;
-pub use script::Script;
+use script::ScriptPart;
+pub use script::ScriptPlayer;
 pub use wire::Wire;
 
 /// Whether the attempts that failed have used up what there was.
 pub type Enough<'a> = &'a (dyn Fn(&[event::FailedAttempt]) -> bool + Send + Sync);
 
+/// The protocols, by provider. A model that a script plays is sent nothing; `loopctl prompt` shows what the
+/// default provider would be sent.
+fn protocol_of(provider: Provider) -> &'static dyn Protocol {
+    match provider {
+        Provider::Openai | Provider::Script => &openai::Openai,
+        Provider::Anthropic => &anthropic::Anthropic,
+    }
+}
+
 /// What a model is asked.
 pub struct Ask<'a> {
     /// The conversation.
     pub conversation: &'a Conversation,
-    /// The loop whose conversation it is: its dialect says whether the provider is told of its tools.
+    /// The loop whose conversation it is: its dialect decides whether its tools go into the request.
     /// A lone question has none.
     pub program: Option<&'a Program>,
     /// The most tokens of the reply.
@@ -67,22 +79,22 @@ pub struct Ask<'a> {
 const TRACK: &str = "--script";
 
 /// A model that can be asked.
-pub struct Model {
+pub struct ModelClient {
     /// What the engine needs to know of it.
     pub facts: ModelFacts,
-    form: Form,
-    speaker: Speaker,
+    form: RequestForm,
+    backend: ModelBackend,
 }
 
-/// Who speaks for a model.
-enum Speaker {
+/// Who answers for a model.
+enum ModelBackend {
     /// A server.
     Server(Endpoint),
     /// A script, and the name under which the wire keeps how far it is.
-    Script(Arc<Script>, Arc<str>),
+    Script(Arc<ScriptPlayer>, Arc<str>),
 }
 
-impl std::fmt::Debug for Model {
+impl std::fmt::Debug for ModelClient {
     /// Its name alone: the rest holds credentials.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Model").field("name", &self.facts.name).finish_non_exhaustive()
@@ -91,7 +103,7 @@ impl std::fmt::Debug for Model {
 
 /// A failed attempt that is made again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Attempt {
+pub struct RetriedAttempt {
     /// Which one failed, from 1.
     pub number: u32,
     /// Why, in a sentence without secrets.
@@ -102,7 +114,7 @@ pub struct Attempt {
     pub kept: event::FailedAttempt,
 }
 
-impl Model {
+impl ModelClient {
     /// The request's bytes, as they would be sent: `loopctl prompt`. For a scripted model, which is
     /// sent nothing, those of OpenAI's protocol.
     pub fn request(&self, ask: &Ask<'_>, wire: &mut Wire) -> Bytes {
@@ -110,14 +122,14 @@ impl Model {
     }
 
     /// Asks once.
-    async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<Said, Failure> {
-        let endpoint = match &self.speaker {
-            Speaker::Script(script, track) => {
+    async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        let endpoint = match &self.backend {
+            ModelBackend::Script(script, track) => {
                 let part = wire.part();
-                let part = Part { loop_name: part.as_deref(), alone: &**track == TRACK };
+                let part = ScriptPart { loop_name: part.as_deref(), alone: &**track == TRACK };
                 return Box::pin(script.say(part, wire.script_position(track), ask)).await;
             }
-            Speaker::Server(endpoint) => endpoint,
+            ModelBackend::Server(endpoint) => endpoint,
         };
         let response = endpoint.post(self.request(ask, wire)).await?;
         if http::is_event_stream(&response) {
@@ -125,17 +137,14 @@ impl Model {
         }
         let kind = response.headers().get(CONTENT_TYPE).cloned();
         let body = endpoint.body(response).await?;
-        let said = match self.form.protocol {
-            Protocol::Openai => openai::read(&endpoint.peer, &body),
-            Protocol::Anthropic => anthropic::read(&endpoint.peer, &body),
-        };
-        let said =
-            said.map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))?;
+        let reply = self.form.protocol.read(&endpoint.peer, &body);
+        let reply = reply
+            .map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))?;
         // A server that does not stream gives one piece.
         if let Some(deltas) = ask.deltas {
-            deltas(&said.text);
+            deltas(&reply.text);
         }
-        Ok(said)
+        Ok(reply)
     }
 
     async fn stream(
@@ -143,33 +152,30 @@ impl Model {
         endpoint: &Endpoint,
         response: reqwest::Response,
         deltas: Deltas<'_>,
-    ) -> Result<Said, Failure> {
+    ) -> Result<AttemptReply, AttemptFailure> {
         let peer = &endpoint.peer;
-        let mut pieces = Pieces::default();
+        let mut pieces = StreamedReply::default();
         let read = endpoint.events(response, |data| {
-            let last = match self.form.protocol {
-                Protocol::Openai => openai::piece(peer, &mut pieces, data, deltas),
-                Protocol::Anthropic => anthropic::piece(peer, &mut pieces, data, deltas),
-            };
+            let last = self.form.protocol.piece(peer, &mut pieces, data, deltas);
             last.map_err(|unread| garbage(peer, None, unread))
         });
         read.await?;
-        pieces.whole().ok_or_else(|| Failure::unreachable(format!("the answer of {} was cut off", peer.name)))
+        pieces.whole().ok_or_else(|| AttemptFailure::unreachable(format!("the answer of {} was cut off", peer.name)))
     }
 }
 
 /// An answer of success that can't be read.
-fn garbage(peer: &Peer, kind: Option<&str>, unread: Unread) -> Failure {
+fn garbage(peer: &Peer, kind: Option<&str>, unread: UnreadableReply) -> AttemptFailure {
     let what = match unread {
-        Unread::Failed(failure) => return failure,
-        Unread::Missing(field) => format!("it has no {field}"),
-        Unread::Json(error) => peer.clean(&error.to_string()),
+        UnreadableReply::Failed(failure) => return failure,
+        UnreadableReply::Missing(field) => format!("it has no {field}"),
+        UnreadableReply::Json(error) => peer.clean(&error.to_string()),
     };
     let kind = match kind {
         Some(kind) if !kind.to_ascii_lowercase().contains("json") => format!(", which is {},", peer.clean(kind)),
         _ => String::new(),
     };
-    Failure::protocol(format!("the answer of {}{kind} is no reply of a model: {what}", peer.name))
+    AttemptFailure::protocol(format!("the answer of {}{kind} is no reply of a model: {what}", peer.name))
 }
 
 /// Asks the first model, with retries, then the next ones. Dropping the future gives the call up;
@@ -178,16 +184,16 @@ fn garbage(peer: &Peer, kind: Option<&str>, unread: Unread) -> Failure {
 /// Transient failures (408, 409, 429, 5xx, connections that fail or break, answers that can't be
 /// read or are empty) are tried again as `retry` says; others are not. Either way the next model is
 /// asked when the one before has failed for good, but a script that is spent ends it, and so does
-/// [`Ask::enough`]. `failed` is told of each attempt that is followed by another one.
+/// [`Ask::enough`]. `failed` receives each attempt that is followed by another one.
 ///
 /// # Errors
 /// The last fault, when all attempts of all models are spent.
 pub async fn ask(
-    models: &[Arc<Model>],
+    models: &[Arc<ModelClient>],
     ask: &Ask<'_>,
     wire: &mut Wire,
     retry: &Retry,
-    failed: &(dyn Fn(Attempt) + Send + Sync),
+    failed: &(dyn Fn(RetriedAttempt) + Send + Sync),
 ) -> Result<Reply, ModelFault> {
     let begun = clock::instant();
     let mut tried = Vec::new();
@@ -195,13 +201,13 @@ pub async fn ask(
         let has_next = place + 1 < models.len();
         let facts = (place > 0).then_some(&model.facts);
         for failures in 1..=retry.attempts.max(1) {
-            let failure = match model.attempt(ask, wire).await.and_then(|said| said.unless_empty(model)) {
-                Ok(said) => {
+            let failure = match model.attempt(ask, wire).await.and_then(|reply| reply.unless_empty(model)) {
+                Ok(reply) => {
                     return Ok(Reply {
-                        text: said.text,
-                        calls: said.calls,
-                        finish: said.finish,
-                        usage: said.usage,
+                        text: reply.text,
+                        calls: reply.calls,
+                        finish: reply.finish,
+                        usage: reply.usage,
                         duration_ms: clock::elapsed_ms(begun),
                         retries: u32::try_from(tried.len()).unwrap_or(u32::MAX),
                         model: facts.map(|facts| facts.name.clone()),
@@ -227,7 +233,7 @@ pub async fn ask(
             }
             if let Some(kept) = tried.last().cloned() {
                 let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
-                failed(Attempt { number, reason: failure.message, delay_ms, kept });
+                failed(RetriedAttempt { number, reason: failure.message, delay_ms, kept });
             }
             if !again {
                 break;
@@ -235,11 +241,11 @@ pub async fn ask(
             tokio::time::sleep(delay).await;
         }
     }
-    let none = Failure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
+    let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
     Err(fault(none, tried, begun))
 }
 
-fn fault(failure: Failure, mut failed: Vec<event::FailedAttempt>, begun: std::time::Instant) -> ModelFault {
+fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, begun: std::time::Instant) -> ModelFault {
     let attempts = u32::try_from(failed.len()).unwrap_or(u32::MAX);
     let mut message = failure.message;
     if attempts > 1 {

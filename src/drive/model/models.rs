@@ -9,16 +9,18 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 
 use super::failure::Peer;
-use super::http::{self, Endpoint, Http};
-use super::script::Script;
-use super::wire::{Form, Protocol};
-use super::{Model, Speaker, TRACK, anthropic, openai};
+use super::http::{self, Endpoint, HttpClients};
+use super::protocol::Protocol;
+use super::script::ScriptPlayer;
+use super::wire::RequestForm;
+use super::{ModelBackend, ModelClient, TRACK, protocol_of};
 use crate::diagnostic::nearest;
 use crate::drive::files::guarded;
 use crate::drive::secret::Vault;
 use crate::engine::event::ModelFacts;
 use crate::language::Project;
 use crate::language::project::{self, Provider};
+use crate::policy::provider::ProviderServer;
 
 /// So many models are kept to be asked again.
 const KEPT: usize = 512;
@@ -30,45 +32,17 @@ pub struct Models {
     project: Project,
     root: PathBuf,
     vault: Arc<Vault>,
-    script: Option<Arc<Script>>,
-    http: Arc<Http>,
+    script: Option<Arc<ScriptPlayer>>,
+    http: Arc<HttpClients>,
     /// The environment, for addresses; keys go through the vault.
     variable: fn(&str) -> Option<String>,
-    made: Mutex<BTreeMap<String, Arc<Model>>>,
+    made: Mutex<BTreeMap<String, Arc<ModelClient>>>,
 }
-
-/// What is particular to a provider's own server.
-struct Home {
-    protocol: Protocol,
-    base: &'static str,
-    host: &'static str,
-    base_variable: &'static str,
-    key_variable: &'static str,
-    path: &'static str,
-}
-
-const OPENAI: Home = Home {
-    protocol: Protocol::Openai,
-    base: "https://api.openai.com/v1",
-    host: "api.openai.com",
-    base_variable: "OPENAI_BASE_URL",
-    key_variable: "OPENAI_API_KEY",
-    path: "/chat/completions",
-};
-
-const ANTHROPIC: Home = Home {
-    protocol: Protocol::Anthropic,
-    base: "https://api.anthropic.com/v1",
-    host: "api.anthropic.com",
-    base_variable: "ANTHROPIC_BASE_URL",
-    key_variable: "ANTHROPIC_API_KEY",
-    path: "/messages",
-};
 
 impl Models {
     /// The models of a project. `script` takes the place of all of them. Files that the project names
     /// are relative to `root`.
-    pub fn new(project: &Project, root: &Path, vault: &Arc<Vault>, script: Option<Arc<Script>>) -> Self {
+    pub fn new(project: &Project, root: &Path, vault: &Arc<Vault>, script: Option<Arc<ScriptPlayer>>) -> Self {
         Self {
             project: project.clone(),
             root: root.to_owned(),
@@ -92,7 +66,7 @@ impl Models {
     ///
     /// # Errors
     /// A sentence that says what is missing and how to give it.
-    pub fn get(&self, name: Option<&str>) -> Result<Arc<Model>, String> {
+    pub fn get(&self, name: Option<&str>) -> Result<Arc<ModelClient>, String> {
         let name = name.or(self.project.model.as_deref()).filter(|name| !name.is_empty());
         let name = match (name, &self.script) {
             (Some(name), _) => name,
@@ -114,12 +88,12 @@ impl Models {
         Ok(model)
     }
 
-    fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Model>>> {
+    fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<ModelClient>>> {
         // The map is whole at any moment: a panic elsewhere leaves nothing half done in it.
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn make(&self, name: &str) -> Result<Model, String> {
+    fn make(&self, name: &str) -> Result<ModelClient, String> {
         let declared = self.project.models.get(name);
         let facts = ModelFacts {
             name: name.to_owned(),
@@ -130,38 +104,42 @@ impl Models {
             return Ok(scripted(facts, TRACK, Arc::clone(script)));
         }
         let provider = declared.map_or_else(|| self.provider_of(name), |model| model.provider);
-        let (form, endpoint) = match (provider, declared) {
-            (Provider::Script, Some(declared)) => {
-                return Ok(scripted(facts, name, self.script_of(name, declared)?));
-            }
-            (Provider::Anthropic, _) => self.server(name, declared, &ANTHROPIC)?,
-            (Provider::Openai | Provider::Script, _) => self.server(name, declared, &OPENAI)?,
+        let Some(server) = &provider.facts().server else {
+            return Ok(scripted(facts, name, self.script_of(name, declared)?));
         };
-        Ok(Model { facts, form, speaker: Speaker::Server(endpoint) })
+        let (form, endpoint) = self.server(name, declared, provider, server)?;
+        Ok(ModelClient { facts, form, backend: ModelBackend::Server(endpoint) })
     }
 
     /// Whose id a name is that the project does not have.
     pub(super) fn provider_of(&self, name: &str) -> Provider {
         let given = |variable| self.variable(variable).is_some();
-        let openai = given(OPENAI.key_variable) || given(OPENAI.base_variable);
-        if name.starts_with("claude") && !openai && given(ANTHROPIC.key_variable) {
-            Provider::Anthropic
-        } else {
-            Provider::Openai
+        let is_set_up = |server: &ProviderServer| given(server.key_variable) || given(server.base_url_variable);
+        if Provider::DEFAULT.facts().server.as_ref().is_some_and(is_set_up) {
+            return Provider::DEFAULT;
         }
+        let has_key = |server: &ProviderServer| given(server.key_variable);
+        let own = Provider::of_model(name).filter(|own| own.facts().server.as_ref().is_some_and(has_key));
+        own.unwrap_or(Provider::DEFAULT)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.trim().is_empty())
     }
 
-    fn server(&self, name: &str, declared: Option<&project::Model>, home: &Home) -> Result<(Form, Endpoint), String> {
+    fn server(
+        &self,
+        name: &str,
+        declared: Option<&project::Model>,
+        provider: Provider,
+        home: &ProviderServer,
+    ) -> Result<(RequestForm, Endpoint), String> {
         let base_url = declared.and_then(|model| model.base_url.clone());
         let from_project = base_url.is_some();
-        let (base, origin) = match (base_url, self.variable(home.base_variable)) {
+        let (base, origin) = match (base_url, self.variable(home.base_url_variable)) {
             (Some(base), _) => (base, format!("base_url of the model {name:?}")),
-            (None, Some(base)) => (base, home.base_variable.to_owned()),
-            (None, None) => (home.base.to_owned(), String::new()),
+            (None, Some(base)) => (base, home.base_url_variable.to_owned()),
+            (None, None) => (home.base_url.to_owned(), String::new()),
         };
         let url = address(&base, home.path).map_err(|wrong| format!("{origin} {wrong}"))?;
         let official = url.host_str() == Some(home.host);
@@ -176,21 +154,19 @@ impl Models {
             None => None,
         };
         let id = declared.and_then(|model| model.model.as_deref()).unwrap_or(name).to_owned();
-        let fixed_temperature = match home.protocol {
-            Protocol::Openai => official && openai::reasons(&id),
-            Protocol::Anthropic => anthropic::fixed_temperature(&id),
-        };
+        let fixed_temperature = (provider.facts().refuses_temperature)(&id, official);
+        let protocol = protocol_of(provider);
         let identity = format!("{name}\n{id}\n{url}").into();
-        let headers = headers(name, home.protocol, key.as_ref().map(ExposeSecret::expose_secret))?;
+        let headers = headers(name, protocol, key.as_ref().map(ExposeSecret::expose_secret))?;
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
-        let form = Form { protocol: home.protocol, id, fixed_temperature, identity };
+        let form = RequestForm { protocol, id, fixed_temperature, identity };
         Ok((form, Endpoint { url, headers, peer, http: Arc::clone(&self.http) }))
     }
 
     /// The key of the environment. Only the provider's own server needs one.
-    fn key(&self, name: &str, home: &Home, official: bool) -> Result<Option<secrecy::SecretString>, String> {
+    fn key(&self, name: &str, home: &ProviderServer, official: bool) -> Result<Option<secrecy::SecretString>, String> {
         let variable = home.key_variable;
         if self.variable(variable).is_some() {
             let key = self.vault.read(&format!("env:{variable}"));
@@ -205,28 +181,28 @@ impl Models {
         Err(format!(
             "the model {name:?} needs a key: set {variable} (or {} for a server that needs none), or say under \
              \"models\" in loopctl.json where {name:?} is asked{near}",
-            home.base_variable
+            home.base_url_variable
         ))
     }
 
     /// The script of a model that the project declares as scripted.
-    fn script_of(&self, name: &str, declared: &project::Model) -> Result<Arc<Script>, String> {
-        let file = declared.script.as_deref();
+    fn script_of(&self, name: &str, declared: Option<&project::Model>) -> Result<Arc<ScriptPlayer>, String> {
+        let file = declared.and_then(|model| model.script.as_deref());
         let file = file.ok_or_else(|| format!("the model {name:?} of provider script needs \"script\": its file"))?;
         let wrong = |why: String| format!("the script {file:?} of the model {name:?} can't be used: {why}");
         let path = self.root.join(file);
         let text = guarded::text(&path, MAX_SCRIPT).map_err(|unread| wrong(unread.reason(MAX_SCRIPT)))?;
         let document = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        Ok(Arc::new(Script::new(document)))
+        Ok(Arc::new(ScriptPlayer::new(document)))
     }
 }
 
 /// A model that a script plays. Models of one `track` go through their script together.
-fn scripted(facts: ModelFacts, track: &str, script: Arc<Script>) -> Model {
+fn scripted(facts: ModelFacts, track: &str, script: Arc<ScriptPlayer>) -> ModelClient {
     let id = facts.name.clone();
     let identity = format!("{id}\nscript").into();
-    let form = Form { protocol: Protocol::Openai, id, fixed_temperature: false, identity };
-    Model { facts, form, speaker: Speaker::Script(script, track.into()) }
+    let form = RequestForm { protocol: protocol_of(Provider::Script), id, fixed_temperature: false, identity };
+    ModelClient { facts, form, backend: ModelBackend::Script(script, track.into()) }
 }
 
 /// The address of a server's method: `base` with or without a slash at its end, a query kept.
@@ -249,16 +225,13 @@ fn address(base: &str, path: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn headers(name: &str, protocol: Protocol, key: Option<&str>) -> Result<HeaderMap, String> {
+fn headers(name: &str, protocol: &dyn Protocol, key: Option<&str>) -> Result<HeaderMap, String> {
     let mut headers = http::headers();
-    if protocol == Protocol::Anthropic {
-        headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+    for (header, value) in protocol.headers() {
+        headers.insert(HeaderName::from_static(header), HeaderValue::from_static(value));
     }
     let Some(key) = key.map(str::trim) else { return Ok(headers) };
-    let (header, text) = match protocol {
-        Protocol::Openai => ("authorization", format!("Bearer {key}")),
-        Protocol::Anthropic => ("x-api-key", key.to_owned()),
-    };
+    let (header, text) = protocol.key_header(key);
     let value = HeaderValue::from_str(&text);
     let mut value =
         value.map_err(|_| format!("the key of the model {name:?} has characters that no header can carry"))?;
@@ -267,7 +240,7 @@ fn headers(name: &str, protocol: Protocol, key: Option<&str>) -> Result<HeaderMa
     Ok(headers)
 }
 
-#[expect(clippy::disallowed_methods, reason = "where a model's server is, is said by the environment; it is no secret")]
+#[expect(clippy::disallowed_methods, reason = "the environment names a model's server, which is no secret")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -7,22 +7,50 @@ use serde_json::value::RawValue;
 
 use super::Ask;
 use super::failure::Peer;
-use super::reply::{Deltas, Pieces, Said, Unread};
-use super::wire::{Form, json, tools};
+use super::protocol::Protocol;
+use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::wire::{RequestForm, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::{Finish, SaidCall, Tokens};
 
-/// What closes a request.
-pub(super) const TAIL: &[u8] = b"]}";
+/// The protocol.
+pub(super) struct Openai;
 
-/// Whether OpenAI's own model of this id takes no temperature, and counts tokens by another name.
-pub(super) fn reasons(id: &str) -> bool {
-    ["o1", "o3", "o4", "gpt-5"].iter().any(|family| id.starts_with(family))
+impl Protocol for Openai {
+    fn head(&self, buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
+        head(buffer, form, ask)
+    }
+
+    fn messages(&self, buffer: &mut BytesMut, last: Option<Role>, messages: &[Message]) -> Option<Role> {
+        messages.iter().fold(last, |last, message| Some(write_message(buffer, last, message)))
+    }
+
+    fn tail(&self, _last: Option<Role>, _ask: &Ask<'_>) -> &'static [u8] {
+        b"]}"
+    }
+
+    fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+        read(peer, body)
+    }
+
+    fn piece(
+        &self,
+        peer: &Peer,
+        reply: &mut StreamedReply,
+        data: &[u8],
+        deltas: Deltas<'_>,
+    ) -> Result<bool, UnreadableReply> {
+        piece(peer, reply, data, deltas)
+    }
+
+    fn key_header(&self, key: &str) -> (&'static str, String) {
+        ("authorization", format!("Bearer {key}"))
+    }
 }
 
 /// Writes a request up to its messages, which come last so that nothing behind them changes. Returns
 /// how many messages it took.
-pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
+fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     buffer.extend_from_slice(b"{\"model\":");
     json(buffer, &form.id);
     if form.fixed_temperature {
@@ -54,7 +82,7 @@ pub(super) fn head(buffer: &mut BytesMut, form: &Form, ask: &Ask<'_>) -> usize {
 }
 
 /// Writes a message behind the one that `last` said.
-pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Option<Role> {
+fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Role {
     if last.is_some() {
         buffer.extend_from_slice(b",");
     }
@@ -69,7 +97,7 @@ pub(super) fn message(buffer: &mut BytesMut, last: Option<Role>, message: &Messa
         Some(native) => with_native(buffer, &message.text, native),
     }
     buffer.extend_from_slice(b"}");
-    Some(message.role)
+    message.role
 }
 
 /// Writes what stands behind `"content":` of a message with native calls, or of an observation of one.
@@ -103,57 +131,57 @@ fn with_native(buffer: &mut BytesMut, text: &str, native: &Native) {
 
 /// An answer, or one event of a stream: only what is needed of it.
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct OpenaiAnswer<'a> {
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
+    choices: Option<Vec<OpenaiChoice<'a>>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct OpenaiChoice<'a> {
     #[serde(borrow, default)]
-    message: Option<Content<'a>>,
+    message: Option<OpenaiContent<'a>>,
     #[serde(borrow, default)]
-    delta: Option<Content<'a>>,
+    delta: Option<OpenaiContent<'a>>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct Content<'a> {
+struct OpenaiContent<'a> {
     #[serde(default)]
-    content: Text,
+    content: OpenaiText,
     #[serde(default)]
-    refusal: Text,
+    refusal: OpenaiText,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<Called<'a>>>,
+    tool_calls: Option<Vec<OpenaiCall<'a>>>,
 }
 
 /// A native call, or a piece of one.
 #[derive(Deserialize)]
-struct Called<'a> {
+struct OpenaiCall<'a> {
     #[serde(default)]
     index: Option<u64>,
     #[serde(default)]
     id: Option<String>,
     #[serde(borrow, default)]
-    function: Option<Function<'a>>,
+    function: Option<OpenaiFunction<'a>>,
 }
 
 #[derive(Deserialize, Default)]
-struct Function<'a> {
+struct OpenaiFunction<'a> {
     #[serde(default)]
     name: Option<String>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
 
-impl Called<'_> {
-    fn said(self) -> SaidCall {
-        let Function { name, arguments } = self.function.unwrap_or_default();
+impl OpenaiCall<'_> {
+    fn call(self) -> SaidCall {
+        let OpenaiFunction { name, arguments } = self.function.unwrap_or_default();
         let arguments = arguments.map_or("null", RawValue::get);
         // A string, as the protocol has it; some servers give the object itself.
         let arguments = match arguments {
@@ -166,16 +194,16 @@ impl Called<'_> {
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct OpenaiUsage {
     prompt_tokens: u64,
     completion_tokens: u64,
 }
 
 /// A text that servers write as a string, as null, or as a list of parts.
 #[derive(Default)]
-struct Text(String);
+struct OpenaiText(String);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for OpenaiText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextVisitor).map(Self)
     }
@@ -204,12 +232,12 @@ impl<'de> Visitor<'de> for TextVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<String, A::Error> {
         #[derive(Deserialize)]
-        struct Part {
+        struct TextPart {
             #[serde(default)]
             text: Option<String>,
         }
         let mut whole = String::new();
-        while let Some(part) = parts.next_element::<Part>()? {
+        while let Some(part) = parts.next_element::<TextPart>()? {
             whole.push_str(part.text.as_deref().unwrap_or_default());
         }
         Ok(whole)
@@ -217,37 +245,42 @@ impl<'de> Visitor<'de> for TextVisitor {
 }
 
 /// Reads a whole answer.
-pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<Said, Unread> {
-    let answer: Answer<'_> = serde_json::from_slice(body)?;
+fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+    let answer: OpenaiAnswer<'_> = serde_json::from_slice(body)?;
     if let Some(error) = answer.error {
-        return Err(Unread::Failed(peer.error_object(error.get().as_bytes())));
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
     let usage = tokens(answer.usage);
-    let choice = answer.choices.unwrap_or_default().into_iter().next().ok_or(Unread::Missing("choices"))?;
-    let content = choice.message.ok_or(Unread::Missing("message"))?;
+    let choice = answer.choices.unwrap_or_default().into_iter().next().ok_or(UnreadableReply::Missing("choices"))?;
+    let content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
     let finish = finish(choice.finish_reason.as_deref());
     if content.content.0.is_empty() && !content.refusal.0.is_empty() {
-        return Ok(Said { text: content.refusal.0, finish: Finish::Filtered, usage, ..Said::default() });
+        return Ok(AttemptReply {
+            text: content.refusal.0,
+            finish: Finish::Filtered,
+            usage,
+            ..AttemptReply::default()
+        });
     }
-    let calls = content.tool_calls.unwrap_or_default().into_iter().map(Called::said).collect();
-    Ok(Said { text: content.content.0, calls, finish, usage })
+    let calls = content.tool_calls.unwrap_or_default().into_iter().map(OpenaiCall::call).collect();
+    Ok(AttemptReply { text: content.content.0, calls, finish, usage })
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
-pub(super) fn piece(peer: &Peer, pieces: &mut Pieces, data: &[u8], deltas: Deltas<'_>) -> Result<bool, Unread> {
+fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8], deltas: Deltas<'_>) -> Result<bool, UnreadableReply> {
     if data == b"[DONE]" {
         pieces.ended = true;
         return Ok(true);
     }
-    let answer: Answer<'_> = serde_json::from_slice(data)?;
+    let answer: OpenaiAnswer<'_> = serde_json::from_slice(data)?;
     if let Some(error) = answer.error {
-        return Err(Unread::Failed(peer.error_object(error.get().as_bytes())));
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
     if let Some(tokens) = tokens(answer.usage) {
         pieces.input = Some(tokens.input);
         pieces.output = Some(tokens.output);
     }
-    // The event that tells the usage has no choice.
+    // The event with the usage has no choice.
     let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
     let content = choice.delta.or(choice.message).unwrap_or_default();
     pieces.add(&content.content.0, deltas);
@@ -256,7 +289,7 @@ pub(super) fn piece(peer: &Peer, pieces: &mut Pieces, data: &[u8], deltas: Delta
         pieces.refused = true;
     }
     for call in content.tool_calls.unwrap_or_default() {
-        pieces.add_call(call.index, call.said());
+        pieces.add_call(call.index, call.call());
     }
     if let Some(reason) = &choice.finish_reason {
         pieces.finish = Some(finish(Some(reason)));
@@ -274,6 +307,6 @@ fn finish(reason: Option<&str>) -> Finish {
 
 /// A usage that can't be read is none: the engine estimates then.
 fn tokens(usage: Option<&RawValue>) -> Option<Tokens> {
-    let usage: Usage = serde_json::from_str(usage?.get()).ok()?;
+    let usage: OpenaiUsage = serde_json::from_str(usage?.get()).ok()?;
     Some(Tokens { input: usage.prompt_tokens, output: usage.completion_tokens })
 }

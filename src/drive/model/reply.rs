@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::Model;
-use super::failure::Failure;
+use super::ModelClient;
+use super::failure::AttemptFailure;
 use crate::engine::event::{Finish, SaidCall, Tokens};
 
 /// Is given a reply in pieces.
 pub(super) type Deltas<'a> = Option<&'a (dyn Fn(&str) + Send + Sync)>;
 
-/// What a model said in one attempt.
+/// The reply of a model to one attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct AttemptReply {
     /// Its text.
     pub(super) text: String,
     /// Its native tool calls.
@@ -22,33 +22,33 @@ pub(super) struct Said {
     pub(super) usage: Option<Tokens>,
 }
 
-impl Said {
+impl AttemptReply {
     /// The reply, unless it has nothing to say: then it is a fault, and the same question may well be
     /// answered when it is asked again.
     ///
     /// # Errors
-    /// When nothing was said, and the provider gives no reason for it.
-    pub(super) fn unless_empty(self, model: &Model) -> Result<Self, Failure> {
+    /// When the reply is empty, and the provider gives no reason for it.
+    pub(super) fn unless_empty(self, model: &ModelClient) -> Result<Self, AttemptFailure> {
         if self.finish != Finish::Stop || !self.text.trim().is_empty() || !self.calls.is_empty() {
             return Ok(self);
         }
-        let failure = Failure::protocol(format!("the reply of the model {:?} is empty", model.facts.name));
-        Err(Failure { usage: self.usage, ..failure })
+        let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty", model.facts.name));
+        Err(AttemptFailure { usage: self.usage, ..failure })
     }
 }
 
 /// Why an answer could not be read.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(super) enum UnreadableReply {
     /// It is not JSON, or of other types.
     Json(serde_json::Error),
     /// A field is not there.
     Missing(&'static str),
-    /// It tells of an error.
-    Failed(Failure),
+    /// It reports an error.
+    Failed(AttemptFailure),
 }
 
-impl From<serde_json::Error> for Unread {
+impl From<serde_json::Error> for UnreadableReply {
     fn from(error: serde_json::Error) -> Self {
         Self::Json(error)
     }
@@ -56,25 +56,25 @@ impl From<serde_json::Error> for Unread {
 
 /// What has come of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct StreamedReply {
     text: String,
     /// The native calls, each with its index in the reply.
     calls: Vec<(u64, SaidCall)>,
     /// Where the last call of an index stands among them: a server may send very many.
     places: HashMap<u64, usize>,
-    /// Why the model stopped, when it has told.
+    /// Why the model stopped, once it is known.
     pub(super) finish: Option<Finish>,
     /// The tokens that it read.
     pub(super) input: Option<u64>,
     /// The tokens that it wrote.
     pub(super) output: Option<u64>,
-    /// Whether it said why it refuses, in place of a reply.
+    /// Whether it gave its reason to refuse in place of a reply.
     pub(super) refused: bool,
     /// Whether the stream's last event came.
     pub(super) ended: bool,
 }
 
-impl Pieces {
+impl StreamedReply {
     /// Adds a piece of text and hands it on.
     pub(super) fn add(&mut self, text: &str, deltas: Deltas<'_>) {
         if text.is_empty() {
@@ -111,7 +111,7 @@ impl Pieces {
     }
 
     /// The whole; nothing when the stream was cut before its end.
-    pub(super) fn whole(self) -> Option<Said> {
+    pub(super) fn whole(self) -> Option<AttemptReply> {
         if !self.ended && self.finish.is_none() {
             return None;
         }
@@ -120,6 +120,6 @@ impl Pieces {
         let mut calls = self.calls;
         calls.sort_by_key(|(index, _)| *index);
         let calls = calls.into_iter().map(|(_, call)| call).collect();
-        Some(Said { text: self.text, calls, finish, usage })
+        Some(AttemptReply { text: self.text, calls, finish, usage })
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::Ask;
-use super::failure::{Failure, Peer};
-use super::reply::Said;
+use super::failure::{AttemptFailure, Peer};
+use super::reply::AttemptReply;
 use crate::drive::secret::Vault;
 use crate::drive::{clock, retry};
 use crate::engine::dialect::{self, Saying};
@@ -18,16 +18,16 @@ use crate::language::react::Dialect;
 
 /// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
 /// how far a run is, its `Wire` knows.
-pub struct Script {
-    replies: Vec<Entry>,
-    /// What is said in the loops that are called, by their names.
-    loops: BTreeMap<String, Vec<Entry>>,
+pub struct ScriptPlayer {
+    replies: Vec<ScriptedReply>,
+    /// The replies of the loops that are called, by their names.
+    loops: BTreeMap<String, Vec<ScriptedReply>>,
     tools: BTreeMap<String, Vec<ToolResult>>,
 }
 
 /// Which replies of a script a run takes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct ScriptPart<'a> {
     /// The loop, when another one called it.
     pub(super) loop_name: Option<&'a str>,
     /// Whether the script takes the place of every model: then its `replies` are those of the first loop
@@ -36,25 +36,34 @@ pub(super) struct Part<'a> {
 }
 
 /// A reply of a script.
-enum Entry {
+enum ScriptedReply {
     /// The model says something.
-    Said { said: Said, delay: Duration },
-    /// The model says something in the words of its loop's dialect; `object`: as it is written,
-    /// which may be as `json` has it.
-    Speaks { saying: Saying, object: String, is_json: bool },
+    Plain { reply: AttemptReply, delay: Duration },
+    /// The model says something that each dialect writes in its own way.
+    InDialect(DialectReply),
     /// The server fails.
-    Fails { failure: Failure, delay: Duration },
+    Fails { failure: AttemptFailure, delay: Duration },
 }
 
-impl Script {
+/// A reply that is written in the dialect of the loop that asks.
+struct DialectReply {
+    /// What it means.
+    saying: Saying,
+    /// Its text, as it is written in the script.
+    object: String,
+    /// Whether that text is the dialect `json` already.
+    is_json: bool,
+}
+
+impl ScriptPlayer {
     /// A script from its document. How far a resumed run is in it: [`super::Wire::skip_replies`].
     pub fn new(document: language::Script) -> Self {
         // A script's words are the author's own: no project's secrets are in them.
         let vault = Arc::new(Vault::new(BTreeMap::new(), std::path::Path::new("")));
         let peer = Peer { name: "the script".to_owned(), vault };
-        let read = |replies: Vec<Value>| -> Vec<Entry> {
+        let read = |replies: Vec<Value>| -> Vec<ScriptedReply> {
             let replies = replies.into_iter().enumerate();
-            replies.map(|(index, reply)| Entry::read(&peer, index + 1, reply)).collect()
+            replies.map(|(index, reply)| ScriptedReply::read(&peer, index + 1, reply)).collect()
         };
         let replies = read(document.replies);
         let loops = document.loops.into_iter().map(|(name, replies)| (name, read(replies))).collect();
@@ -82,11 +91,16 @@ impl Script {
     }
 
     /// Says the reply at `position`, and goes on to the next one.
-    pub(super) async fn say(&self, part: Part<'_>, position: &mut usize, ask: &Ask<'_>) -> Result<Said, Failure> {
+    pub(super) async fn say(
+        &self,
+        part: ScriptPart<'_>,
+        position: &mut usize,
+        ask: &Ask<'_>,
+    ) -> Result<AttemptReply, AttemptFailure> {
         let own = part.loop_name.and_then(|name| self.loops.get(name));
         if let (Some(name), None, true) = (part.loop_name, own, part.alone) {
             let message = format!("the script has no replies for the loop `{name}`: give them under `loops`");
-            return Err(Failure::lasting(ModelFaultCode::ScriptExhausted, message));
+            return Err(AttemptFailure::lasting(ModelFaultCode::ScriptExhausted, message));
         }
         let replies = own.unwrap_or(&self.replies);
         let Some(entry) = replies.get(*position) else {
@@ -94,57 +108,58 @@ impl Script {
             let replies = if count == 1 { "reply" } else { "replies" };
             let of = own.and(part.loop_name).map_or_else(String::new, |name| format!(" for the loop `{name}`"));
             let message = format!("the script has {count} {replies}{of}; call {call} was asked for");
-            return Err(Failure::lasting(ModelFaultCode::ScriptExhausted, message));
+            return Err(AttemptFailure::lasting(ModelFaultCode::ScriptExhausted, message));
         };
         *position = position.saturating_add(1);
-        if let Entry::Said { delay, .. } | Entry::Fails { delay, .. } = entry
+        if let ScriptedReply::Plain { delay, .. } | ScriptedReply::Fails { delay, .. } = entry
             && !delay.is_zero()
         {
             tokio::time::sleep(*delay).await;
         }
         match entry {
-            Entry::Fails { failure, .. } => Err(failure.clone()),
-            Entry::Said { said, .. } => Ok(told(said.clone(), ask)),
-            Entry::Speaks { saying, object, is_json } => {
-                Ok(told(spoken(saying, (object, *is_json), ask, *position)?, ask))
-            }
+            ScriptedReply::Fails { failure, .. } => Err(failure.clone()),
+            ScriptedReply::Plain { reply, .. } => Ok(with_deltas(reply.clone(), ask)),
+            ScriptedReply::InDialect(reply) => Ok(with_deltas(reply.for_loop(ask, *position)?, ask)),
         }
     }
 }
 
-/// What a reply is in the words of the loop that asks. A lone question has no dialect: it is given the
-/// object as it is written.
-fn spoken(saying: &Saying, (object, is_json): (&str, bool), ask: &Ask<'_>, number: usize) -> Result<Said, Failure> {
-    let Some(program) = ask.program else { return Ok(Said { text: object.to_owned(), ..Said::default() }) };
-    let dialect = program.properties.dialect;
-    // So is one that is written as `json` has it.
-    if dialect == Dialect::Json && is_json {
-        return Ok(Said { text: object.to_owned(), ..Said::default() });
+impl DialectReply {
+    /// The reply as the loop that asks reads it. A lone question has no dialect: it is given the object as it is
+    /// written.
+    fn for_loop(&self, ask: &Ask<'_>, number: usize) -> Result<AttemptReply, AttemptFailure> {
+        let as_written = || AttemptReply { text: self.object.clone(), ..AttemptReply::default() };
+        let Some(program) = ask.program else { return Ok(as_written()) };
+        let dialect = program.properties.dialect;
+        if dialect == Dialect::Json && self.is_json {
+            return Ok(as_written());
+        }
+        let Some((text, mut calls)) = dialect::say(dialect, &self.saying) else {
+            let message =
+                format!("reply {number} of the script has several calls, and the dialect `json` has one a turn");
+            return Err(AttemptFailure::lasting(ModelFaultCode::ModelProtocol, message));
+        };
+        for call in &mut calls {
+            call.name = program.called.told(&call.name).into_owned();
+        }
+        Ok(AttemptReply { text, calls, ..AttemptReply::default() })
     }
-    let Some((text, mut calls)) = dialect::say(dialect, saying) else {
-        let message = format!("reply {number} of the script has several calls, and the dialect `json` has one a turn");
-        return Err(Failure::lasting(ModelFaultCode::ModelProtocol, message));
-    };
-    for call in &mut calls {
-        call.name = program.called.told(&call.name).into_owned();
-    }
-    Ok(Said { text, calls, ..Said::default() })
 }
 
-/// What is said, to the one who listens to its pieces too.
-fn told(said: Said, ask: &Ask<'_>) -> Said {
+/// The reply, after its text was given to the one who listens to its pieces.
+fn with_deltas(reply: AttemptReply, ask: &Ask<'_>) -> AttemptReply {
     if let Some(deltas) = ask.deltas {
-        deltas(&said.text);
+        deltas(&reply.text);
     }
-    said
+    reply
 }
 
-impl Entry {
+impl ScriptedReply {
     /// Reads a reply. What is no directive is what the model says, with its digits as they are
     /// written.
     fn read(peer: &Peer, number: usize, reply: Value) -> Self {
         match reply {
-            Value::String(text) => Self::said(Said { text, ..Said::default() }),
+            Value::String(text) => Self::plain(AttemptReply { text, ..AttemptReply::default() }),
             Value::Object(fields) if only(&fields, &["http"], &["headers", "body", "delay_ms"]) => {
                 Self::directive(number, &fields, || fails(peer, &fields))
             }
@@ -154,22 +169,24 @@ impl Entry {
             Value::Object(fields) => match saying(&fields) {
                 Some(saying) => {
                     let is_json = fields.contains_key("action");
-                    Self::Speaks { saying, object: Value::Object(fields).to_string(), is_json }
+                    Self::InDialect(DialectReply { saying, object: Value::Object(fields).to_string(), is_json })
                 }
-                None => Self::said(Said { text: Value::Object(fields).to_string(), ..Said::default() }),
+                None => {
+                    Self::plain(AttemptReply { text: Value::Object(fields).to_string(), ..AttemptReply::default() })
+                }
             },
-            other => Self::said(Said { text: other.to_string(), ..Said::default() }),
+            other => Self::plain(AttemptReply { text: other.to_string(), ..AttemptReply::default() }),
         }
     }
 
-    fn said(said: Said) -> Self {
-        Self::Said { said, delay: Duration::ZERO }
+    fn plain(reply: AttemptReply) -> Self {
+        Self::Plain { reply, delay: Duration::ZERO }
     }
 
     fn directive(
         number: usize,
         fields: &Map<String, Value>,
-        read: impl FnOnce() -> Result<Result<Said, Failure>, &'static str>,
+        read: impl FnOnce() -> Result<Result<AttemptReply, AttemptFailure>, &'static str>,
     ) -> Self {
         let delay = match fields.get("delay_ms").map(Value::as_u64) {
             None => Ok(Duration::ZERO),
@@ -177,11 +194,14 @@ impl Entry {
             Some(None) => Err("delay_ms is not a whole number of milliseconds"),
         };
         match delay.and_then(|delay| Ok((delay, read()?))) {
-            Ok((delay, Ok(said))) => Self::Said { said, delay },
+            Ok((delay, Ok(reply))) => Self::Plain { reply, delay },
             Ok((delay, Err(failure))) => Self::Fails { failure, delay },
             Err(wrong) => {
                 let message = format!("reply {number} of the script can't be used: {wrong}");
-                Self::Fails { failure: Failure::lasting(ModelFaultCode::ModelProtocol, message), delay: Duration::ZERO }
+                Self::Fails {
+                    failure: AttemptFailure::lasting(ModelFaultCode::ModelProtocol, message),
+                    delay: Duration::ZERO,
+                }
             }
         }
     }
@@ -211,7 +231,7 @@ fn saying(fields: &Map<String, Value>) -> Option<Saying> {
     }
     if only(fields, &["answer"], &["thought"]) {
         let answer = fields.get("answer")?;
-        // What a reader would take for something else is said as a call.
+        // A text that a reader would take for something else becomes a call.
         let plain = |text: &&str| {
             !text.trim().is_empty() && text.trim() == *text && !text.contains(['<', '{']) && !text.contains("FINAL")
         };
@@ -233,7 +253,7 @@ fn only(fields: &Map<String, Value>, needed: &[&str], allowed: &[&str]) -> bool 
 }
 
 /// `{"http": 429, "headers": {...}, "body": ...}`.
-fn fails(peer: &Peer, fields: &Map<String, Value>) -> Result<Result<Said, Failure>, &'static str> {
+fn fails(peer: &Peer, fields: &Map<String, Value>) -> Result<Result<AttemptReply, AttemptFailure>, &'static str> {
     let status = fields.get("http").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
     let status = status.filter(|status| (100..=599).contains(status)).ok_or("http is not a status from 100 to 599")?;
     let headers = match fields.get("headers") {
@@ -255,7 +275,7 @@ fn fails(peer: &Peer, fields: &Map<String, Value>) -> Result<Result<Said, Failur
 }
 
 /// `{"text": ..., "delay_ms": 50, "usage": {"input": 1, "output": 2}, "finish": "length"}`.
-fn says(fields: &Map<String, Value>) -> Result<Result<Said, Failure>, &'static str> {
+fn says(fields: &Map<String, Value>) -> Result<Result<AttemptReply, AttemptFailure>, &'static str> {
     let text = match fields.get("text") {
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
@@ -277,7 +297,7 @@ fn says(fields: &Map<String, Value>) -> Result<Result<Said, Failure>, &'static s
                 .ok_or("usage is not {\"input\": N, \"output\": N}")?,
         ),
     };
-    Ok(Ok(Said { text, finish, usage, ..Said::default() }))
+    Ok(Ok(AttemptReply { text, finish, usage, ..AttemptReply::default() }))
 }
 
 /// A tool's entry: `{"error": "..."}` is a failure, anything else the result.

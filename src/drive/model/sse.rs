@@ -4,7 +4,7 @@
 /// passed over; the lines of one event's data are joined by LF. It works on bytes: a character that
 /// is cut between two pieces comes out whole.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct SseDecoder {
     /// The line that is not ended yet.
     line: Vec<u8>,
     /// The data of the event that is not ended yet.
@@ -17,7 +17,7 @@ pub(super) struct Decoder {
     begun: bool,
 }
 
-impl Decoder {
+impl SseDecoder {
     /// Takes a piece, and gives each event's data to `event`.
     ///
     /// # Errors

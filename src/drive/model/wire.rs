@@ -8,7 +8,8 @@ use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Ask, anthropic, openai};
+use super::Ask;
+use super::protocol::Protocol;
 use crate::engine::conversation::Role;
 use crate::engine::dialect;
 
@@ -17,7 +18,7 @@ use crate::engine::dialect;
 /// knows how far a script is in this run.
 #[derive(Debug, Default)]
 pub struct Wire {
-    key: Option<Key>,
+    key: Option<WireKey>,
     /// The last request, whole.
     bytes: Bytes,
     /// How many of its bytes stand before the tail that closes it.
@@ -36,7 +37,7 @@ pub struct Wire {
 
 /// What a request's head is made of: another one makes other bytes.
 #[derive(Debug)]
-struct Key {
+struct WireKey {
     generation: u32,
     identity: Arc<str>,
     max_tokens: u32,
@@ -45,8 +46,8 @@ struct Key {
     stream: bool,
 }
 
-impl Key {
-    fn new(form: &Form, ask: &Ask<'_>) -> Self {
+impl WireKey {
+    fn new(form: &RequestForm, ask: &Ask<'_>) -> Self {
         Self {
             generation: ask.conversation.generation,
             identity: Arc::clone(&form.identity),
@@ -57,7 +58,7 @@ impl Key {
         }
     }
 
-    fn fits(&self, form: &Form, ask: &Ask<'_>) -> bool {
+    fn fits(&self, form: &RequestForm, ask: &Ask<'_>) -> bool {
         self.generation == ask.conversation.generation
             && self.identity == form.identity
             && self.max_tokens == ask.max_tokens
@@ -67,25 +68,15 @@ impl Key {
     }
 }
 
-/// The protocol of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
-    /// OpenAI's chat completions.
-    Openai,
-    /// Anthropic's messages.
-    Anthropic,
-}
-
 /// How a model's requests are written.
-#[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct RequestForm {
     /// The protocol.
-    pub(super) protocol: Protocol,
+    pub(super) protocol: &'static dyn Protocol,
     /// The provider's own id of the model.
     pub(super) id: String,
     /// Whether the model refuses a temperature.
     pub(super) fixed_temperature: bool,
-    /// What tells this form from every other.
+    /// What distinguishes this form from every other.
     pub(super) identity: Arc<str>,
 }
 
@@ -114,7 +105,7 @@ impl Wire {
 
     /// The request's bytes. Only messages that were not there before are written; the memory is
     /// used again when the last request has been sent.
-    pub(super) fn request(&mut self, form: &Form, ask: &Ask<'_>) -> Bytes {
+    pub(super) fn request(&mut self, form: &RequestForm, ask: &Ask<'_>) -> Bytes {
         let messages = &ask.conversation.messages;
         let fits = self.taken <= messages.len() && self.key.as_ref().is_some_and(|key| key.fits(form, ask));
         if fits && self.taken == messages.len() {
@@ -126,33 +117,22 @@ impl Wire {
             buffer.truncate(self.open);
         } else {
             buffer.clear();
-            self.key = Some(Key::new(form, ask));
+            self.key = Some(WireKey::new(form, ask));
             self.last = None;
-            self.taken = match form.protocol {
-                Protocol::Openai => openai::head(&mut buffer, form, ask),
-                Protocol::Anthropic => anthropic::head(&mut buffer, form, ask),
-            };
+            self.taken = form.protocol.head(&mut buffer, form, ask);
         }
-        let coming = messages.iter().skip(self.taken).map(|message| message.size() + message.size() / 8 + 48);
-        make_room(&mut buffer, coming.sum());
-        for message in messages.iter().skip(self.taken) {
-            self.last = match form.protocol {
-                Protocol::Openai => openai::message(&mut buffer, self.last, message),
-                Protocol::Anthropic => anthropic::message(&mut buffer, self.last, message),
-            };
-        }
+        let new = messages.get(self.taken..).unwrap_or_default();
+        make_room(&mut buffer, new.iter().map(|message| message.size() + message.size() / 8 + 48).sum());
+        self.last = form.protocol.messages(&mut buffer, self.last, new);
         self.taken = messages.len();
         self.open = buffer.len();
-        buffer.extend_from_slice(match form.protocol {
-            Protocol::Openai => openai::TAIL,
-            Protocol::Anthropic => anthropic::tail(self.last, ask),
-        });
+        buffer.extend_from_slice(form.protocol.tail(self.last, ask));
         self.bytes = buffer.freeze();
         self.bytes.clone()
     }
 }
 
-/// A tool as a provider is told of it.
+/// A tool as a request describes it.
 struct Offer<'a> {
     /// Its name there.
     name: &'a str,
@@ -162,7 +142,7 @@ struct Offer<'a> {
     parameters: Cow<'a, Value>,
 }
 
-/// The tools that a provider is told of: in the dialects of native calls those that the model may call,
+/// The tools that a request describes: in the dialects of native calls those that the model may call,
 /// in the others none.
 fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
     let program = ask.program.filter(|program| dialect::is_native(program.properties.dialect));
@@ -179,7 +159,7 @@ fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
     })
 }
 
-/// Writes the tools that a provider is told of, each as `begin` NAME, DESCRIPTION, `schema` PARAMETERS `end`.
+/// Writes the tools that a request describes, each as `begin` NAME, DESCRIPTION, `schema` PARAMETERS `end`.
 /// Gives whether there are any; without one nothing is written.
 pub(super) fn tools(buffer: &mut BytesMut, ask: &Ask<'_>, [begin, schema, end]: [&[u8]; 3]) -> bool {
     let mut open: &[u8] = b",\"tools\":[";
@@ -201,7 +181,7 @@ pub(super) fn tools(buffer: &mut BytesMut, ask: &Ask<'_>, [begin, schema, end]: 
     any
 }
 
-/// A schema whose type is said to be an object, as providers want it: a call's input is always one.
+/// The schema with the type `object`, as providers want it: a call's input is always one.
 fn of_object(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(members) if members.get("type").and_then(Value::as_str) == Some("object") => {

@@ -29,7 +29,7 @@ use self::http::Http;
 use self::output::fault;
 use super::descriptors;
 use super::egress::Egress;
-use super::model::{Models, Script};
+use super::model::{Models, ScriptPlayer};
 use super::secret::Vault;
 use crate::compile::Embedded;
 use crate::engine::event::{Allowance, CallId, Tokens, ToolFault, ToolResult};
@@ -117,7 +117,7 @@ pub struct Toolbox {
     models: Arc<Models>,
     embedded: BTreeMap<String, Arc<dyn EmbeddedTool>>,
     http: Http,
-    script: Option<Arc<Script>>,
+    script: Option<Arc<ScriptPlayer>>,
     /// How many calls a script answered, by run and tool.
     answered: Mutex<HashMap<String, BTreeMap<String, usize>>>,
 }
@@ -168,7 +168,7 @@ impl Toolbox {
 
     /// The same, with a script that answers for the tools that it names.
     #[must_use]
-    pub fn with_script(self, script: Arc<Script>) -> Self {
+    pub fn with_script(self, script: Arc<ScriptPlayer>) -> Self {
         Self { script: Some(script), ..self }
     }
 

@@ -33,7 +33,7 @@ fn world(script: Option<&Value>) -> World {
     }))
     .unwrap();
     let vault = Arc::new(Vault::new(project.orgconfig.clone(), root.path()));
-    let script = script.map(|script| Arc::new(Script::new(serde_json::from_value(script.clone()).unwrap())));
+    let script = script.map(|script| Arc::new(ScriptPlayer::new(serde_json::from_value(script.clone()).unwrap())));
     let models = Arc::new(Models::new(&project, root.path(), &vault, script.clone()));
     let mut toolbox = Toolbox::new(&Arc::new(project), root.path(), &vault, &models, BTreeMap::new());
     if let Some(script) = script {

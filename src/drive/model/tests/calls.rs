@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::drive::model::reply::Pieces;
+use crate::drive::model::reply::StreamedReply;
 use crate::engine::event::{Finish, SaidCall};
 
 fn call(id: &str, name: &str, arguments: &str) -> SaidCall {
@@ -122,7 +122,7 @@ async fn pieces_of_calls_are_put_together_however_a_server_cuts_them() {
 
 #[test]
 fn very_many_calls_are_put_together_as_few_are() {
-    let mut pieces = Pieces::default();
+    let mut pieces = StreamedReply::default();
     for arguments in ["{", "}"] {
         for index in 0..150_000 {
             pieces.add_call(Some(index), call("", "", arguments));

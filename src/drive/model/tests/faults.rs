@@ -111,7 +111,7 @@ async fn a_retry_after_of_seconds_is_told_before_it_is_waited() {
     let model = openai(&server);
     let told = tokio::sync::Notify::new();
     let delay = AtomicUsize::new(0);
-    let failed = |attempt: Attempt| {
+    let failed = |attempt: RetriedAttempt| {
         delay.store(usize::try_from(attempt.delay_ms).unwrap(), Ordering::SeqCst);
         told.notify_one();
     };

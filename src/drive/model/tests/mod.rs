@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::{Ask, Attempt, Model, Models, Script, Wire, ask};
+use super::{Ask, ModelClient, Models, RetriedAttempt, ScriptPlayer, Wire, ask};
 use crate::drive::secret::Vault;
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::event::{ModelFault, Reply};
@@ -41,15 +41,15 @@ fn models(project_file: &serde_json::Value) -> Models {
 }
 
 /// The model `m` at a server.
-fn openai(server: &Server) -> Arc<Model> {
+fn openai(server: &Server) -> Arc<ModelClient> {
     at(server, "openai")
 }
 
-fn anthropic(server: &Server) -> Arc<Model> {
+fn anthropic(server: &Server) -> Arc<ModelClient> {
     at(server, "anthropic")
 }
 
-fn at(server: &Server, provider: &str) -> Arc<Model> {
+fn at(server: &Server, provider: &str) -> Arc<ModelClient> {
     let url = format!("{}/v1/", server.url());
     models(&serde_json::json!({"models": {"m": {"provider": provider, "base_url": url}}})).get(Some("m")).unwrap()
 }
@@ -76,11 +76,15 @@ fn retry(attempts: u32) -> Retry {
 }
 
 /// Asks one model about a greeting; tells the attempts that failed, too.
-async fn greet(model: &Arc<Model>, attempts: u32) -> (Result<Reply, ModelFault>, Vec<Attempt>) {
+async fn greet(model: &Arc<ModelClient>, attempts: u32) -> (Result<Reply, ModelFault>, Vec<RetriedAttempt>) {
     greet_all(std::slice::from_ref(model), &mut Wire::default(), attempts).await
 }
 
-async fn greet_all(models: &[Arc<Model>], wire: &mut Wire, attempts: u32) -> (Result<Reply, ModelFault>, Vec<Attempt>) {
+async fn greet_all(
+    models: &[Arc<ModelClient>],
+    wire: &mut Wire,
+    attempts: u32,
+) -> (Result<Reply, ModelFault>, Vec<RetriedAttempt>) {
     let failed = Mutex::new(Vec::new());
     let told = |attempt| failed.lock().unwrap().push(attempt);
     let reply = ask(models, &plain(&hello()), wire, &retry(attempts), &told).await;
@@ -88,8 +92,8 @@ async fn greet_all(models: &[Arc<Model>], wire: &mut Wire, attempts: u32) -> (Re
 }
 
 /// A project file's script, without its project.
-fn script(text: &str) -> Arc<Script> {
-    Arc::new(Script::new(serde_json::from_str(text).unwrap()))
+fn script(text: &str) -> Arc<ScriptPlayer> {
+    Arc::new(ScriptPlayer::new(serde_json::from_str(text).unwrap()))
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::event::{Finish, ModelFaultCode, Tokens};
 
-async fn read(model: impl Fn(&Server) -> Arc<Model>, body: &str) -> Result<Reply, ModelFault> {
+async fn read(model: impl Fn(&Server) -> Arc<ModelClient>, body: &str) -> Result<Reply, ModelFault> {
     let server = Server::new(vec![Answer::json(body)]);
     greet(&model(&server), 1).await.0
 }

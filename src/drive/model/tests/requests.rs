@@ -9,11 +9,11 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-fn request(model: &Model, conversation: &Conversation) -> String {
+fn request(model: &ModelClient, conversation: &Conversation) -> String {
     text(&model.request(&plain(conversation), &mut Wire::default())).to_owned()
 }
 
-fn nowhere(provider: &str, id: &str) -> Arc<Model> {
+fn nowhere(provider: &str, id: &str) -> Arc<ModelClient> {
     let file =
         serde_json::json!({"models": {"m": {"provider": provider, "base_url": "http://127.0.0.1:9", "model": id}}});
     models(&file).get(Some("m")).unwrap()

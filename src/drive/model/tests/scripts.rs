@@ -1,10 +1,10 @@
 //! Scripts: what a scripted model says, and what scripted tools answer.
 
-use super::super::script::Part;
+use super::super::script::ScriptPart;
 use super::*;
 use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolResult};
 
-fn played(text: &str) -> Arc<Model> {
+fn played(text: &str) -> Arc<ModelClient> {
     Models::new(&Project::default(), Path::new("/"), &vault(), Some(script(text)))
         .in_environment(empty)
         .get(None)
@@ -147,7 +147,7 @@ async fn a_lone_question_is_given_an_object_as_it_is_written() {
     let played = script(&format!(r#"{{"replies":[{}]}}"#, texts.join(",")));
     let (conversation, mut position) = (hello(), 0);
     for text in texts {
-        let part = Part { loop_name: None, alone: true };
+        let part = ScriptPart { loop_name: None, alone: true };
         assert_eq!(played.say(part, &mut position, &plain(&conversation)).await.unwrap().text, text);
     }
 }

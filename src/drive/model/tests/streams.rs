@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::super::sse::Decoder;
+use super::super::sse::SseDecoder;
 use super::*;
 use crate::engine::event::{Finish, ModelFaultCode, Tokens};
 
 fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
-    let mut decoder = Decoder::default();
+    let mut decoder = SseDecoder::default();
     let mut events = Vec::new();
     let mut take = |data: &[u8]| {
         events.push(String::from_utf8(data.to_vec()).unwrap());
@@ -59,7 +59,7 @@ const END: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}
 const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}"#;
 
 /// Asks for a stream; tells the pieces that came, too.
-async fn stream(model: Arc<Model>, attempts: u32) -> (Result<Reply, ModelFault>, Vec<String>) {
+async fn stream(model: Arc<ModelClient>, attempts: u32) -> (Result<Reply, ModelFault>, Vec<String>) {
     let pieces = Mutex::new(Vec::new());
     let deltas = |piece: &str| pieces.lock().unwrap().push(piece.to_owned());
     let conversation = hello();

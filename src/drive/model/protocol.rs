@@ -1,0 +1,48 @@
+//! What a provider's file says: how its server is asked, and how it answers. To add a provider: its name and its
+//! facts in `policy::provider`, its file beside this one, its line in [`super::protocol_of`].
+
+use bytes::BytesMut;
+
+use super::Ask;
+use super::failure::Peer;
+use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::wire::RequestForm;
+use crate::engine::conversation::{Message, Role};
+
+/// The protocol of a provider's server. A conversation is written so that it only grows at its end.
+pub(super) trait Protocol: Send + Sync {
+    /// Writes a request up to its messages. Returns how many messages it took.
+    fn head(&self, buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize;
+
+    /// Writes messages behind the one that `last` said. Returns who said the last one now.
+    fn messages(&self, buffer: &mut BytesMut, last: Option<Role>, messages: &[Message]) -> Option<Role>;
+
+    /// What closes a request, behind its messages.
+    fn tail(&self, last: Option<Role>, ask: &Ask<'_>) -> &'static [u8];
+
+    /// Reads a whole answer.
+    ///
+    /// # Errors
+    /// When it is no reply of a model.
+    fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply>;
+
+    /// Takes one event of a stream. `true`: it was the last one.
+    ///
+    /// # Errors
+    /// When it is no piece of a reply.
+    fn piece(
+        &self,
+        peer: &Peer,
+        reply: &mut StreamedReply,
+        data: &[u8],
+        deltas: Deltas<'_>,
+    ) -> Result<bool, UnreadableReply>;
+
+    /// The headers that every request has, beside those of all providers.
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// The header that carries the key: its name, and its value.
+    fn key_header(&self, key: &str) -> (&'static str, String);
+}
