@@ -47,7 +47,7 @@ pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Resu
 /// # Errors
 /// When it can't be opened.
 pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
-    crate::journal::open::open(url, base)
+    crate::journal::open(url, base)
 }
 
 /// An engine over a store; a script takes the place of every model.

@@ -127,7 +127,7 @@ fn row(run: &RunSummary) -> Row<'_> {
         run_id: &run.run_id,
         loop_name: &run.loop_name,
         session: run.session.as_deref(),
-        called_by: run.caller(),
+        called_by: run.parent_run_id.as_deref(),
         status: run.status,
         termination: run.termination,
         iterations: run.iterations,

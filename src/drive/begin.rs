@@ -131,6 +131,7 @@ impl Engine {
             session,
             org,
             callback_url: start.callback_url,
+            parent_run_id: origin.map(|origin| origin.caller.run_id.clone()),
             identity,
             at_ms: event.at.wall_ms,
             event: written(&event)?,

@@ -22,7 +22,7 @@ use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
-use crate::journal::{CALLED_BY, StoreFault};
+use crate::journal::StoreFault;
 use crate::program::{Program, Tool, ToolKind};
 
 /// How long it is waited until a run is looked at again that another driver still has.
@@ -62,7 +62,7 @@ impl Origin {
         }
         started.caller = Some(self.caller.clone());
         started.bound = self.bound;
-        Ok(format!("{CALLED_BY}{}", self.caller.run_id))
+        Ok(format!("called by {}", self.caller.run_id))
     }
 }
 
@@ -332,7 +332,7 @@ impl Engine {
     /// caller, which would not hear of it else.
     pub(super) async fn is_its_own(&self, run_id: &str) -> Result<(), Fault> {
         let Some(run) = self.find(run_id).await? else { return Ok(()) };
-        match run.caller() {
+        match &run.parent_run_id {
             Some(caller) if !matches!(run.status, Status::Completed | Status::Failed) => {
                 let why = format!("run {run_id} was called by run {caller}: resume {caller}, and both go on");
                 Err(Fault::Refused(why))

@@ -5,13 +5,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::Value;
 
+use super::open::StoreKind;
 use super::{
-    Append, CALLED_BY, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun,
-    RunFilter, RunSummary, StatusRecord, StoreFault, Ticket, failpoint,
+    Append, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun, RunFilter,
+    RunSummary, StatusRecord, StoreFault, Ticket, failpoint,
 };
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
 use crate::engine::state::push_tight;
+
+/// The kind of store, as names write it.
+pub(super) const KIND: StoreKind = StoreKind {
+    scheme: "memory",
+    form: "memory",
+    open: |name| match name.rest {
+        None => Ok(Arc::new(MemoryJournal::new())),
+        Some(_) => Err(name.unknown()),
+    },
+};
 
 /// A store that ends with the process, and keeps every run until then, also those that have ended: some
 /// kilobytes each. A process that plays runs without end needs one on disk. A run that appends locks itself
@@ -39,6 +50,7 @@ struct Run {
     session: Option<String>,
     org: Option<String>,
     callback_url: Option<String>,
+    parent_run_id: Option<String>,
     identity: String,
     started_at_ms: i64,
     book: Mutex<Book>,
@@ -155,6 +167,7 @@ impl MemoryJournal {
             session: new.session,
             org: new.org,
             callback_url: new.callback_url,
+            parent_run_id: new.parent_run_id,
             identity: new.identity,
             started_at_ms: new.at_ms,
             book: Mutex::new(book),
@@ -199,7 +212,7 @@ impl MemoryJournal {
 /// Whether a run is one of those that are asked for, but for its place in the list.
 fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
     filter.status.is_none_or(|status| run.status == status)
-        && (filter.called || run.caller().is_none())
+        && (filter.called || run.parent_run_id.is_none())
         && filter.org.as_deref().is_none_or(|org| run.org.as_deref().unwrap_or_default() == org)
         && filter.loop_name.as_ref().is_none_or(|name| run.loop_name == *name)
         && (filter.session.is_none() || filter.session == run.session)
@@ -256,6 +269,7 @@ impl Run {
             driven: book.driven,
             damaged: None,
             identity: self.identity.clone(),
+            parent_run_id: self.parent_run_id.clone(),
             org: self.org.clone(),
             callback: self.callback_url.clone().map(|url| Callback { url, progress: book.callback }),
         }
@@ -309,8 +323,7 @@ impl Journal for MemoryJournal {
     fn called_under(&self, run_id: &str) -> Ticket<u64> {
         let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
         let is_under = |run: &&Arc<Run>| {
-            run.identity.starts_with(CALLED_BY)
-                && run.run_id.strip_prefix(run_id).is_some_and(|rest| rest.starts_with('.'))
+            run.parent_run_id.is_some() && run.run_id.strip_prefix(run_id).is_some_and(|rest| rest.starts_with('.'))
         };
         let called = shelf.in_order.iter().filter(is_under).count();
         Ticket::ready(failpoint::store_call().map(|()| u64::try_from(called).unwrap_or(u64::MAX)))

@@ -5,7 +5,7 @@ pub mod failpoint;
 pub mod fault;
 pub mod memory;
 mod now;
-pub mod open;
+mod open;
 pub mod sqlite;
 #[cfg(test)]
 mod tests;
@@ -21,8 +21,12 @@ pub use fault::StoreFault;
 pub use open::open;
 pub use ticket::Ticket;
 
+use self::open::StoreKind;
 use crate::engine::blob::Blob;
 use crate::engine::outcome::{Status, Termination};
+
+/// The kinds of stores: a folder each, and a line here.
+const STORES: &[StoreKind] = &[memory::KIND, sqlite::KIND];
 
 /// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
 /// acknowledged is durable.
@@ -79,9 +83,6 @@ pub trait Journal: Send + Sync {
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
 }
 
-/// How the identity of a run begins that another run called; that run's id is the rest of it.
-pub const CALLED_BY: &str = "called by ";
-
 /// A run to be made.
 #[derive(Debug, Clone)]
 pub struct NewRun {
@@ -95,6 +96,8 @@ pub struct NewRun {
     pub org: Option<String>,
     /// Where its result is to be posted.
     pub callback_url: Option<String>,
+    /// The run that called this one, when one did.
+    pub parent_run_id: Option<String>,
     /// What makes two starts the same: a text over document and input. Another run of this id with
     /// another text is a conflict.
     pub identity: String,
@@ -195,6 +198,9 @@ pub struct RunSummary {
     /// What makes two starts the same.
     #[serde(skip)]
     pub identity: String,
+    /// The run that called this one, when one did.
+    #[serde(skip)]
+    pub parent_run_id: Option<String>,
     /// The organisation that it belongs to.
     #[serde(skip)]
     pub org: Option<String>,
@@ -232,13 +238,6 @@ pub enum CallbackState {
     Delivered,
     /// It was tried as often as it is tried.
     GivenUp,
-}
-
-impl RunSummary {
-    /// The run that called this one, if one did.
-    pub fn caller(&self) -> Option<&str> {
-        self.identity.strip_prefix(CALLED_BY)
-    }
 }
 
 /// Which runs.

@@ -114,7 +114,7 @@ impl AgentStatus {
             confidence,
             summary,
             previous_run_id: result.previous_run_id.clone(),
-            called_by: run.and_then(RunSummary::caller).map(str::to_owned),
+            called_by: run.and_then(|run| run.parent_run_id.clone()),
             triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),
             completed_at: result.finished_at.clone(),
@@ -163,7 +163,7 @@ impl From<RunSummary> for AgentRow {
     fn from(run: RunSummary) -> Self {
         Self {
             session: session_of(run.org.as_deref(), run.session.as_deref()),
-            called_by: run.caller().map(str::to_owned),
+            called_by: run.parent_run_id.clone(),
             agent_run_id: run.run_id,
             status: run.status,
             termination: run.termination,

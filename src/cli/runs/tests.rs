@@ -15,6 +15,7 @@ fn run(id: &str, status: Status, termination: Option<Termination>) -> RunSummary
         driven: false,
         damaged: None,
         identity: String::new(),
+        parent_run_id: None,
         org: None,
         callback: None,
     }

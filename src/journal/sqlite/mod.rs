@@ -19,7 +19,7 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -30,11 +30,27 @@ use self::read::{Census, Reader};
 use self::requests::{Cancel, GiveBack, MakeSure, NoteCallback, Take};
 use self::writer::Writer;
 use super::now::Clock;
+use super::open::StoreKind;
 use super::{
     Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault,
     Ticket, failpoint,
 };
 use crate::engine::blob::Blob;
+
+/// The kind of store, as names write it.
+pub(super) const KIND: StoreKind = StoreKind {
+    scheme: "sqlite",
+    form: "sqlite:PATH",
+    open: |name| match name.rest {
+        None => Err(name.unknown()),
+        Some("") => Err(name.refuse("no path follows sqlite: ; write sqlite:PATH")),
+        Some(":memory:") => Err(name.refuse("a store in memory is written memory")),
+        Some(path) if path.starts_with("//") && !path.starts_with("///") => {
+            Err(name.refuse("a path follows sqlite: at once, without //; write sqlite:PATH"))
+        }
+        Some(path) => Ok(Arc::new(SqliteJournal::open(&name.base.join(path))?)),
+    },
+};
 
 /// A store in an SQLite file. One opened store is one driver; when it is dropped it does what waits,
 /// gives its leases back and closes the file.

@@ -22,8 +22,7 @@ use super::trouble::{Trouble, fault};
 use crate::engine::outcome::Status;
 use crate::journal::now::Clock;
 use crate::journal::{
-    CALLED_BY, Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault,
-    Ticket,
+    Callback, CallbackProgress, CancelRequest, MOST_FAILED_TAKE_UPS, RunFilter, RunSummary, StoreFault, Ticket,
 };
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
@@ -139,7 +138,7 @@ pub(super) fn cancel_request(connection: &Connection, run_id: &str) -> Result<Op
 
 /// How many runs were called by this one, and by those that it called.
 pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64, Trouble> {
-    let sql = "SELECT count(*) FROM runs WHERE run_id > ?1 AND run_id < ?2 AND identity GLOB ?3";
+    let sql = "SELECT count(*) FROM runs WHERE run_id > ?1 AND run_id < ?2 AND parent_run_id IS NOT NULL";
     let called: i64 = connection.prepare_cached(sql)?.query_row(below(run_id), |row| row.get(0))?;
     Ok(u64::try_from(called).unwrap_or_default())
 }
@@ -163,7 +162,7 @@ macro_rules! summary {
     ($from:literal) => {
         concat!(
             "SELECT run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, ",
-            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups ",
+            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id ",
             $from
         )
     };
@@ -245,6 +244,7 @@ impl Census {
             driven: self.drives(row.get(9)?, row.get(10)?),
             damaged: None,
             identity: row.get(8)?,
+            parent_run_id: row.get(16)?,
             org: row.get(11)?,
             callback: callback(row)?,
         })
@@ -290,7 +290,7 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
         and("id < (SELECT id FROM runs WHERE run_id = ?)", Some(after.clone().into()));
     }
     if !filter.called {
-        and("identity NOT GLOB ?", Some(format!("{CALLED_BY}*").into()));
+        and("parent_run_id IS NULL", None);
     }
     if filter.callback_pending {
         and("callback = 'pending'", None);
@@ -336,6 +336,7 @@ fn damaged(row: &Row<'_>, error: &rusqlite::Error) -> RunSummary {
         driven: false,
         damaged: Some(error.to_string()),
         identity: text(8),
+        parent_run_id: row.get(16).unwrap_or_default(),
         org: row.get(11).unwrap_or_default(),
         callback: None,
     }

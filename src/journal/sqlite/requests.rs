@@ -77,8 +77,8 @@ impl Request for NewRun {
         desk.connection
             .prepare_cached(
                 "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
-                   session, loop_name, identity, org, callback_url, callback)
-                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                   session, loop_name, identity, org, callback_url, callback, parent_run_id)
+                 VALUES (?1, 1, ?2, ?3, 0, 1, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?
             .execute(params![
                 self.run_id,
@@ -90,7 +90,8 @@ impl Request for NewRun {
                 self.identity,
                 self.org,
                 self.callback_url,
-                self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending))
+                self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending)),
+                self.parent_run_id
             ])?;
         let row = desk.connection.last_insert_rowid();
         if !insert_event(desk.connection, (row, 0, &self.run_id), &self.event, (1, me))? {

@@ -14,7 +14,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
 
 /// Events of all runs lie one behind the other, with an index by run: a commit of many runs then
 /// writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -38,6 +38,7 @@ CREATE TABLE runs (
   callback TEXT,
   callback_tries INTEGER NOT NULL DEFAULT 0,
   org TEXT,
+  parent_run_id TEXT,
   session TEXT,
   loop_name TEXT NOT NULL,
   identity TEXT NOT NULL,
@@ -81,21 +82,29 @@ CREATE TABLE drivers (
 
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
-/// What makes a store of version 2 one of version 3.
+/// What brings a store of an older version to the next one: the version, and its statements.
+const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3)];
+
 const FROM_2: &str = "
 ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN take_up_events INTEGER;
 CREATE INDEX IF NOT EXISTS runs_by_owner ON runs (org, run_id);
 ";
 
+/// Until version 3 the identity of a sub-run was the only place that named the run which called it.
+const FROM_3: &str = "
+ALTER TABLE runs ADD COLUMN parent_run_id TEXT;
+UPDATE runs SET parent_run_id = substr(identity, length('called by ') + 1) WHERE identity GLOB 'called by *';
+";
+
 /// What a file turned out to be.
-enum Found {
+enum StoreFile {
     /// No tables in it yet.
     Empty,
     /// A store of our version.
     Ours,
-    /// A store of the version before ours.
-    Older,
+    /// A store of this older version.
+    Older(i64),
 }
 
 /// Opens the store for writing, and makes it where there is none.
@@ -190,8 +199,8 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
         )
         .map_err(failed)?;
     match found {
-        Found::Ours => Ok(()),
-        Found::Empty | Found::Older => make_tables(connection, store),
+        StoreFile::Ours => Ok(()),
+        StoreFile::Empty | StoreFile::Older(_) => make_tables(connection, store),
     }
 }
 
@@ -200,9 +209,13 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
     let made = look(connection, store).and_then(|found| match found {
-        Found::Ours => Ok(()),
-        Found::Older => connection.execute_batch(&format!("{FROM_2} PRAGMA user_version = {VERSION};")).map_err(failed),
-        Found::Empty => {
+        StoreFile::Ours => Ok(()),
+        StoreFile::Older(version) => {
+            let steps = MIGRATIONS.iter().filter(|(from, _)| *from >= version).map(|(_, statements)| *statements);
+            let statements: String = steps.collect();
+            connection.execute_batch(&format!("{statements} PRAGMA user_version = {VERSION};")).map_err(failed)
+        }
+        StoreFile::Empty => {
             let marks = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
             connection.execute_batch(&format!("{TABLES} {marks}")).map_err(failed)
         }
@@ -216,15 +229,15 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
 }
 
 /// What the file is, in the transaction that is open. Reads only.
-fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
+fn look(connection: &Connection, store: &str) -> Result<StoreFile, StoreFault> {
     let number = |sql: &str| {
         connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| opening_fault(&error, store))
     };
     let refuse = |reason: &str| StoreFault::Open { store: store.to_owned(), reason: reason.to_owned() };
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
     match (application, version) {
-        (APPLICATION, VERSION) => Ok(Found::Ours),
-        (APPLICATION, 2) => Ok(Found::Older),
+        (APPLICATION, VERSION) => Ok(StoreFile::Ours),
+        (APPLICATION, older) if MIGRATIONS.iter().any(|(from, _)| *from == older) => Ok(StoreFile::Older(older)),
         (APPLICATION, newer) if newer > VERSION => {
             Err(StoreFault::Newer { store: store.to_owned(), found: newer, known: VERSION })
         }
@@ -232,7 +245,7 @@ fn look(connection: &Connection, store: &str) -> Result<Found, StoreFault> {
             "it is of schema version {older}, from before the first release; this loopctl knows {VERSION}: name another file"
         ))),
         (APPLICATION, other) => Err(StoreFault::Corrupt(format!("{store} says that it is of schema version {other}"))),
-        (0, 0) if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(Found::Empty),
+        (0, 0) if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(StoreFile::Empty),
         _ => Err(refuse("it is the database of another program; name another file")),
     }
 }

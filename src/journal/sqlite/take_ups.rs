@@ -3,7 +3,6 @@
 use rusqlite::{Connection, params};
 
 use super::requests::events_of;
-use crate::journal::CALLED_BY;
 
 /// What a run's row remembers of the drivers that took it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub(super) fn events_of_all(connection: &Connection, run_id: &str, own: i64) -> 
         .prepare_cached(
             "SELECT coalesce(sum((SELECT max(seq) + 1 FROM events WHERE run = runs.id)), 0),
                     coalesce(sum(status = 'running'), 0)
-             FROM runs WHERE run_id > ?1 AND run_id < ?2 AND identity GLOB ?3",
+             FROM runs WHERE run_id > ?1 AND run_id < ?2 AND parent_run_id IS NOT NULL",
         )?
         .query_row(below(run_id), |row| {
             let (below, under_way): (i64, i64) = (row.get(0)?, row.get(1)?);
@@ -51,10 +50,10 @@ pub(super) fn events_of_all(connection: &Connection, run_id: &str, own: i64) -> 
         })
 }
 
-/// What the ids of all runs below a run lie between, and how their identities begin.
-pub(super) fn below(run_id: &str) -> [String; 3] {
+/// The two texts between which the ids of all runs below a run stand.
+pub(super) fn below(run_id: &str) -> [String; 2] {
     // The ids of sub-runs begin with that of their caller and a dot: `/` comes next behind it.
-    [format!("{run_id}."), format!("{run_id}/"), format!("{CALLED_BY}*")]
+    [format!("{run_id}."), format!("{run_id}/")]
 }
 
 /// A driver that gives the run back did something in it: what came before counts no more.

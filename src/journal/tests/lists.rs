@@ -14,7 +14,7 @@ fn a_list_holds_what_it_is_asked_for() {
             (3_000, NewRun { loop_name: "other".to_owned(), session: None, ..new_run("c") }),
             (4_000, NewRun { org: org("acm"), session: Some("eve".to_owned()), ..new_run("d") }),
             (5_000, NewRun { org: org("acme"), ..new_run("e") }),
-            (6_000, NewRun { org: org("acme"), identity: format!("{CALLED_BY}e"), ..new_run("f") }),
+            (6_000, NewRun { org: org("acme"), parent_run_id: Some("e".to_owned()), ..new_run("f") }),
         ] {
             wait(journal.create(NewRun { at_ms, ..new })).unwrap();
         }
@@ -80,8 +80,9 @@ fn the_runs_that_a_run_called_are_counted_with_those_that_they_called() {
             ("r0.1.0", Some("r0")),
             ("r-1", None),
         ] {
-            let identity = caller.map_or_else(|| "its own".to_owned(), |caller| format!("{CALLED_BY}{caller}"));
-            wait(journal.create(NewRun { identity, ..new_run(id) })).unwrap();
+            let parent_run_id = caller.map(str::to_owned);
+            wait(journal.create(NewRun { parent_run_id: parent_run_id.clone(), ..new_run(id) })).unwrap();
+            assert_eq!(wait(journal.find(id)).unwrap().unwrap().parent_run_id, parent_run_id);
         }
         for (id, called) in [("r", 3), ("r.1.0", 1), ("r.1.1", 0), ("r0", 1), ("nobody", 0)] {
             assert_eq!(wait(journal.called_under(id)).unwrap(), called, "{id}");

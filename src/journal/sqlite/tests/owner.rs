@@ -39,15 +39,44 @@ fn another_organisation_s_run_costs_as_many_steps_as_none() {
     assert!(by_id(Some("org1"), "r00") > by_id(Some("org1"), "r99"));
 }
 
+const TO_3: &str = "ALTER TABLE runs DROP COLUMN parent_run_id; PRAGMA user_version = 3;";
+
 #[test]
-fn a_store_of_the_version_before_is_brought_to_this_one_when_it_is_opened() {
+fn a_store_of_version_3_names_the_parents_of_its_sub_runs_when_it_is_opened() {
+    let (_folder, path) = place();
+    let journal = open(&path);
+    let sub_run = |id: &str, caller: &str| {
+        let parent_run_id = Some(caller.to_owned());
+        NewRun { parent_run_id, identity: format!("called by {caller}"), ..new_run(id) }
+    };
+    for run in [new_run("r"), sub_run("r.1.0", "r"), sub_run("r.1.0.2.0", "r.1.0"), new_run("r.own")] {
+        wait(journal.create(run)).unwrap();
+    }
+    let all = || RunFilter { called: true, ..RunFilter::default() };
+    let parents = |journal: &SqliteJournal| -> Vec<Option<String>> {
+        wait(journal.list(all())).unwrap().into_iter().map(|run| run.parent_run_id).collect()
+    };
+    let before = parents(&journal);
+    assert_eq!(before, [None, Some("r.1.0".to_owned()), Some("r".to_owned()), None]);
+    drop(journal);
+    Connection::open(&path).unwrap().execute_batch(TO_3).unwrap();
+    let journal = open(&path);
+    assert_eq!(parents(&journal), before);
+    assert_eq!(wait(journal.called_under("r")).unwrap(), 2);
+    assert_eq!(wait(journal.list(RunFilter::default())).unwrap().len(), 2);
+    // A sub-run that is taken up again is the same run.
+    assert_eq!(wait(journal.create(sub_run("r.1.0", "r"))).unwrap(), Created::Same);
+}
+
+#[test]
+fn a_store_of_version_2_is_brought_to_this_one_when_it_is_opened() {
     let (_folder, path) = place();
     let journal = open(&path);
     begin(&journal, "r");
     drop(journal);
     let older = "DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN failed_take_ups;
                  ALTER TABLE runs DROP COLUMN take_up_events; PRAGMA user_version = 2";
-    Connection::open(&path).unwrap().execute_batch(older).unwrap();
+    Connection::open(&path).unwrap().execute_batch(&format!("{TO_3} {older}")).unwrap();
     let journal = open(&path);
     assert!(wait(journal.find_of(None, "r")).unwrap().is_some());
     assert!(wait(journal.find_of(Some("acme"), "r")).unwrap().is_none());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::outcome::Status;
 use crate::journal::tests::{event, new_run, wait};
-use crate::journal::{CALLED_BY, MOST_FAILED_TAKE_UPS, NewRun, RunFilter};
+use crate::journal::{MOST_FAILED_TAKE_UPS, NewRun, RunFilter};
 
 /// A driver that takes these runs up, appends so many events to each, and dies; how many failed before it.
 fn die(path: &Path, runs: &[(&str, u64)]) -> u32 {
@@ -25,8 +25,8 @@ fn cut_off(runs: &[&str]) -> (TempDir, PathBuf) {
     let (folder, path) = place();
     let driver = open(&path);
     for run in runs {
-        let identity = if run.starts_with("r.1.") { format!("{CALLED_BY}r") } else { (*run).to_owned() };
-        wait(driver.create(NewRun { identity, ..new_run(run) })).unwrap();
+        let parent_run_id = run.starts_with("r.1.").then(|| "r".to_owned());
+        wait(driver.create(NewRun { parent_run_id, ..new_run(run) })).unwrap();
     }
     driver.die();
     (folder, path)
