@@ -12,10 +12,10 @@ use hyper_util::service::TowerToHyperService;
 use libfuzzer_sys::fuzz_target;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::serve::folder::Folder;
-use loopctl::serve::gate::Gate;
-use loopctl::serve::guard::Names;
+use loopctl::serve::authorizer::Gate;
+use loopctl::serve::middleware::Names;
 use loopctl::serve::route;
-use loopctl::serve::state::{Limits, Parts, Served};
+use loopctl::serve::app::{App, AppParts, BodyLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 
@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 const REQUESTS: u32 = 500;
 
 thread_local! {
-    static SERVER: RefCell<Option<(Runtime, Arc<Served>, u32)>> = const { RefCell::new(None) };
+    static SERVER: RefCell<Option<(Runtime, Arc<App>, u32)>> = const { RefCell::new(None) };
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -38,15 +38,15 @@ fuzz_target!(|bytes: &[u8]| {
     });
 });
 
-fn started() -> (Runtime, Arc<Served>, u32) {
+fn started() -> (Runtime, Arc<App>, u32) {
     let folder = std::env::temp_dir().join("loopctl-fuzz-folder");
     std::fs::create_dir_all(&folder).expect("a folder of its own");
     std::fs::write(folder.join("loopctl.json"), "{}").expect("a project file");
     let folder = Folder::read(&folder).unwrap_or_else(|_| panic!("it is sound"));
-    let served = Served::new(Parts {
-        gate: Gate::new(&folder.project.serve).expect("no tokens"),
+    let served = App::new(AppParts {
+        authorizer: Gate::new(&folder.project.serve).expect("no tokens"),
         names: Names::new(SocketAddr::from(([127, 0, 0, 1], 80)), &[]),
-        limits: Limits { body_bytes: 1 << 20, body_time: Duration::from_secs(1) },
+        body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(1) },
         most_runs: 1,
         callback_key: None,
         folder,
@@ -56,7 +56,7 @@ fn started() -> (Runtime, Arc<Served>, u32) {
     (runtime, Arc::new(served), REQUESTS)
 }
 
-async fn connection(served: &Arc<Served>, bytes: &[u8]) {
+async fn connection(served: &Arc<App>, bytes: &[u8]) {
     let (mut client, server) = tokio::io::duplex(1 << 16);
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

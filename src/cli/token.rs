@@ -6,7 +6,7 @@ use serde_json::json;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::surface::Surface;
-use crate::serve::gate;
+use crate::serve::authorizer;
 
 /// Make a bearer token for `loopctl serve`
 ///
@@ -47,8 +47,8 @@ impl Token {
     /// # Errors
     /// When the system gives no random numbers, or stdout can't be written.
     pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
-        let token = gate::new_token().map_err(Failure::usage)?;
-        let mut entry = json!({ "name": self.name, "hash": gate::hash_text(&token), "scopes": self.scope });
+        let token = authorizer::new_token().map_err(Failure::usage)?;
+        let mut entry = json!({ "name": self.name, "hash": authorizer::hash_text(&token), "scopes": self.scope });
         if let (Some(entry), Some(org)) = (entry.as_object_mut(), &self.org) {
             entry.insert("org".to_owned(), json!(org));
         }
@@ -59,7 +59,7 @@ impl Token {
 }
 
 fn org(text: &str) -> Result<String, String> {
-    if gate::is_org(text) {
+    if authorizer::is_org(text) {
         Ok(text.to_owned())
     } else {
         Err("letters, digits, `_`, `-` and `.`, at most 64".to_owned())

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::called::Origin;
 use super::clock;
-use super::engine::{Engine, Finished, Watch, World, written};
+use super::engine::{Engine, Finished, Watch, World};
 use super::fault::Fault;
+use super::fold::written;
 use super::hold::Hold;
 use super::model::ModelClient;
 use super::run::{Driver, Seat};

@@ -2,9 +2,9 @@
 
 use super::called;
 use super::clock;
-use super::engine::{Engine, Finished, Watch, status_record, written};
+use super::engine::{Engine, Finished, Watch, status_record};
 use super::fault::Fault;
-use super::fold;
+use super::fold::{self, written};
 use super::hold::Hold;
 use crate::engine::event::{Cancelled, Event, EventKind, Moment};
 use crate::engine::notice::Mark;

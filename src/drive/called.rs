@@ -22,7 +22,7 @@ use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
-use crate::journal::StoreFault;
+use crate::journal::{RunSummary, StoreFault};
 use crate::program::{Program, Tool, ToolKind};
 
 /// How long it is waited until a run is looked at again that another driver still has.
@@ -331,9 +331,17 @@ impl Engine {
     /// Whether a run can be resumed by itself: one that was called and has not ended goes on with its
     /// caller, which would not hear of it else.
     pub(super) async fn is_its_own(&self, run_id: &str) -> Result<(), Fault> {
-        let Some(run) = self.find(run_id).await? else { return Ok(()) };
+        self.find(run_id).await?.as_ref().map_or(Ok(()), Self::may_resume)
+    }
+
+    /// Whether a run may be resumed by itself: a sub-run under way is resumed by the run that called it.
+    ///
+    /// # Errors
+    /// When it is a sub-run: the run to resume instead.
+    pub fn may_resume(run: &RunSummary) -> Result<(), Fault> {
         match &run.parent_run_id {
             Some(caller) if !matches!(run.status, Status::Completed | Status::Failed) => {
+                let run_id = &run.run_id;
                 let why = format!("run {run_id} was called by run {caller}: resume {caller}, and both go on");
                 Err(Fault::Refused(why))
             }

@@ -13,7 +13,7 @@ use super::clock;
 use super::family::Families;
 use super::fault::Fault;
 use super::fold;
-use super::hold::Leased;
+use super::hold::{Leased, LeasedRun};
 use super::model::{Ask, ModelClient, Models, ScriptPlayer, Wire};
 use super::run::{Driver, Seat};
 use super::secret::Vault;
@@ -212,24 +212,26 @@ impl Engine {
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         let leased = Leased::take(&self.world.journal, run_id).await.map_err(Fault::Store)?;
-        self.resume_leased(program, leased, resume, watch).await
+        // Dropped by a fault, the lease goes back.
+        let events = self.events(run_id).await?;
+        self.resume_leased(program, LeasedRun { leased, events }, resume, watch).await
     }
 
-    /// [`Engine::resume`] for a run whose lease was taken before.
+    /// [`Engine::resume`] for a run that was leased and read before.
     ///
     /// # Errors
     /// As those of [`Engine::resume`].
     pub async fn resume_leased(
         &self,
         program: &Arc<Program>,
-        leased: Leased,
+        run: LeasedRun,
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         self.world.vault.find_all();
-        let Leased { run_id, lease, hold } = leased;
+        let LeasedRun { leased: Leased { run_id, lease, hold }, events } = run;
         let run_id = run_id.as_str();
-        match Box::pin(self.take_up(program, run_id, &resume)).await {
+        match Box::pin(self.take_up(program, run_id, events, &resume)).await {
             Ok(Taken::AsItIs(state)) => {
                 hold.give_back().await.map_err(Fault::Store)?;
                 Ok(Finished { state })
@@ -252,8 +254,13 @@ impl Engine {
         }
     }
 
-    async fn take_up(&self, program: &Program, run_id: &str, resume: &Resume) -> Result<Taken, Fault> {
-        let events = self.events(run_id).await?;
+    async fn take_up(
+        &self,
+        program: &Program,
+        run_id: &str,
+        events: Vec<Event>,
+        resume: &Resume,
+    ) -> Result<Taken, Fault> {
         let adopted = match fold::same_document(program, &events) {
             Err(Fault::Changed { .. }) if resume.new_document => {
                 Some(EventKind::NewDocument(start::documents(program, &self.world.texts)))
@@ -372,15 +379,6 @@ impl Engine {
 enum Taken {
     AsItIs(State),
     Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<ModelClient>> },
-}
-
-/// An event as the journal keeps it.
-pub(super) fn written(event: &Event) -> Result<String, Fault> {
-    let refused = |error: &dyn std::fmt::Display| Fault::Refused(format!("the event can't be written: {error}"));
-    // Most events fit into this.
-    let mut bytes = Vec::with_capacity(1000);
-    serde_json::to_writer(&mut bytes, event).map_err(|error| refused(&error))?;
-    String::from_utf8(bytes).map_err(|error| refused(&error))
 }
 
 /// What lists show of a state.

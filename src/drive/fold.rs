@@ -59,6 +59,15 @@ pub fn adoptable(folded: Result<State, Fault>) -> Result<State, Fault> {
     }
 }
 
+/// An event as the journal keeps it.
+pub(super) fn written(event: &Event) -> Result<String, Fault> {
+    let refused = |error: &dyn std::fmt::Display| Fault::Refused(format!("the event can't be written: {error}"));
+    // Most events fit into this.
+    let mut bytes = Vec::with_capacity(1000);
+    serde_json::to_writer(&mut bytes, event).map_err(|error| refused(&error))?;
+    String::from_utf8(bytes).map_err(|error| refused(&error))
+}
+
 /// The texts that give a run its meaning: those that it began with, or the ones that it was told to go
 /// on with since.
 pub fn documents(events: &[Event]) -> Option<&[RunDocument]> {

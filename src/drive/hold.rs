@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::event::Event;
 use crate::journal::{Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
 
 /// A run that is leased to us, and that nothing was done with yet.
@@ -35,6 +36,14 @@ impl Leased {
     pub async fn give_back(self) -> Result<(), StoreFault> {
         self.hold.give_back().await
     }
+}
+
+/// A run that is leased to us, with its events as they were read under this lease.
+pub struct LeasedRun {
+    /// The lease.
+    pub leased: Leased,
+    /// All its events.
+    pub events: Vec<Event>,
 }
 
 /// Holds a run's lease. Dropping it gives the lease back without waiting for the store's word.

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::called;
 use super::clock;
-use super::engine::{Finished, Watch, World, status_record, written};
+use super::engine::{Finished, Watch, World, status_record};
 use super::family::Member;
 use super::fault::Fault;
+use super::fold::written;
 use super::hold::Hold;
 use super::model::{self, Ask, ModelClient, RetriedAttempt, Wire};
 use super::said;

@@ -9,7 +9,7 @@ use ring::hmac;
 use tokio::sync::Semaphore;
 
 use super::problem::Problem;
-use super::state::Served;
+use super::run_store::RunStore;
 use super::view::AgentStatus;
 use crate::drive::egress::Egress;
 use crate::drive::fault::Fault;
@@ -34,8 +34,9 @@ const AT_ONCE: usize = 16;
 /// The longest URL.
 const LONGEST_URL: usize = 2_048;
 
-/// What posts results.
+/// Posts results.
 pub struct Callbacks {
+    runs: Arc<RunStore>,
     egress: Egress,
     key: Option<hmac::Key>,
     client: OnceLock<Client>,
@@ -44,9 +45,9 @@ pub struct Callbacks {
 
 impl Callbacks {
     /// Under a project's egress rules; without a key nothing is posted.
-    pub fn new(allow: &Allow, key: Option<String>) -> Self {
+    pub fn new(runs: Arc<RunStore>, allow: &Allow, key: Option<String>) -> Self {
         let key = key.map(|key| hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
-        Self { egress: Egress::new(allow), key, client: OnceLock::new(), room: Semaphore::new(AT_ONCE) }
+        Self { runs, egress: Egress::new(allow), key, client: OnceLock::new(), room: Semaphore::new(AT_ONCE) }
     }
 
     /// Whether results may be posted there.
@@ -69,10 +70,10 @@ impl Callbacks {
     }
 
     /// Posts the result of a run in a task of its own, when it has ended and has a callback.
-    pub fn look(&self, served: &Arc<Served>, run_id: &str) {
-        let (served, run_id) = (Arc::clone(served), run_id.to_owned());
+    pub fn post_when_ended(self: &Arc<Self>, run_id: &str) {
+        let (callbacks, run_id) = (Arc::clone(self), run_id.to_owned());
         tokio::spawn(async move {
-            while let Err(fault) = served.callbacks.deliver(&served, &run_id).await {
+            while let Err(fault) = callbacks.deliver(&run_id).await {
                 tracing::error!(run_id, code = fault.code(), "the callback can't be made: {fault}");
                 match &fault {
                     Fault::Store(fault) if passes(fault) => tokio::time::sleep(AGAIN).await,
@@ -82,31 +83,29 @@ impl Callbacks {
         });
     }
 
-    /// Goes on with every callback that is still to be made.
+    /// Posts every result that is still to be posted, after a restart.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn look_at_all(&self, served: &Arc<Served>) -> Result<(), StoreFault> {
+    pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreFault> {
         let filter = RunFilter { callback_pending: true, ..RunFilter::default() };
-        for run in served.journal.list(filter).await? {
+        for run in self.runs.journal.list(filter).await? {
             if !matches!(run.status, Status::Running | Status::Paused | Status::Quarantined) {
-                self.look(served, &run.run_id);
+                self.post_when_ended(&run.run_id);
             }
         }
         Ok(())
     }
 
-    async fn deliver(&self, served: &Arc<Served>, run_id: &str) -> Result<(), Fault> {
-        let run = served.journal.find(run_id).await.map_err(Fault::Store)?;
+    async fn deliver(&self, run_id: &str) -> Result<(), Fault> {
+        let run = self.runs.journal.find(run_id).await.map_err(Fault::Store)?;
         let Some(callback) = run.as_ref().and_then(|run| run.callback.clone()) else { return Ok(()) };
         if callback.progress.state != CallbackState::Pending {
             return Ok(());
         }
         let Some(key) = &self.key else { return Ok(()) };
-        let found = served.recorded(run_id).await?;
-        let program = Arc::clone(&found.program);
-        let state = found.state()?;
-        let Phase::Ended(ending) = &state.phase else { return Ok(()) };
+        let folded = self.runs.folded(run_id).await?;
+        let Phase::Ended(ending) = &folded.state.phase else { return Ok(()) };
         let status = ending.status;
         let envelope = Envelope {
             event: match status {
@@ -116,7 +115,7 @@ impl Callbacks {
             },
             // The same for every try: who gets it twice can tell.
             timestamp: crate::trace::units::rfc3339(ending.at_ms),
-            payload: AgentStatus::new(&program, &state, run.as_ref(), false),
+            payload: AgentStatus::new(&folded, run.as_ref(), false),
         };
         let body = serde_json::to_string(&envelope).unwrap_or_default();
         let signature: String =
@@ -133,7 +132,7 @@ impl Callbacks {
             };
             let progress = CallbackProgress { state, tries };
             // What was posted is not posted again because it could not be noted.
-            while let Err(fault) = served.journal.note_callback(run_id, progress).await {
+            while let Err(fault) = self.runs.journal.note_callback(run_id, progress).await {
                 if !passes(&fault) {
                     return Err(Fault::Store(fault));
                 }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use tokio::sync::Notify;
 
 use super::problem::{NO_CONNECTION_LEFT, Problem};
-use super::shares::{Held, Owner, Permit, Shares};
+use super::quotas::{Held, Owner, Permit, Shares};
 
 /// The most connections, whatever the machine has.
 const MOST: usize = 4_096;

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::app::App;
 use super::problem::Problem;
-use super::state::Served;
+use super::run_store::ProgramOfRun;
 use crate::drive::fault::Fault;
-use crate::drive::fold;
 use crate::engine::effect::Effect;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::notice::{Mark, Notice};
@@ -96,7 +96,7 @@ pub fn notices(program: &Program, state: &mut State, event: Event) -> Result<Vec
 
 /// A reader's stream.
 pub struct Feed {
-    served: Arc<Served>,
+    app: Arc<App>,
     run_id: String,
     program: Arc<Program>,
     state: State,
@@ -121,17 +121,17 @@ impl Feed {
     ///
     /// # Errors
     /// When there is no such run, its journal can't be read, or it has no such place.
-    pub async fn new(served: Arc<Served>, run_id: &str, seen: Option<Place>) -> Result<Option<Self>, FeedFault> {
-        let first = piece(&served, run_id, 0, 1).await.map_err(FeedFault::Fault)?;
-        let (program, _) = served.program(run_id, &first).await.map_err(FeedFault::Fault)?;
+    pub async fn new(app: Arc<App>, run_id: &str, seen: Option<Place>) -> Result<Option<Self>, FeedFault> {
+        let first = app.runs.events_from(run_id, 0, 1).await.map_err(FeedFault::Fault)?;
+        let ProgramOfRun { program, .. } = app.runs.program(run_id, &first).await.map_err(FeedFault::Fault)?;
         if let Some(seen) = seen {
-            let there = served.journal.read_from(run_id, number(seen.event), 1).await;
-            if there.map_err(|fault| FeedFault::Fault(Fault::Store(fault)))?.is_empty() {
+            let there = app.runs.events_from(run_id, seen.event, 1).await;
+            if there.map_err(FeedFault::Fault)?.is_empty() {
                 return Err(FeedFault::NoSuchPlace);
             }
         }
         let mut feed = Self {
-            served,
+            app,
             run_id: run_id.to_owned(),
             program,
             state: State::default(),
@@ -191,12 +191,12 @@ impl Feed {
             if self.ended {
                 return None;
             }
-            let live = self.served.desk.live(&self.run_id);
+            let live = self.app.scheduler.active(&self.run_id);
             // Listened to before it is looked: what comes in between is not missed.
             let news = live.as_ref().map(|live| live.news());
             match self.look().await {
                 Ok(true) => continue,
-                Ok(false) if self.served.is_draining() => return Some(Err(Interrupted)),
+                Ok(false) if self.app.scheduler.is_draining() => return Some(Err(Interrupted)),
                 Ok(false) => {}
                 Err(fault) => {
                     self.failed = Some(Interrupted);
@@ -216,11 +216,12 @@ impl Feed {
 
     /// Takes a piece of what was appended since the last look, and reads nothing else. Whether there was any.
     async fn look(&mut self) -> Result<bool, Fault> {
-        let events = piece(&self.served, &self.run_id, self.folded, PIECE).await?;
+        let events = self.app.runs.events_from(&self.run_id, self.folded, PIECE).await?;
         let any = !events.is_empty();
         for event in events {
             if matches!(event.kind, EventKind::NewDocument(_)) {
-                let (program, _) = self.served.program(&self.run_id, std::slice::from_ref(&event)).await?;
+                let ProgramOfRun { program, .. } =
+                    self.app.runs.program(&self.run_id, std::slice::from_ref(&event)).await?;
                 self.state = self.refolded(&program).await?;
                 self.program = program;
             }
@@ -233,7 +234,7 @@ impl Feed {
     /// event that has one.
     fn failure(&self, fault: Fault) -> String {
         tracing::error!(run_id = self.run_id, code = fault.code(), "a stream of events can't go on: {fault}");
-        let Problem { code, detail, .. } = self.served.hidden.problem(fault.into());
+        let Problem { code, detail, .. } = self.app.hidden_paths.problem(fault.into());
         let last = Last::StreamFailed { code: code.to_owned(), message: detail };
         format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
     }
@@ -242,7 +243,7 @@ impl Feed {
     async fn refolded(&self, program: &Program) -> Result<State, Fault> {
         let (mut state, mut at) = (State::default(), 0);
         while at < self.folded {
-            let events = piece(&self.served, &self.run_id, at, PIECE).await?;
+            let events = self.app.runs.events_from(&self.run_id, at, PIECE).await?;
             if events.is_empty() {
                 break;
             }
@@ -257,20 +258,6 @@ impl Feed {
 
 fn unreadable(run_id: &str, refused: Refused) -> Fault {
     Fault::Journal { run: run_id.to_owned(), reason: refused.0 }
-}
-
-/// A run's events from this one on, at least one where there is one, until they come to so many bytes.
-async fn piece(served: &Served, run_id: &str, from: usize, most: usize) -> Result<Vec<Event>, Fault> {
-    let read = served.journal.read_from(run_id, number(from), most).await.map_err(Fault::Store)?;
-    // Long texts come with documents only: without one, the store need not be asked for them.
-    match fold::events(run_id, &read, &[]) {
-        Ok(events) => Ok(events),
-        Err(_) => fold::events(run_id, &read, &served.journal.texts(run_id).await.map_err(Fault::Store)?),
-    }
-}
-
-fn number(event: usize) -> u64 {
-    u64::try_from(event).unwrap_or(u64::MAX)
 }
 
 /// Why there is no stream.

@@ -158,8 +158,8 @@ impl Meter {
         Self { metrics, calls: Mutex::default() }
     }
 
-    /// Counts what is told.
-    pub fn hear(&self, notice: &Notice) {
+    /// Counts a notice.
+    pub fn record(&self, notice: &Notice) {
         let metrics = &self.metrics;
         match notice {
             Notice::RunStarted { .. } => {

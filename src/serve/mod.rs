@@ -1,30 +1,27 @@
 //! HTTP: the loop as a step of anything that speaks it. Hyphen's agents API over our engine; every route
 //! is a file in `route`.
 
-pub mod callback;
+pub mod app;
+pub mod authorizer;
+mod callback;
+mod compile_pool;
 mod connections;
-pub mod desk;
 pub mod feed;
 pub mod folder;
-pub mod gate;
-pub mod guard;
-pub mod judge;
-mod kept;
-pub mod listen;
-mod live;
-pub mod metrics;
+mod hidden_paths;
+mod listen;
+mod metrics;
+pub mod middleware;
 mod openapi;
-mod places;
-pub mod problem;
-mod queue;
-mod relative;
+mod problem;
+mod program_cache;
+mod quotas;
 mod request;
 pub mod route;
-mod shares;
-pub mod socket;
-pub mod state;
-mod take_up;
-pub mod view;
+pub mod run_store;
+pub mod scheduler;
+mod socket;
+mod view;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,11 +29,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use app::{App, AppParts, BodyLimits};
+use authorizer::Gate;
 use folder::Folder;
-use gate::Gate;
-use guard::Names;
 use listen::Listener;
-use state::{Limits, Parts, Served};
+use middleware::Names;
 
 use crate::drive::secret::Vault;
 use crate::journal::{Journal, StoreFault};
@@ -61,7 +58,7 @@ pub struct Options {
 
 /// A server that listens, and serves when it is told to.
 pub struct Server {
-    served: Arc<Served>,
+    app: Arc<App>,
     listener: Listener,
     grace: Duration,
 }
@@ -83,8 +80,8 @@ impl Server {
     /// # Errors
     /// When a token can't be used, the address may not or can't be listened on, or a secret is missing.
     pub async fn bind(folder: Folder, journal: Arc<dyn Journal>, options: Options) -> Result<Self, Refusal> {
-        let gate = Gate::new(&folder.project.serve).map_err(Refusal::Refused)?;
-        if !gate.may_listen(options.listen.ip()) {
+        let authorizer = Gate::new(&folder.project.serve).map_err(Refusal::Refused)?;
+        if !authorizer.may_listen(options.listen.ip()) {
             return Err(Refusal::Refused(format!(
                 "without tokens everybody who reaches {} could start loops: give `serve.tokens` in loopctl.json \
                  (`loopctl token` makes one), or listen on 127.0.0.1",
@@ -97,16 +94,16 @@ impl Server {
         let listener = Listener::bind(options.listen)
             .await
             .map_err(|error| Refusal::Refused(format!("{} can't be listened on: {error}", options.listen)))?;
-        let served = Served::new(Parts {
+        let app = App::new(AppParts {
             folder,
             journal,
-            gate,
+            authorizer,
             names: Names::new(listener.address(), &options.hosts),
-            limits: Limits { body_bytes: options.body_bytes, body_time: options.body_time },
+            body: BodyLimits { bytes: options.body_bytes, time: options.body_time },
             most_runs: options.most_runs,
             callback_key: secret.map(|secret| secret.expose_secret().to_owned()),
         });
-        Ok(Self { served: Arc::new(served), listener, grace: options.grace })
+        Ok(Self { app: Arc::new(app), listener, grace: options.grace })
     }
 
     /// Where it listens.
@@ -116,12 +113,12 @@ impl Server {
 
     /// Whether everybody on this machine is let in.
     pub fn is_open(&self) -> bool {
-        self.served.gate.is_open()
+        self.app.authorizer.is_open()
     }
 
     /// The names of the loops that it serves.
     pub fn loops(&self) -> Vec<String> {
-        self.served.folder.loops.keys().cloned().collect()
+        self.app.folder.loops.keys().cloned().collect()
     }
 
     /// Serves until `stop` comes: then it is no longer ready, every run ends its step and is left for the
@@ -130,15 +127,15 @@ impl Server {
     /// # Errors
     /// When the store can't be read.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), StoreFault> {
-        let Self { served, listener, grace } = self;
-        served.take_up_all().await?;
-        served.callbacks.look_at_all(&served).await?;
+        let Self { app, listener, grace } = self;
+        app.scheduler.recover_all().await?;
+        app.callbacks.recover_all().await?;
         let (over, ended) = watch::channel(false);
-        let serving = tokio::spawn(listener.serve(route::router(&served), Arc::clone(&served.connections), ended));
+        let serving = tokio::spawn(listener.serve(route::router(&app), Arc::clone(&app.connections), ended));
         stop.await;
-        served.drain();
+        app.scheduler.drain();
         // What is not done by then is cut off, as by a crash: its journal has what was acknowledged.
-        drop(tokio::time::timeout(grace, served.desk.leave()).await);
+        drop(tokio::time::timeout(grace, app.scheduler.leave_all()).await);
         over.send_replace(true);
         drop(serving.await);
         Ok(())

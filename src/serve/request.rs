@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::gate::Caller;
+use super::authorizer::Caller;
 use super::problem::Problem;
 use crate::diagnostic::Source;
 use crate::syntax::Span;

@@ -6,9 +6,9 @@ use serde_json::{Number, Value};
 
 use crate::drive::list;
 use crate::engine::outcome::{Status, Termination};
-use crate::engine::state::{Phase, State};
+use crate::engine::state::Phase;
 use crate::journal::{CallbackState, RunSummary};
-use crate::program::Program;
+use crate::serve::run_store::FoldedRun;
 use crate::trace::entries::entries;
 use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, RunResult, Shown, TraceEntry, result};
@@ -82,8 +82,9 @@ pub struct CallbackView {
 }
 
 impl AgentStatus {
-    /// A run as its state tells it.
-    pub fn new(program: &Program, state: &State, run: Option<&RunSummary>, trace: bool) -> Self {
+    /// A run by its state and its row in the store.
+    pub fn new(folded: &FoldedRun, run: Option<&RunSummary>, trace: bool) -> Self {
+        let FoldedRun { program, state } = folded;
         let redact = Redaction::new(&program.project.redact);
         let shown = Shown { result_key: program.properties.result_key.as_deref(), trace: false };
         let result = result(shown, state, &redact);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use loopctl::drive::begin::Begin;
 use loopctl::drive::start::Start;
-use loopctl::serve::desk::Turn;
+use loopctl::serve::run_store::ProgramOfRun;
+use loopctl::serve::scheduler::Admission;
 use ring::hmac;
 use serde_json::{Value, json};
 
@@ -135,12 +136,13 @@ fn a_store_that_can_t_be_read_for_a_moment_keeps_no_result_back() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let offered = &served.folder.loops["test"];
-        let engine = served.engine(&offered.root).unwrap();
+        let engine = served.runs.engine(&offered.root).unwrap();
         let start = Start { callback_url: Some(hook.url()), ..Start::default() };
         let Begin::New(begun) = engine.begin(&offered.program, start).await.unwrap() else { panic!("it is new") };
         // What is to be posted is read when the run has ended.
         journal.unreadable.store(1, Ordering::SeqCst);
-        served.start(engine, &offered.program, begun, Turn::default()).await.unwrap();
+        let program = ProgramOfRun { program: Arc::clone(&offered.program), engine: engine.clone() };
+        served.scheduler.start(program, begun, Admission::default()).await.unwrap();
     });
     hook.wait_for(1);
     assert_eq!(hook.requests()[0].json()["payload"]["final_answer"], "ok");

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopctl::journal::Journal;
+use loopctl::serve::app::{App, AppParts, BodyLimits};
+use loopctl::serve::authorizer::Gate;
 use loopctl::serve::folder::Folder;
-use loopctl::serve::gate::Gate;
-use loopctl::serve::guard::Names;
-use loopctl::serve::state::{Limits, Parts, Served};
+use loopctl::serve::middleware::Names;
 use serde_json::{Value, json};
 
 use crate::common::Place;
@@ -310,12 +310,12 @@ pub fn until(stream: &mut TcpStream, what: &str) -> String {
 }
 
 /// What a server of a place knows, in this process, without anything that listens.
-pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<Served> {
+pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<App> {
     let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
-    Arc::new(Served::new(Parts {
-        gate: Gate::new(&folder.project.serve).unwrap(),
+    Arc::new(App::new(AppParts {
+        authorizer: Gate::new(&folder.project.serve).unwrap(),
         names: Names::new("127.0.0.1:80".parse().unwrap(), &[]),
-        limits: Limits { body_bytes: 1 << 20, body_time: Duration::from_secs(30) },
+        body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(30) },
         most_runs: 1,
         callback_key: Some("s3cret-of-the-hook".to_owned()),
         folder,

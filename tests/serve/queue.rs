@@ -6,7 +6,8 @@ use std::time::Duration;
 use loopctl::drive::begin::Begin;
 use loopctl::drive::start::Start;
 use loopctl::journal::memory::MemoryJournal;
-use loopctl::serve::desk::Turn;
+use loopctl::serve::run_store::ProgramOfRun;
+use loopctl::serve::scheduler::Admission;
 use serde_json::{Value, json};
 
 use crate::client::{Serving, place, scripted, served};
@@ -93,16 +94,17 @@ fn who_begins_a_run_while_the_server_ends_is_told_that_it_is_left() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let settled = runtime.block_on(async {
         let offered = &served.folder.loops["test"];
-        let engine = served.engine(&offered.root).unwrap();
+        let engine = served.runs.engine(&offered.root).unwrap();
         let Begin::New(begun) = engine.begin(&offered.program, Start::default()).await.unwrap() else {
             panic!("it is new")
         };
         let run_id = begun.run_id().to_owned();
         // The queue is left before the run gets there.
-        served.drain();
-        served.desk.leave().await;
-        served.start(engine, &offered.program, begun, Turn::default()).await.unwrap();
-        tokio::time::timeout(Duration::from_secs(20), served.wait(&run_id, None)).await
+        served.scheduler.drain();
+        served.scheduler.leave_all().await;
+        let program = ProgramOfRun { program: Arc::clone(&offered.program), engine: engine.clone() };
+        served.scheduler.start(program, begun, Admission::default()).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(20), served.scheduler.wait(&run_id, None, None)).await
     });
-    assert!(!settled.expect("who waits is told").unwrap(), "it goes on at the next server");
+    assert!(settled.expect("who waits is told").unwrap().is_none(), "it goes on at the next server");
 }

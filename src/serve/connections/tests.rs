@@ -1,6 +1,6 @@
 //! Which connection is closed for which, and whose share it counts in.
 
-use super::super::shares::Whole;
+use super::super::quotas::Whole;
 use super::*;
 use crate::language::serving::{Limits, Share};
 

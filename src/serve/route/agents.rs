@@ -11,10 +11,10 @@ use serde::Deserialize;
 
 use crate::engine::outcome::Status;
 use crate::journal::RunFilter;
-use crate::serve::gate::Caller;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
 use crate::serve::problem::Problem;
 use crate::serve::request::{json, query};
-use crate::serve::state::Served;
 use crate::serve::view::{AgentList, AgentRow, session_in_store};
 
 /// The most runs of a page.
@@ -51,7 +51,7 @@ pub struct AgentsQuery {
 
 /// The caller's runs, the newest first.
 pub async fn agents(
-    State(served): State<Arc<Served>>,
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -61,7 +61,7 @@ pub async fn agents(
         return Err(Problem::bad_request(format!("`limit` is from 1 to {PAGE}")));
     }
     if let Some(cursor) = &asked.cursor
-        && served.find(&caller, cursor).await.is_err()
+        && app.runs.find(&caller, cursor).await.is_err()
     {
         return Err(Problem::bad_request("`cursor` is what a `next_cursor` told"));
     }
@@ -78,7 +78,7 @@ pub async fn agents(
         // One more than is shown tells whether there is another page.
         limit: limit + 1,
     };
-    let mut runs = served.journal.list(filter).await?;
+    let mut runs = app.runs.journal.list(filter).await?;
     let more = runs.len() > limit;
     runs.truncate(limit);
     let agents: Vec<AgentRow> = runs.into_iter().map(AgentRow::from).collect();

@@ -11,10 +11,11 @@ use serde::Deserialize;
 
 use super::status::answer;
 use crate::engine::outcome::Status;
-use crate::serve::gate::Caller;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
 use crate::serve::problem::Problem;
 use crate::serve::request::{RunId, Waiting, query};
-use crate::serve::state::Served;
+use crate::serve::run_store::ProgramOfRun;
 
 /// Why a run is ended.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -26,20 +27,19 @@ pub struct CancelQuery {
 
 /// Ends a run: at once when nobody drives it, else it is asked to end (202).
 pub async fn cancel(
-    State(served): State<Arc<Served>>,
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let CancelQuery { reason } = query(&uri)?;
-    served.find(&caller, &run_id).await?;
-    let found = served.recorded(&run_id).await?;
-    let status = found.engine.cancel(&found.program, &run_id, reason).await?;
+    app.runs.find(&caller, &run_id).await?;
+    let events = app.runs.events(&run_id).await?;
+    let ProgramOfRun { program, engine } = app.runs.program(&run_id, &events).await?;
+    let status = engine.cancel(&program, &run_id, reason).await?;
     let ended = status != Status::Running;
     if ended {
-        served.metrics.cancelled();
-        served.desk.forget(&run_id);
-        served.callbacks.look(&served, &run_id);
+        app.scheduler.cancelled(&run_id);
     }
-    answer(&served, &run_id, &Waiting { is_async: !ended, ..Waiting::default() }).await
+    answer(&app, &run_id, None, &Waiting { is_async: !ended, ..Waiting::default() }).await
 }

@@ -10,28 +10,28 @@ use axum::response::Response;
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::load;
+use crate::serve::app::App;
 use crate::serve::folder::REQUEST;
 use crate::serve::problem::Problem;
 use crate::serve::request::json;
-use crate::serve::state::Served;
 use crate::syntax::document;
 use crate::syntax::document::DocumentKind;
 
 /// Judges a document among the actions of the folder. Nothing is run.
-pub async fn check(State(served): State<Arc<Served>>, body: Bytes) -> Result<Response, Problem> {
+pub async fn check(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, Problem> {
     let text = String::from_utf8(body.to_vec()).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
-    let judging = Arc::clone(&served);
-    let found = served.judge.judged(move || judged(&judging, &text)).await?;
+    let app_of_job = Arc::clone(&app);
+    let found = app.compiler.run_in_time(move || judged(&app_of_job, &text)).await?;
     let mut found = found?;
-    found.iter_mut().for_each(|fault| served.hidden.fault(fault));
+    found.iter_mut().for_each(|fault| app.hidden_paths.fault(fault));
     Ok(json(StatusCode::OK, &found))
 }
 
-fn judged(served: &Served, text: &str) -> Result<Vec<Diagnostic>, Problem> {
+fn judged(app: &App, text: &str) -> Result<Vec<Diagnostic>, Problem> {
     let read = document::read(&Source::new(REQUEST, text));
     let placed = matches!(read.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Actions));
     let texts = if placed {
-        served.folder.texts(text).map_err(Problem::diagnosed)?
+        app.folder.texts(text).map_err(Problem::diagnosed)?
     } else {
         Texts::new(Source::new(REQUEST, text))
     };

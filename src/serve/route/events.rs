@@ -9,29 +9,29 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
 use crate::serve::feed::{Feed, FeedFault, Place};
-use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
+use crate::serve::quotas::{Held, Owner};
 use crate::serve::request::RunId;
-use crate::serve::shares::{Held, Owner};
-use crate::serve::state::Served;
 
 /// What happens in a run: from the start, or after `Last-Event-ID`.
 pub async fn events(
-    State(served): State<Arc<Served>>,
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    served.find(&caller, &run_id).await?;
-    let permit = served.shares.take(&Owner::from(&caller), Held::EventStream)?;
+    app.runs.find(&caller, &run_id).await?;
+    let permit = app.quotas.take(&Owner::from(&caller), Held::EventStream)?;
     let wrong =
         || Problem::new(StatusCode::BAD_REQUEST, "bad_event_id", "the run has no event of this `Last-Event-ID`");
     let seen: Option<Place> = match headers.get("last-event-id") {
         Some(id) => Some(id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(wrong)?),
         None => None,
     };
-    let feed = Feed::new(Arc::clone(&served), &run_id, seen).await.map_err(|fault| match fault {
+    let feed = Feed::new(Arc::clone(&app), &run_id, seen).await.map_err(|fault| match fault {
         FeedFault::Fault(fault) => fault.into(),
         FeedFault::NoSuchPlace => wrong(),
     })?;

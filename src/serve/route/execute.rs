@@ -17,12 +17,13 @@ use crate::drive::begin::Begin;
 use crate::drive::start::Start;
 use crate::language::serving::{AgentRequests, Scope};
 use crate::program::Program;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
 use crate::serve::folder::REQUEST;
-use crate::serve::gate::Caller;
 use crate::serve::problem::Problem;
+use crate::serve::quotas::Owner;
 use crate::serve::request::{self, Waiting};
-use crate::serve::shares::Owner;
-use crate::serve::state::Served;
+use crate::serve::run_store::ProgramOfRun;
 use crate::serve::view::{is_session, session_in_store};
 use crate::syntax::document;
 
@@ -61,7 +62,7 @@ struct Order {
 
 /// Starts a loop.
 pub async fn execute(
-    State(served): State<Arc<Served>>,
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     uri: Uri,
@@ -69,11 +70,11 @@ pub async fn execute(
 ) -> Result<Response, Problem> {
     let waiting = Waiting::of(&uri)?;
     let run_id = request::run_id(&headers, &caller)?;
-    if served.is_draining() {
+    if app.scheduler.is_draining() {
         let detail = "the server is about to end: try again in a moment";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
-    let Order { program, root, mut start } = order(&served, &caller, &body).await?;
+    let Order { program, root, mut start } = order(&app, &caller, &body).await?;
     if let Some(session) = &start.session {
         if !is_session(session) {
             return Err(Problem::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
@@ -81,55 +82,55 @@ pub async fn execute(
         start.session = Some(session_in_store(caller.org.as_deref(), session));
     }
     if let Some(url) = &start.callback_url {
-        served.callbacks.check(url)?;
+        app.callbacks.check(url)?;
     }
     if start.timeout_ms == Some(0) {
         return Err(Problem::bad_request("`timeout_ms` is at least 1"));
     }
-    let turn = served.desk.turn(Owner::from(&caller))?;
+    let admission = app.scheduler.admit(Owner::from(&caller))?;
     start.run_id = run_id;
     start.org = caller.org;
-    let Some(engine) = served.engine(&root) else {
+    let Some(engine) = app.runs.engine(&root).cloned() else {
         return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no_project", "the loop's project is not there"));
     };
-    let run_id = match engine.begin(&program, start).await? {
+    let (run_id, active) = match engine.begin(&program, start).await? {
         Begin::New(begun) => {
             let run_id = begun.run_id().to_owned();
-            served.start(engine, &program, begun, turn).await?;
-            run_id
+            let active = app.scheduler.start(ProgramOfRun { program, engine }, begun, admission).await?;
+            (run_id, Some(active))
         }
-        Begin::Same(run_id) => run_id,
+        Begin::Same(run_id) => (run_id, None),
     };
-    answer(&served, &run_id, &waiting).await
+    answer(&app, &run_id, active, &waiting).await
 }
 
-async fn order(served: &Arc<Served>, caller: &Caller, body: &[u8]) -> Result<Order, Problem> {
+async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<Order, Problem> {
     let text = std::str::from_utf8(body).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
     let keys: Map<String, Value> = request::body(body)?;
     if keys.contains_key("loop") {
         caller.require(Scope::Run)?;
-        return of_loop(served, request::body(body)?);
+        return of_loop(app, request::body(body)?);
     }
-    if served.folder.project.serve.agent_requests == AgentRequests::Off {
+    if app.folder.project.serve.agent_requests == AgentRequests::Off {
         let detail = "this server starts the folder's loops only: {\"loop\": NAME, \"input\": {...}}";
         return Err(Problem::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));
     }
     caller.require(Scope::Compose)?;
-    let (judging, text) = (Arc::clone(served), text.to_owned());
-    served.judge.judged(move || of_request(&judging, &text)).await?
+    let (app_of_job, text) = (Arc::clone(app), text.to_owned());
+    app.compiler.run_in_time(move || of_request(&app_of_job, &text)).await?
 }
 
-fn of_request(served: &Served, text: &str) -> Result<Order, Problem> {
+fn of_request(app: &App, text: &str) -> Result<Order, Problem> {
     let (text, beside) = request::part(text)?;
     request::may_come(&document::read(&Source::new(REQUEST, text.as_str())))?;
-    let loaded = served.folder.compile(&text)?;
+    let loaded = app.folder.compile(&text)?;
     let start = Start { session: beside.session, callback_url: beside.callback_url, ..Start::default() };
     Ok(Order { program: loaded.program, root: loaded.root, start })
 }
 
-fn of_loop(served: &Served, request: LoopRequest) -> Result<Order, Problem> {
-    let Some(offered) = served.folder.loops.get(&request.name) else {
-        let near = nearest(&request.name, served.folder.loops.keys().map(String::as_str));
+fn of_loop(app: &App, request: LoopRequest) -> Result<Order, Problem> {
+    let Some(offered) = app.folder.loops.get(&request.name) else {
+        let near = nearest(&request.name, app.folder.loops.keys().map(String::as_str));
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let detail = format!("there is no loop `{}`{near}", request.name);
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no_such_loop", detail));

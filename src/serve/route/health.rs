@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
 
+use crate::serve::app::App;
 use crate::serve::request;
-use crate::serve::state::Served;
 
 /// The process lives.
 pub async fn alive() -> Response {
@@ -16,10 +16,10 @@ pub async fn alive() -> Response {
 }
 
 /// Whether runs are taken: not when the server is about to end, or its store can't be read.
-pub async fn ready(State(served): State<Arc<Served>>) -> Response {
-    let (driven, queued) = served.desk.load();
-    let store = served.journal.find("").await.is_ok();
-    let ready = store && !served.is_draining();
+pub async fn ready(State(app): State<Arc<App>>) -> Response {
+    let (driven, queued) = app.scheduler.load();
+    let store = app.runs.journal.find("").await.is_ok();
+    let ready = store && !app.scheduler.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = if ready {
         "ready"

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::serve::app::App;
 use crate::serve::request::json;
-use crate::serve::state::Served;
 
 /// The loops of the folder.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -35,12 +35,12 @@ pub struct LoopRow {
 }
 
 /// The loops that can be started.
-pub async fn loops(State(served): State<Arc<Served>>) -> Response {
+pub async fn loops(State(app): State<Arc<App>>) -> Response {
     let row = |(name, offered): (&String, &crate::serve::folder::Offered)| LoopRow {
         name: name.clone(),
         description: offered.program.description.clone(),
         input: offered.program.input.as_ref().map(|schema| schema.source().clone()),
         tools: offered.program.tools.iter().map(|tool| tool.name.clone()).collect(),
     };
-    json(StatusCode::OK, &LoopList { loops: served.folder.loops.iter().map(row).collect() })
+    json(StatusCode::OK, &LoopList { loops: app.folder.loops.iter().map(row).collect() })
 }

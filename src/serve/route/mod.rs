@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::middleware;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 
-use super::guard;
+use super::app::App;
+use super::middleware;
 use super::problem::Problem;
-use super::state::Served;
 use crate::language::serving::Scope;
 
 pub use agents::AgentsQuery;
@@ -38,9 +38,9 @@ pub use status::StatusQuery;
 const START: &[Scope] = &[Scope::Run, Scope::Compose];
 
 /// All routes of a server.
-pub fn router(served: &Arc<Served>) -> Router {
-    let guarded = |scopes: &'static [Scope], route: MethodRouter<Arc<Served>>| {
-        route.route_layer(middleware::from_fn_with_state((Arc::clone(served), scopes), guard::admitted))
+pub fn router(app: &Arc<App>) -> Router {
+    let guarded = |scopes: &'static [Scope], route: MethodRouter<Arc<App>>| {
+        route.route_layer(from_fn_with_state((Arc::clone(app), scopes), middleware::admitted))
     };
     Router::new()
         .route("/agents/execute", guarded(START, post(execute::execute)))
@@ -62,8 +62,8 @@ pub fn router(served: &Arc<Served>) -> Router {
         .route("/text.js", get(page::text))
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(served), guard::outer))
-        .with_state(Arc::clone(served))
+        .layer(from_fn_with_state(Arc::clone(app), middleware::outer))
+        .with_state(Arc::clone(app))
 }
 
 async fn nothing() -> Response {

@@ -14,11 +14,11 @@ use serde_json::Value;
 use super::status::answer;
 use crate::engine::event::{CallId, Decided, Decision};
 use crate::engine::outcome::Status;
-use crate::serve::gate::Caller;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
 use crate::serve::problem::Problem;
+use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId, Waiting};
-use crate::serve::shares::Owner;
-use crate::serve::state::Served;
 
 /// A human's decision: exactly one of `answer`, `approve`, `deny`, `edit`, `happened`, `retry` and `resume`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -94,16 +94,16 @@ fn call(text: &str) -> Result<CallId, Problem> {
 
 /// Hands a decision to a run, and waits for its end unless it is told otherwise.
 pub async fn resume(
-    State(served): State<Arc<Served>>,
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
     uri: Uri,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let waiting = Waiting::of(&uri)?;
-    let run = served.find(&caller, &run_id).await?;
+    let run = app.runs.find(&caller, &run_id).await?;
     let decided = request::body::<ResumeRequest>(&body)?.decided()?;
-    if served.is_draining() {
+    if app.scheduler.is_draining() {
         let detail = "the server is about to end: try again in a moment";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
@@ -111,6 +111,6 @@ pub async fn resume(
         let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());
         return Err(Problem::conflict("refused", detail));
     }
-    served.decide(&run_id, decided, &Owner::from(&caller)).await?;
-    answer(&served, &run_id, &waiting).await
+    let active = app.scheduler.decide(&run, decided, &Owner::from(&caller)).await?;
+    answer(&app, &run_id, Some(active), &waiting).await
 }

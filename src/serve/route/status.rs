@@ -10,10 +10,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::engine::outcome::Status;
-use crate::serve::gate::Caller;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
 use crate::serve::problem::Problem;
 use crate::serve::request::{RunId, Waiting, json, query};
-use crate::serve::state::Served;
+use crate::serve::scheduler::{ActiveRun, SettledRun};
 use crate::serve::view::{Accepted, AgentStatus};
 
 /// What is shown of a run.
@@ -26,17 +27,15 @@ pub struct StatusQuery {
 
 /// A run as it stands.
 pub async fn status(
-    State(served): State<Arc<Served>>,
+    State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let StatusQuery { include_trace } = query(&uri)?;
-    let run = served.find(&caller, &run_id).await?;
-    let found = served.recorded(&run_id).await?;
-    let program = Arc::clone(&found.program);
-    let state = found.state()?;
-    Ok(json(StatusCode::OK, &AgentStatus::new(&program, &state, Some(&run), include_trace)))
+    let summary = app.runs.find(&caller, &run_id).await?;
+    let run = app.runs.folded(&run_id).await?;
+    Ok(json(StatusCode::OK, &AgentStatus::new(&run, Some(&summary), include_trace)))
 }
 
 /// The answer to a request that waits for a run: 200 when it has ended or waits for a human, 202 when it
@@ -44,17 +43,26 @@ pub async fn status(
 ///
 /// # Errors
 /// When the run can't be read.
-pub async fn answer(served: &Arc<Served>, run_id: &str, waiting: &Waiting) -> Result<Response, Problem> {
-    let settled = served.wait(run_id, waiting.at_most()).await?;
-    let mut response = if settled && !waiting.is_async {
-        let run = served.journal.find(run_id).await?;
-        let found = served.recorded(run_id).await?;
-        let program = Arc::clone(&found.program);
-        let state = found.state()?;
-        json(StatusCode::OK, &AgentStatus::new(&program, &state, run.as_ref(), waiting.include_trace))
-    } else {
-        let status = served.journal.find(run_id).await?.map_or(Status::Running, |run| run.status);
-        json(StatusCode::ACCEPTED, &Accepted { agent_run_id: run_id.to_owned(), status })
+pub async fn answer(
+    app: &App,
+    run_id: &str,
+    active: Option<Arc<ActiveRun>>,
+    waiting: &Waiting,
+) -> Result<Response, Problem> {
+    let settled = app.scheduler.wait(run_id, active, waiting.at_most()).await?;
+    let mut response = match settled {
+        Some(SettledRun { summary, run }) if !waiting.is_async => {
+            // A run that was driven here is answered with the state that its driver left: its journal is not read.
+            let run = match run {
+                Some(run) => run,
+                None => Arc::new(app.runs.folded(run_id).await?),
+            };
+            json(StatusCode::OK, &AgentStatus::new(&run, summary.as_ref(), waiting.include_trace))
+        }
+        _ => {
+            let status = app.runs.journal.find(run_id).await?.map_or(Status::Running, |run| run.status);
+            json(StatusCode::ACCEPTED, &Accepted { agent_run_id: run_id.to_owned(), status })
+        }
     };
     if let Ok(place) = HeaderValue::from_str(&format!("/agents/{run_id}/status")) {
         response.headers_mut().insert(header::LOCATION, place);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::shares::Owner;
+use crate::serve::quotas::Owner;
 
 /// Items in their turns.
 #[derive(Debug)]

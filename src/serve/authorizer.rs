@@ -8,7 +8,7 @@ use ring::{digest, rand};
 use subtle::ConstantTimeEq as _;
 
 use super::problem::Problem;
-use super::shares::Owner;
+use super::quotas::Owner;
 use crate::language::serving::{Scope, Serving};
 
 #[cfg(test)]

@@ -6,25 +6,25 @@ use std::sync::Arc;
 
 use crate::program::Program;
 
-/// So many are kept.
+/// So many are cache.
 const MAX_PROGRAMS: usize = 512;
 /// So many bytes do they take together, about.
 const MAX_BYTES: usize = 256 << 20;
 
 /// The compiled documents that are kept, by the digest of their texts.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct ProgramCache {
     programs: HashMap<[u8; 32], Arc<Program>>,
     bytes: usize,
 }
 
-impl Kept {
-    /// The program of these texts, if it is kept.
+impl ProgramCache {
+    /// The program of these texts, if it is cache.
     pub fn get(&self, key: &[u8; 32]) -> Option<Arc<Program>> {
         self.programs.get(key).cloned()
     }
 
-    /// Keeps a program. Where there is no room, all others go; what needs more than all of it is not kept.
+    /// Keeps a program. Where there is no room, all others go; what needs more than all of it is not cache.
     pub fn put(&mut self, key: [u8; 32], program: &Arc<Program>) {
         let weight = program.weight();
         if weight > MAX_BYTES {
@@ -67,28 +67,28 @@ mod tests {
         let (large, small) = (program(12), program(0));
         assert!(large.weight() > 3 << 20 && large.weight() < 32 << 20, "{}", large.weight());
         assert!(small.weight() < 64 << 10, "{}", small.weight());
-        let (mut kept, mut most) = (Kept::default(), 0);
+        let (mut cache, mut most) = (ProgramCache::default(), 0);
         for key in 0..200_u8 {
-            kept.put([key; 32], &large);
-            assert!(kept.bytes <= MAX_BYTES && kept.bytes == kept.programs.len() * large.weight());
-            most = most.max(kept.programs.len());
+            cache.put([key; 32], &large);
+            assert!(cache.bytes <= MAX_BYTES && cache.bytes == cache.programs.len() * large.weight());
+            most = most.max(cache.programs.len());
         }
         assert!(most < 200 && most > 5, "{most}");
-        kept.put([255; 32], &small);
-        assert!(kept.get(&[255; 32]).is_some());
+        cache.put([255; 32], &small);
+        assert!(cache.get(&[255; 32]).is_some());
     }
 
     #[test]
     fn small_ones_are_kept_up_to_their_number_and_one_that_is_kept_again_counts_once() {
         let small = program(0);
-        let mut kept = Kept::default();
+        let mut cache = ProgramCache::default();
         for key in 0..2_000_u16 {
             let [high, low] = key.to_be_bytes();
             let mut digest = [high; 32];
             digest[0] = low;
-            kept.put(digest, &small);
-            kept.put(digest, &small);
-            assert!(kept.programs.len() <= MAX_PROGRAMS && kept.bytes == kept.programs.len() * small.weight());
+            cache.put(digest, &small);
+            cache.put(digest, &small);
+            assert!(cache.programs.len() <= MAX_PROGRAMS && cache.bytes == cache.programs.len() * small.weight());
         }
     }
 }

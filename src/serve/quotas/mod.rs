@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 
-use super::gate::Caller;
+use super::authorizer::Caller;
 use super::problem::{Problem, TOO_MANY_CONNECTIONS};
 use crate::drive::clock;
 use crate::language::serving::Limits;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::shares::Owner;
 use crate::language::serving::Limits;
+use crate::serve::quotas::Owner;
 
 /// Decisions drive runs beyond the places: at least so many an organisation, also where places are few.
 const FEWEST_EXTRA: usize = 16;
@@ -28,7 +28,7 @@ impl Most {
 
 /// The places, and who holds them.
 #[derive(Debug)]
-pub struct Places {
+pub struct RunSlots {
     all: usize,
     most: Most,
     /// Whether there are tokens: without, decisions have no bound.
@@ -57,15 +57,15 @@ struct Token {
     own: usize,
 }
 
-/// A place that a run is driven at. It goes back by [`Places::give_back`].
+/// A place that a run is driven at. It goes back by [`RunSlots::give_back`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seat {
+pub struct RunSlot {
     /// Whose run it is.
     pub owner: Owner,
     is_extra: bool,
 }
 
-impl Places {
+impl RunSlots {
     /// So many places, at least one, for the owners of these tokens that may start runs.
     pub fn new(all: usize, most: Most, owners: &[Owner]) -> Self {
         let all = all.max(1);
@@ -129,31 +129,31 @@ impl Places {
     }
 
     /// Takes a place when there is room.
-    pub fn take(&mut self, owner: &Owner) -> Option<Seat> {
+    pub fn take(&mut self, owner: &Owner) -> Option<RunSlot> {
         let owner = self.known(owner);
-        self.has_room_for(&owner).then(|| self.seat(owner, false))
+        self.has_room_for(&owner).then(|| self.slot(owner, false))
     }
 
     /// Takes a place for a run that a human decided: one beyond the others when there is no room. None when the
     /// owner drives as many of these as there are places.
-    pub fn take_decided(&mut self, owner: &Owner) -> Option<Seat> {
+    pub fn take_decided(&mut self, owner: &Owner) -> Option<RunSlot> {
         let owner = self.known(owner);
         if self.has_room_for(&owner) {
-            return Some(self.seat(owner, false));
+            return Some(self.slot(owner, false));
         }
         let most = self.all.max(FEWEST_EXTRA);
         let org = self.orgs.get(&owner.org);
         let token = org.and_then(|org| org.tokens.get(&owner.token)).map_or(0, |token| token.extra);
         // A token leaves half of them to the others of its organisation.
         let is_full = org.is_some_and(|org| org.extra >= most) || token >= most.div_ceil(2);
-        (!self.is_shared || !is_full).then(|| self.seat(owner, true))
+        (!self.is_shared || !is_full).then(|| self.slot(owner, true))
     }
 
     /// Gives a place back.
-    pub fn give_back(&mut self, seat: &Seat) {
-        let Some(org) = self.orgs.get_mut(&seat.owner.org) else { return };
-        let Some(token) = org.tokens.get_mut(&seat.owner.token) else { return };
-        if seat.is_extra {
+    pub fn give_back(&mut self, slot: &RunSlot) {
+        let Some(org) = self.orgs.get_mut(&slot.owner.org) else { return };
+        let Some(token) = org.tokens.get_mut(&slot.owner.token) else { return };
+        if slot.is_extra {
             org.extra = org.extra.saturating_sub(1);
             token.extra = token.extra.saturating_sub(1);
         } else {
@@ -165,14 +165,14 @@ impl Places {
         }
         // Who has no token any more is not remembered.
         if token.held + token.extra + token.own == 0 {
-            org.tokens.remove(&seat.owner.token);
+            org.tokens.remove(&slot.owner.token);
         }
         if org.own == 0 && org.tokens.is_empty() {
-            self.orgs.remove(&seat.owner.org);
+            self.orgs.remove(&slot.owner.org);
         }
     }
 
-    fn seat(&mut self, owner: Owner, is_extra: bool) -> Seat {
+    fn slot(&mut self, owner: Owner, is_extra: bool) -> RunSlot {
         let org = self.orgs.entry(owner.org.clone()).or_default();
         let token = org.tokens.entry(owner.token.clone()).or_default();
         if is_extra {
@@ -185,7 +185,7 @@ impl Places {
             org.held += 1;
             token.held += 1;
         }
-        Seat { owner, is_extra }
+        RunSlot { owner, is_extra }
     }
 }
 

@@ -12,11 +12,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
+use super::app::App;
+use super::authorizer::Caller;
 use super::connections::Requests;
-use super::gate::Caller;
 use super::problem::Problem;
-use super::shares::Owner;
-use super::state::Served;
+use super::quotas::Owner;
 use crate::drive::clock;
 use crate::language::serving::Scope;
 
@@ -60,19 +60,19 @@ fn tidy(host: &str) -> String {
 }
 
 /// Looks at every request, and marks and logs every answer.
-pub async fn outer(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let begun = clock::instant();
     let id = request_id(request.headers());
     let method = request.method().clone();
     let path = request.uri().path().chars().take(200).collect::<String>();
-    let mut response = match look(&served, &request) {
+    let mut response = match look(&app, &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        served.metrics.refused(problem.status, problem.code);
+        app.metrics.refused(problem.status, problem.code);
         // Wherever it comes from: no caller is shown where the folder lies.
-        response = served.hidden.problem(problem).into_response();
+        response = app.hidden_paths.problem(problem).into_response();
     }
     let status = response.status().as_u16();
     let headers = response.headers_mut();
@@ -103,7 +103,7 @@ fn request_id(headers: &HeaderMap) -> String {
     given.filter(plain).map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned)
 }
 
-fn look(served: &Served, request: &Request) -> Result<(), Problem> {
+fn look(app: &App, request: &Request) -> Result<(), Problem> {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if target > LONGEST_TARGET {
         let detail = format!("the address is longer than {LONGEST_TARGET} bytes");
@@ -115,7 +115,7 @@ fn look(served: &Served, request: &Request) -> Result<(), Problem> {
         return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", detail));
     }
     let host = host(request)?;
-    if !served.names.knows(&host.0) {
+    if !app.names.knows(&host.0) {
         let detail = "this server is not called so; `--host NAME` makes a name known to it";
         return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", detail));
     }
@@ -164,38 +164,38 @@ fn is_foreign(headers: &HeaderMap, host: &str) -> bool {
 /// # Errors
 /// 401, 403, 408, 413 or 415.
 pub async fn admitted(
-    State((served, scopes)): State<(Arc<Served>, &'static [Scope])>,
+    State((app, scopes)): State<(Arc<App>, &'static [Scope])>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let caller: Caller = served.gate.admit(request.headers(), scopes)?;
+    let caller: Caller = app.authorizer.admit(request.headers(), scopes)?;
     let owner = Owner::from(&caller);
     if let Some(connection) = request.extensions().get::<Requests>() {
         connection.show(&owner)?;
     }
-    served.shares.check_bytes(&owner)?;
+    app.quotas.check_bytes(&owner)?;
     request.extensions_mut().insert(caller);
     if request.method() == Method::POST {
         if !is_json(request.headers()) {
             let detail = "the body is to be `Content-Type: application/json`";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
         }
-        request = read(&served, request).await?;
+        request = read(&app, request).await?;
         let length = request.body().size_hint().lower();
-        served.shares.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
+        app.quotas.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
     }
     let response = next.run(request).await;
-    Ok(if served.shares.counts_bytes() { counted(&served, owner, response) } else { response })
+    Ok(if app.quotas.counts_bytes() { counted(&app, owner, response) } else { response })
 }
 
 /// Counts the bytes of an answer in its owner's share: a stream's as they are sent.
-fn counted(served: &Arc<Served>, owner: Owner, response: Response) -> Response {
+fn counted(app: &Arc<App>, owner: Owner, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
-        served.shares.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
+        app.quotas.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
         return Response::from_parts(parts, body);
     }
-    let shares = Arc::clone(&served.shares);
+    let shares = Arc::clone(&app.quotas);
     let body = body.map_frame(move |frame| {
         shares.sent(&owner, frame.data_ref().map_or(0, bytes::Bytes::len));
         frame
@@ -210,8 +210,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-async fn read(served: &Served, request: Request) -> Result<Request, Problem> {
-    let most = served.limits.body_bytes;
+async fn read(app: &App, request: Request) -> Result<Request, Problem> {
+    let most = app.body.bytes;
     let too_large = || {
         let detail = format!("the body is longer than {most} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
@@ -221,7 +221,7 @@ async fn read(served: &Served, request: Request) -> Result<Request, Problem> {
         return Err(too_large());
     }
     let (parts, body) = request.into_parts();
-    let collected = tokio::time::timeout(served.limits.body_time, Limited::new(body, most).collect()).await;
+    let collected = tokio::time::timeout(app.body.time, Limited::new(body, most).collect()).await;
     let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_late", "the body did not arrive in time");
     match collected.map_err(late)? {
         Ok(body) => Ok(Request::from_parts(parts, Body::from(body.to_bytes()))),

@@ -1,5 +1,5 @@
-//! Judging documents beside the threads that serve: on a few threads of its own, so many at once and so many
-//! that wait, each with a deadline. Judging ends by itself, for its work is counted.
+//! A pool of threads that compiles and checks documents, beside the threads that serve: so many at once and so many
+//! that wait, each with a deadline. A compilation ends by itself, for its work is counted.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ const WAITING: usize = 64;
 /// How long a document is waited for, its turn counted.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where documents are judged.
+/// Where documents are run_in_time.
 #[derive(Debug)]
-pub struct Judge {
+pub struct CompilePool {
     running: Arc<Semaphore>,
     waiting: Semaphore,
     patience: Duration,
 }
 
-impl Default for Judge {
+impl Default for CompilePool {
     fn default() -> Self {
         // One core is left to those that serve.
         let cores = available_parallelism().map_or(1, NonZero::get);
@@ -33,7 +33,7 @@ impl Default for Judge {
     }
 }
 
-impl Judge {
+impl CompilePool {
     /// So many documents at once, and so many that wait.
     fn new(running: usize, waiting: usize, patience: Duration) -> Self {
         let waiting = Semaphore::new(running.saturating_add(waiting));
@@ -44,19 +44,22 @@ impl Judge {
     ///
     /// # Errors
     /// 503 when too many wait, when its turn does not come, or when it takes too long.
-    pub async fn judged<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    pub async fn run_in_time<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
         let Ok(_waiting) = self.waiting.try_acquire() else { return Err(busy()) };
-        match timeout(self.patience, self.in_turn(work)).await {
+        match timeout(self.patience, self.run(work)).await {
             Ok(done) => done,
             Err(_) => Err(busy()),
         }
     }
 
-    /// The same for a document that was judged before, and is waited for as long as it takes.
+    /// The same for a document that was checked before, and is waited for as long as it takes.
     ///
     /// # Errors
     /// 500 when the thread broke.
-    pub async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
         let turn = Arc::clone(&self.running).acquire_owned().await.map_err(|_| busy())?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
@@ -81,27 +84,27 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use super::Judge;
+    use super::CompilePool;
 
     #[tokio::test]
     async fn one_that_is_never_done_keeps_others_out_only_until_their_deadline() {
-        let judge = Judge::new(1, 8, Duration::ZERO);
+        let pool = CompilePool::new(1, 8, Duration::ZERO);
         let (release, held) = mpsc::channel::<()>();
-        let (first, second) = tokio::join!(judge.judged(move || held.recv().is_ok()), judge.judged(|| true));
+        let (first, second) = tokio::join!(pool.run_in_time(move || held.recv().is_ok()), pool.run_in_time(|| true));
         assert_eq!(first.unwrap_err().code, "judging_busy");
         assert_eq!(second.unwrap_err().code, "judging_busy");
         // The thread goes on until its work is done, and only then is its turn another's.
         drop(release);
-        assert!(judge.in_turn(|| true).await.unwrap());
+        assert!(pool.run(|| true).await.unwrap());
     }
 
     #[tokio::test]
     async fn more_than_may_wait_are_refused_at_once() {
-        let judge = Judge::new(1, 0, Duration::MAX);
+        let pool = CompilePool::new(1, 0, Duration::MAX);
         let (release, held) = mpsc::channel::<()>();
-        let first = judge.judged(move || held.recv().is_err());
+        let first = pool.run_in_time(move || held.recv().is_err());
         let second = async {
-            let refused = judge.judged(|| true).await;
+            let refused = pool.run_in_time(|| true).await;
             drop(release);
             refused
         };
@@ -112,9 +115,9 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_breaks_is_a_fault_of_the_server_and_gives_its_turn_back() {
-        let judge = Judge::new(1, 0, Duration::MAX);
-        let broken = judge.judged(|| [0; 1].get(1).copied().expect("a panic")).await;
+        let pool = CompilePool::new(1, 0, Duration::MAX);
+        let broken = pool.run_in_time(|| [0; 1].get(1).copied().expect("a panic")).await;
         assert_eq!(broken.unwrap_err().status, 500);
-        assert!(judge.judged(|| true).await.unwrap());
+        assert!(pool.run_in_time(|| true).await.unwrap());
     }
 }

@@ -1,0 +1,107 @@
+//! What all routes share, put together once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::authorizer::Gate;
+use super::callback::Callbacks;
+use super::compile_pool::CompilePool;
+use super::connections::{self, Connections, Room};
+use super::folder::Folder;
+use super::hidden_paths::Hidden;
+use super::metrics::Metrics;
+use super::middleware::Names;
+use super::quotas::{Shares, Whole};
+use super::run_store::RunStore;
+use super::scheduler::Scheduler;
+use super::scheduler::slots::{Most, RunSlots};
+use crate::journal::Journal;
+
+/// How much a request may take.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyLimits {
+    /// The longest body in bytes.
+    pub bytes: usize,
+    /// How long a body may take to arrive.
+    pub time: Duration,
+}
+
+/// What all routes share.
+pub struct App {
+    /// The loops that are app.
+    pub folder: Arc<Folder>,
+    /// Who may do what.
+    pub authorizer: Gate,
+    /// The names that the server is called by.
+    pub names: Names,
+    /// How much a request may take.
+    pub body: BodyLimits,
+    /// Runs as their journals have them.
+    pub runs: Arc<RunStore>,
+    /// The runs that are driven here.
+    pub scheduler: Arc<Scheduler>,
+    /// What each token and organisation has taken.
+    pub quotas: Arc<Shares>,
+    /// The connections that are open.
+    pub connections: Arc<Connections>,
+    /// The results that are posted elsewhere.
+    pub callbacks: Arc<Callbacks>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// Where documents are compiled and checked.
+    pub compiler: Arc<CompilePool>,
+    /// The folders that no caller is shown.
+    pub hidden_paths: Hidden,
+}
+
+/// What a server is made of.
+pub struct AppParts {
+    /// The folder.
+    pub folder: Folder,
+    /// The store.
+    pub journal: Arc<dyn Journal>,
+    /// Who may do what.
+    pub authorizer: Gate,
+    /// The names that the server is called by.
+    pub names: Names,
+    /// How much a request may take.
+    pub body: BodyLimits,
+    /// So many runs are driven at once.
+    pub most_runs: usize,
+    /// The key that posted results are signed with.
+    pub callback_key: Option<String>,
+}
+
+impl App {
+    /// Puts the parts together.
+    pub fn new(parts: AppParts) -> Self {
+        let AppParts { folder, journal, authorizer, names, body, most_runs, callback_key } = parts;
+        let folder = Arc::new(folder);
+        let limits = &folder.project.serve.limits;
+        let room = Room::of(connections::files(), most_runs, limits.unknown_connections);
+        let whole = Whole { connections: room.known, places: most_runs, orgs: authorizer.orgs() };
+        let quotas = Arc::new(Shares::new(limits, whole, authorizer.is_open()));
+        let slots = RunSlots::new(most_runs, Most::of(limits), &authorizer.starters());
+        let tools = folder.loops.values().flat_map(|offered| &offered.program.tools);
+        let metrics = Arc::new(Metrics::new(tools.map(|tool| tool.name.clone()).collect()));
+        let compiler = Arc::new(CompilePool::default());
+        let runs = Arc::new(RunStore::new(journal, Arc::clone(&folder), Arc::clone(&compiler)));
+        let callbacks = Arc::new(Callbacks::new(Arc::clone(&runs), &folder.project.allow, callback_key));
+        let scheduler =
+            Scheduler::new(Arc::clone(&runs), Arc::clone(&callbacks), Arc::clone(&quotas), Arc::clone(&metrics), slots);
+        Self {
+            hidden_paths: Hidden::new(runs.roots()),
+            scheduler: Arc::new(scheduler),
+            connections: Connections::new(room, Arc::clone(&quotas)),
+            authorizer,
+            names,
+            body,
+            runs,
+            quotas,
+            callbacks,
+            metrics,
+            compiler,
+            folder,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Runs as their journals have them: a run's row, its events, the program that it goes by, and its state.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ring::digest;
+
+use super::authorizer::Caller;
+use super::compile_pool::CompilePool;
+use super::folder::Folder;
+use super::problem::Problem;
+use super::program_cache::ProgramCache;
+use crate::compile::{Compiled, Texts, compile};
+use crate::diagnostic::Source;
+use crate::drive::engine::Engine;
+use crate::drive::fault::Fault;
+use crate::drive::fold;
+use crate::engine::event::{Event, RunDocument};
+use crate::engine::state::State;
+use crate::journal::{Journal, RunSummary};
+use crate::program::Program;
+
+/// What is reported of a run whose document broke the thread that compiled it.
+const NOT_COMPILED: &str = "its document could not be compiled";
+
+/// Reads runs from the journal.
+pub struct RunStore {
+    /// The store.
+    pub journal: Arc<dyn Journal>,
+    folder: Arc<Folder>,
+    /// By the folders of their projects.
+    engines: HashMap<PathBuf, Engine>,
+    compiler: Arc<CompilePool>,
+    programs: Mutex<ProgramCache>,
+}
+
+/// What a run is driven by.
+#[derive(Clone)]
+pub struct ProgramOfRun {
+    /// The program that it goes by.
+    pub program: Arc<Program>,
+    /// The engine of its project.
+    pub engine: Engine,
+}
+
+/// A run with its state: the fold of its events.
+#[derive(Debug)]
+pub struct FoldedRun {
+    /// The program that it goes by.
+    pub program: Arc<Program>,
+    /// Its state.
+    pub state: State,
+}
+
+/// A document's program, or the texts to compile it from.
+enum Lookup {
+    Cached(Arc<Program>),
+    Missing(Box<Texts>),
+}
+
+impl RunStore {
+    /// The runs of a store, for the loops of a folder.
+    pub fn new(journal: Arc<dyn Journal>, folder: Arc<Folder>, compiler: Arc<CompilePool>) -> Self {
+        let mut engines = HashMap::new();
+        let roots = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));
+        for (root, project) in std::iter::once((&folder.root, &folder.project)).chain(roots) {
+            engines
+                .entry(root.clone())
+                .or_insert_with(|| Engine::builder(Arc::clone(project), root).journal(Arc::clone(&journal)).build());
+        }
+        Self { journal, folder, engines, compiler, programs: Mutex::default() }
+    }
+
+    /// The folders of the projects whose runs these are.
+    pub fn roots(&self) -> impl Iterator<Item = &Path> {
+        self.engines.keys().map(PathBuf::as_path)
+    }
+
+    /// The engine of a project's folder.
+    pub fn engine(&self, root: &Path) -> Option<&Engine> {
+        self.engines.get(root).or_else(|| self.engines.get(&self.folder.root))
+    }
+
+    /// A run of the caller's organisation.
+    ///
+    /// # Errors
+    /// 404 when there is none, or it is another organisation's.
+    pub async fn find(&self, caller: &Caller, run_id: &str) -> Result<RunSummary, Problem> {
+        self.journal.find_of(caller.org.as_deref(), run_id).await?.ok_or_else(Problem::no_such_run)
+    }
+
+    /// A run's events.
+    ///
+    /// # Errors
+    /// When its journal can't be read.
+    pub async fn events(&self, run_id: &str) -> Result<Vec<Event>, Fault> {
+        let events = self.journal.read(run_id).await.map_err(Fault::Store)?;
+        let texts = self.journal.texts(run_id).await.map_err(Fault::Store)?;
+        fold::events(run_id, &events, &texts)
+    }
+
+    /// A run's events from this one on, at least one where there is one, until they come to so many bytes.
+    ///
+    /// # Errors
+    /// When its journal can't be read.
+    pub async fn events_from(&self, run_id: &str, from: usize, most_bytes: usize) -> Result<Vec<Event>, Fault> {
+        let from = u64::try_from(from).unwrap_or(u64::MAX);
+        let events = self.journal.read_from(run_id, from, most_bytes).await.map_err(Fault::Store)?;
+        // Long texts come with documents only: without one, the store need not be asked for them.
+        match fold::events(run_id, &events, &[]) {
+            Ok(events) => Ok(events),
+            Err(_) => fold::events(run_id, &events, &self.journal.texts(run_id).await.map_err(Fault::Store)?),
+        }
+    }
+
+    /// A run's program, and its state.
+    ///
+    /// # Errors
+    /// When its journal can't be read, or makes no run.
+    pub async fn folded(&self, run_id: &str) -> Result<FoldedRun, Fault> {
+        let events = self.events(run_id).await?;
+        let ProgramOfRun { program, .. } = self.program(run_id, &events).await?;
+        let state = fold::fold(&program, run_id, events)?;
+        Ok(FoldedRun { program, state })
+    }
+
+    /// The program that a run goes by, from the texts in its journal, and the engine of its project.
+    ///
+    /// # Errors
+    /// When the journal has no document, or this version can't read it.
+    pub async fn program(&self, run_id: &str, events: &[Event]) -> Result<ProgramOfRun, Fault> {
+        let unreadable = |reason: &str| Fault::Journal { run: run_id.to_owned(), reason: reason.to_owned() };
+        let documents = fold::documents(events).ok_or_else(|| unreadable("it holds no document"))?;
+        let (root, project) = self.project_of(documents);
+        let engine = self.engine(root).ok_or_else(|| unreadable("its project is not there"))?.clone();
+        let key = key(root, documents);
+        let program = match self.look_up(&key, events, project).ok_or_else(|| unreadable("it holds no document"))? {
+            Lookup::Cached(program) => program,
+            Lookup::Missing(texts) => {
+                let compiled = self.compiler.run(move || compile(&texts)).await;
+                self.cache(key, compiled.map_err(|_| unreadable(NOT_COMPILED))?)?
+            }
+        };
+        Ok(ProgramOfRun { program, engine })
+    }
+
+    fn look_up(&self, key: &[u8; 32], events: &[Event], project: Option<&Source>) -> Option<Lookup> {
+        let cached = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(key);
+        match cached {
+            Some(program) => Some(Lookup::Cached(program)),
+            None => fold::texts(events, project.cloned()).map(|texts| Lookup::Missing(Box::new(texts))),
+        }
+    }
+
+    /// Keeps a program for the next time. It was checked when its run began: the rules may be newer.
+    fn cache(&self, key: [u8; 32], compiled: Compiled) -> Result<Arc<Program>, Fault> {
+        let program = compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))?;
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).put(key, &program);
+        Ok(program)
+    }
+
+    /// The project of a document: that of the loop of this file, else the folder's.
+    fn project_of(&self, documents: &[RunDocument]) -> (&PathBuf, Option<&Source>) {
+        let file = documents.first().map(|document| document.file.as_str());
+        let offered = self
+            .folder
+            .loops
+            .values()
+            .find(|offered| offered.program.sources.first().map(|source| &*source.name) == file);
+        match offered {
+            Some(offered) => (&offered.root, offered.source.as_ref()),
+            None => (&self.folder.root, self.folder.source.as_ref()),
+        }
+    }
+}
+
+fn key(root: &Path, documents: &[RunDocument]) -> [u8; 32] {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    let mut take = |text: &[u8]| {
+        hash.update(&text.len().to_le_bytes());
+        hash.update(text);
+    };
+    take(root.as_os_str().as_encoded_bytes());
+    for document in documents {
+        take(document.file.as_bytes());
+        take(document.text.as_bytes());
+    }
+    let mut key = [0; 32];
+    key.iter_mut().zip(hash.finish().as_ref()).for_each(|(to, from)| *to = *from);
+    key
+}

@@ -1,0 +1,93 @@
+//! A run that is driven here or waits for it, and who waits for news of it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::engine::notice::{Listener, Notice};
+use crate::serve::metrics::Meter;
+use crate::serve::run_store::FoldedRun;
+
+/// A run that is driven here, or waits for it.
+#[derive(Debug)]
+pub struct ActiveRun {
+    left: watch::Sender<Option<Left>>,
+    news: Notify,
+}
+
+/// Nobody drives the run here any more.
+#[derive(Debug, Clone)]
+struct Left {
+    /// The run as its driver left it; none when there was no driver, or it failed.
+    run: Option<Arc<FoldedRun>>,
+}
+
+impl ActiveRun {
+    /// One that is not driven yet.
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { left: watch::Sender::new(None), news: Notify::new() })
+    }
+
+    /// Waits until something happens in the run after this call, or nobody drives it any more.
+    pub fn news(&self) -> impl Future<Output = ()> + '_ {
+        let news = self.news.notified();
+        let mut left = self.left.subscribe();
+        async move {
+            tokio::select! {
+                () = news => {}
+                _ = left.wait_for(Option::is_some) => {}
+            }
+        }
+    }
+
+    /// Waits until nobody drives the run here any more; the run as its driver left it.
+    pub(super) async fn left(&self) -> Option<Arc<FoldedRun>> {
+        let mut left = self.left.subscribe();
+        // The sender lives as long as this.
+        let left = left.wait_for(Option::is_some).await.ok()?;
+        left.as_ref()?.run.clone()
+    }
+
+    /// Reports to all who wait that nobody drives the run here any more.
+    pub(super) fn leave(&self, run: Option<Arc<FoldedRun>>) {
+        self.left.send_replace(Some(Left { run }));
+        self.news.notify_waiters();
+    }
+}
+
+/// Forwards what happens in a run to the metrics and to those that wait for it.
+pub(super) struct NoticeForwarder {
+    pub run: Arc<ActiveRun>,
+    pub meter: Meter,
+    /// Gets a message when a decision was taken.
+    pub decision_taken: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl NoticeForwarder {
+    /// Sends a message when the decision is taken that the driver was handed.
+    pub fn expect_decision(&self, taken: Option<oneshot::Sender<()>>) {
+        *self.decision_taken() = taken;
+    }
+
+    /// Whether a decision was handed to the driver and not taken.
+    pub fn awaits_decision(&self) -> bool {
+        self.decision_taken().is_some()
+    }
+
+    fn decision_taken(&self) -> MutexGuard<'_, Option<oneshot::Sender<()>>> {
+        self.decision_taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for NoticeForwarder {
+    fn on(&self, notice: Notice) {
+        self.meter.record(&notice);
+        self.run.news.notify_waiters();
+        // The run is resumed before the decision is checked; all other notices come after it was taken.
+        if !matches!(notice, Notice::RunResumed { .. })
+            && let Some(sender) = self.decision_taken().take()
+        {
+            let _ = sender.send(());
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Driving runs: a task for each, from the slot that it holds to the slot that it gives back.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::active::NoticeForwarder;
+use super::slots::RunSlot;
+use super::{ActiveRun, QueuedRun, Scheduler};
+use crate::drive::begin::Begun;
+use crate::drive::engine::{Finished, Resume, Watch};
+use crate::drive::fault::Fault;
+use crate::drive::hold::LeasedRun;
+use crate::journal::StoreFault;
+use crate::serve::metrics::Meter;
+use crate::serve::run_store::{FoldedRun, ProgramOfRun};
+
+/// How long the scheduler waits before it resumes a run whose store failed.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// A run that is driven here, and the slot that it holds. Dropping this gives the slot back, also when the driver
+/// panics.
+pub(super) struct DrivenRun {
+    scheduler: Arc<Scheduler>,
+    pub run_id: String,
+    active: Arc<ActiveRun>,
+    slot: RunSlot,
+    /// The run as its driver left it.
+    left: Option<Arc<FoldedRun>>,
+}
+
+impl DrivenRun {
+    /// Counts a run that is driven from now on.
+    pub fn new(scheduler: &Arc<Scheduler>, run_id: String, active: Arc<ActiveRun>, slot: RunSlot) -> Self {
+        scheduler.quotas.driven(&slot.owner);
+        Self { scheduler: Arc::clone(scheduler), run_id, active, slot, left: None }
+    }
+}
+
+impl Drop for DrivenRun {
+    fn drop(&mut self) {
+        let Self { scheduler, run_id, active, slot, left } = self;
+        if std::thread::panicking() {
+            tracing::error!(run_id = run_id.as_str(), "the run's driver panicked; the next server resumes it");
+        }
+        scheduler.quotas.left(&slot.owner);
+        {
+            let mut schedule = scheduler.schedule();
+            schedule.slots.give_back(slot);
+            if schedule.active.get(run_id).is_some_and(|known| Arc::ptr_eq(known, active)) {
+                schedule.active.remove(run_id);
+            }
+        }
+        active.leave(left.take());
+        scheduler.idle.notify_waiters();
+        scheduler.start_queued();
+    }
+}
+
+/// What a driver does with its run.
+pub(super) enum DriverTask {
+    /// Drives one that was started.
+    Start(Box<Begun>),
+    /// Resumes one.
+    Resume {
+        run: Box<LeasedRun>,
+        resume: Resume,
+        /// Gets a message when the decision was taken.
+        taken: Option<oneshot::Sender<()>>,
+    },
+}
+
+impl Scheduler {
+    /// Drives a run in a task of its own; returns the fault when a decision was not taken.
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        program: ProgramOfRun,
+        mut driven: DrivenRun,
+        task: DriverTask,
+    ) -> JoinHandle<Option<Fault>> {
+        let scheduler = Arc::clone(self);
+        tokio::spawn(async move {
+            let (result, is_refused) = scheduler.drive(&program, &driven, task).await;
+            let result = result.map(|Finished { state }| {
+                driven.left = Some(Arc::new(FoldedRun { program: program.program, state }));
+            });
+            if is_refused {
+                let run_id = driven.run_id.clone();
+                drop(driven);
+                if result.is_ok() {
+                    scheduler.callbacks.post_when_ended(&run_id);
+                }
+                return result.err();
+            }
+            scheduler.finish(driven, result);
+            None
+        })
+    }
+
+    /// Drives a run until it ends, waits or is left; and whether its decision was not taken.
+    async fn drive(
+        &self,
+        program: &ProgramOfRun,
+        driven: &DrivenRun,
+        task: DriverTask,
+    ) -> (Result<Finished, Fault>, bool) {
+        let ProgramOfRun { program, engine } = program;
+        let forwarder = NoticeForwarder {
+            run: Arc::clone(&driven.active),
+            meter: Meter::new(Arc::clone(&self.metrics)),
+            decision_taken: Mutex::default(),
+        };
+        let watch = Watch { listener: Some(&forwarder), stop: Some(self.stop.clone()) };
+        let result = match task {
+            DriverTask::Start(begun) => engine.drive(program, begun, watch).await,
+            DriverTask::Resume { run, resume, taken } => {
+                forwarder.expect_decision(taken);
+                engine.resume_leased(program, *run, resume, watch).await
+            }
+        };
+        (result, forwarder.awaits_decision())
+    }
+
+    /// Ends a run's time at its slot, and does what its end asks for.
+    pub(super) fn finish(self: &Arc<Self>, driven: DrivenRun, result: Result<(), Fault>) {
+        let (run_id, owner) = (driven.run_id.clone(), driven.slot.owner.clone());
+        drop(driven);
+        let run_id = run_id.as_str();
+        match result {
+            Ok(()) => self.callbacks.post_when_ended(run_id),
+            // Another driver has it, or one of its sub-runs.
+            Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
+            Err(Fault::Store(fault) | Fault::Cut(fault)) if !matches!(fault, StoreFault::Corrupt(_)) => {
+                tracing::error!(run_id, code = fault.code(), "the store failed; the run will be resumed: {fault}");
+                let scheduler = Arc::clone(self);
+                let queued = QueuedRun { run_id: run_id.to_owned(), _permit: None };
+                tokio::spawn(async move {
+                    tokio::time::sleep(RETRY_AFTER).await;
+                    scheduler.schedule().queue.push(&owner, queued);
+                    scheduler.start_queued();
+                });
+            }
+            Err(fault) => tracing::error!(run_id, code = fault.code(), "the run can't be resumed: {fault}"),
+        }
+    }
+}

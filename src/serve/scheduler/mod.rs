@@ -1,0 +1,335 @@
+//! Which runs are driven here: so many at once, the others wait for a slot. A run that waits is in the store like any
+//! other; only nobody drives it yet.
+
+mod active;
+mod driving;
+mod queue;
+mod recovery;
+pub mod slots;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+
+pub use active::ActiveRun;
+use driving::{DrivenRun, DriverTask};
+use queue::Queue;
+use recovery::Recovered;
+use slots::RunSlots;
+
+use super::callback::Callbacks;
+use super::metrics::Metrics;
+use super::problem::Problem;
+use super::quotas::{Held, Owner, Permit, Shares, later};
+use super::run_store::{FoldedRun, ProgramOfRun, RunStore};
+use crate::drive::begin::Begun;
+use crate::drive::engine::{Engine, Resume};
+use crate::drive::fault::Fault;
+use crate::drive::stop::Stop;
+use crate::engine::event::Decided;
+use crate::engine::outcome::Status;
+use crate::journal::{RunSummary, StoreFault};
+
+/// How often a run is polled that another process drives.
+const POLL: Duration = Duration::from_millis(250);
+
+/// Decides which runs are driven here, and when.
+pub struct Scheduler {
+    runs: Arc<RunStore>,
+    callbacks: Arc<Callbacks>,
+    quotas: Arc<Shares>,
+    metrics: Arc<Metrics>,
+    schedule: Mutex<Schedule>,
+    stop: Stop,
+    draining: AtomicBool,
+    idle: Notify,
+}
+
+struct Schedule {
+    slots: RunSlots,
+    queue: Queue<QueuedRun>,
+    active: HashMap<String, Arc<ActiveRun>>,
+}
+
+/// A run that waits for a slot.
+struct QueuedRun {
+    run_id: String,
+    /// What it counts as in its owner's quota; one that was recovered from the store counts in none.
+    _permit: Option<Permit>,
+}
+
+/// The right to start a run: whose it is, and that it may wait.
+#[derive(Default)]
+pub struct Admission {
+    owner: Owner,
+    permit: Option<Permit>,
+}
+
+/// A run that has ended or waits for a human.
+pub struct SettledRun {
+    /// Its row in the store; none when the store has no such run.
+    pub summary: Option<RunSummary>,
+    /// The run as its driver left it, when it was driven here.
+    pub run: Option<Arc<FoldedRun>>,
+}
+
+impl Scheduler {
+    /// A scheduler with these slots.
+    pub fn new(
+        runs: Arc<RunStore>,
+        callbacks: Arc<Callbacks>,
+        quotas: Arc<Shares>,
+        metrics: Arc<Metrics>,
+        slots: RunSlots,
+    ) -> Self {
+        let schedule = Schedule { slots, queue: Queue::default(), active: HashMap::new() };
+        Self {
+            runs,
+            callbacks,
+            quotas,
+            metrics,
+            schedule: Mutex::new(schedule),
+            stop: Stop::new(),
+            draining: AtomicBool::new(false),
+            idle: Notify::new(),
+        }
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run, when it is driven here or waits for it.
+    pub fn active(&self, run_id: &str) -> Option<Arc<ActiveRun>> {
+        self.schedule().active.get(run_id).cloned()
+    }
+
+    /// How many runs are driven here, and how many wait.
+    pub fn load(&self) -> (usize, usize) {
+        let schedule = self.schedule();
+        (schedule.slots.driven(), schedule.queue.len())
+    }
+
+    /// Starts no run from now on: the server is about to end.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+        self.metrics.leave();
+    }
+
+    /// Whether the server is about to end.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Lets every run end its step and leaves it then; returns when all are left.
+    pub async fn leave_all(&self) {
+        {
+            let mut schedule = self.schedule();
+            for queued in schedule.queue.remove(|_| true) {
+                if let Some(active) = schedule.active.remove(&queued.run_id) {
+                    active.leave(None);
+                }
+            }
+        }
+        self.stop.leave();
+        loop {
+            let idle = self.idle.notified();
+            if self.schedule().slots.driven() == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Whether an owner may start a run, and let it wait where there is no slot for it.
+    ///
+    /// # Errors
+    /// 429 when its runs have spent their time, or as many of them wait as may.
+    pub fn admit(&self, owner: Owner) -> Result<Admission, Problem> {
+        self.quotas.check_time(&owner)?;
+        match self.quotas.take(&owner, Held::Queued) {
+            Ok(permit) => Ok(Admission { owner, permit: Some(permit) }),
+            // It need not wait.
+            Err(_) if self.schedule().slots.has_room(&owner) => Ok(Admission { owner, permit: None }),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Drives a run that was started: at once, or when there is a slot for it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn start(
+        self: &Arc<Self>,
+        program: ProgramOfRun,
+        begun: Box<Begun>,
+        admission: Admission,
+    ) -> Result<Arc<ActiveRun>, Fault> {
+        let run_id = begun.run_id().to_owned();
+        let active = ActiveRun::new();
+        let slot = {
+            let mut schedule = self.schedule();
+            // Others of its owner wait only where there is no slot for it either.
+            let may = !schedule.queue.has(&admission.owner) && !self.is_draining();
+            let slot = may.then(|| schedule.slots.take(&admission.owner)).flatten();
+            schedule.active.insert(run_id.clone(), Arc::clone(&active));
+            slot
+        };
+        if let Some(slot) = slot {
+            let driven = DrivenRun::new(self, run_id, Arc::clone(&active), slot);
+            self.spawn(program, driven, DriverTask::Start(begun));
+            return Ok(active);
+        }
+        // The lease goes back first: whoever takes the run from the queue must get it.
+        let left = begun.leave().await;
+        let queued = QueuedRun { run_id: run_id.clone(), _permit: admission.permit };
+        self.schedule().queue.push(&admission.owner, queued);
+        self.start_queued();
+        if self.is_draining() {
+            // The queue may have been left before this one came.
+            self.forget(&run_id);
+        }
+        left.map(|()| active)
+    }
+
+    /// Takes runs from the queue while there are slots.
+    fn start_queued(self: &Arc<Self>) {
+        while let Some(driven) = self.next_queued() {
+            let scheduler = Arc::clone(self);
+            tokio::spawn(async move {
+                match scheduler.recover(&driven.run_id).await {
+                    Ok(Recovered::Leased(run, program)) => {
+                        let task = DriverTask::Resume { run: Box::new(run), resume: Resume::default(), taken: None };
+                        scheduler.spawn(program, driven, task);
+                    }
+                    Ok(Recovered::Quarantined) => drop(driven),
+                    Err(fault) => scheduler.finish(driven, Err(fault)),
+                }
+            });
+        }
+    }
+
+    /// The next run of the queue with its slot; none when nothing waits, or nothing that waits has room.
+    fn next_queued(self: &Arc<Self>) -> Option<DrivenRun> {
+        let (run_id, active, slot) = {
+            let mut schedule = self.schedule();
+            let Schedule { slots, queue, active } = &mut *schedule;
+            if self.is_draining() || slots.is_full() {
+                return None;
+            }
+            let (owner, QueuedRun { run_id, .. }) = queue.pop(|owner| slots.has_room(owner))?;
+            let slot = slots.take(&owner)?;
+            let active = Arc::clone(active.entry(run_id.clone()).or_insert_with(ActiveRun::new));
+            (run_id, active, slot)
+        };
+        Some(DrivenRun::new(self, run_id, active, slot))
+    }
+
+    /// Hands a decision to a run, or none to one that is quarantined, and drives it on, also when there is no slot:
+    /// who decided must hear whether the decision was taken.
+    ///
+    /// # Errors
+    /// When the decision does not fit, another driver has the run, the owner drives too many runs that were
+    /// decided, or the store fails.
+    pub async fn decide(
+        self: &Arc<Self>,
+        run: &RunSummary,
+        decided: Option<Decided>,
+        owner: &Owner,
+    ) -> Result<Arc<ActiveRun>, Problem> {
+        let run_id = run.run_id.as_str();
+        Engine::may_resume(run)?;
+        self.quotas.check_time(owner)?;
+        let active = ActiveRun::new();
+        let slot = {
+            let mut schedule = self.schedule();
+            if schedule.active.contains_key(run_id) {
+                return Err(StoreFault::Driven(run_id.to_owned()).into());
+            }
+            let slot = schedule.slots.take_decided(owner).ok_or_else(|| {
+                let detail = "as many runs are driven that this token or its organisation decided as may be";
+                later("too_many_running", detail, 1_000)
+            })?;
+            schedule.active.insert(run_id.to_owned(), Arc::clone(&active));
+            slot
+        };
+        let driven = DrivenRun::new(self, run_id.to_owned(), Arc::clone(&active), slot);
+        let (leased, program) = self.lease(run_id).await?;
+        let (sender, taken) = oneshot::channel();
+        let resume = Resume { decided, new_document: false };
+        let driving =
+            self.spawn(program, driven, DriverTask::Resume { run: Box::new(leased), resume, taken: Some(sender) });
+        // The sender is dropped with its run: then the run's own end says what came of it.
+        match taken.await {
+            Ok(()) => Ok(active),
+            Err(_) => match driving.await {
+                Ok(Some(fault)) => Err(fault.into()),
+                _ => Ok(active),
+            },
+        }
+    }
+
+    /// A run that nobody drove was cancelled: it leaves the queue, and its result is posted.
+    pub fn cancelled(&self, run_id: &str) {
+        self.metrics.cancelled();
+        self.forget(run_id);
+        self.callbacks.post_when_ended(run_id);
+    }
+
+    /// Takes a run out of the queue that will not be driven here, and reports so to all who wait for it.
+    fn forget(&self, run_id: &str) {
+        let mut schedule = self.schedule();
+        let removed = schedule.queue.remove(|queued| queued.run_id == run_id);
+        if !removed.is_empty()
+            && let Some(active) = schedule.active.remove(run_id)
+        {
+            active.leave(None);
+        }
+    }
+
+    /// Waits until the run has ended, waits for a human or is left; at most so long. None when it goes on. `active` is
+    /// what the caller knows of its driving here.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn wait(
+        &self,
+        run_id: &str,
+        active: Option<Arc<ActiveRun>>,
+        at_most: Option<Duration>,
+    ) -> Result<Option<SettledRun>, StoreFault> {
+        let settled = self.settled(run_id, active);
+        match at_most {
+            Some(at_most) => tokio::time::timeout(at_most, settled).await.unwrap_or(Ok(None)),
+            None => settled.await,
+        }
+    }
+
+    async fn settled(
+        &self,
+        run_id: &str,
+        mut active: Option<Arc<ActiveRun>>,
+    ) -> Result<Option<SettledRun>, StoreFault> {
+        loop {
+            let run = match active.take().or_else(|| self.active(run_id)) {
+                Some(active) => active.left().await,
+                None => None,
+            };
+            let Some(summary) = self.runs.journal.find(run_id).await? else {
+                return Ok(Some(SettledRun { summary: None, run: None }));
+            };
+            if summary.status != Status::Running {
+                // Another driver may have had the run since.
+                let run = run.filter(|run| run.state.status() == summary.status);
+                return Ok(Some(SettledRun { summary: Some(summary), run }));
+            }
+            if self.is_draining() || (!summary.driven && self.active(run_id).is_none()) {
+                return Ok(None);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}

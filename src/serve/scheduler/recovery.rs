@@ -1,0 +1,73 @@
+//! Runs that no living driver has are resumed after a restart, unless drivers before us died of them.
+
+use std::sync::Arc;
+
+use super::{ActiveRun, QueuedRun, Scheduler};
+use crate::drive::fault::Fault;
+use crate::drive::hold::{Leased, LeasedRun};
+use crate::engine::outcome::Status;
+use crate::journal::{RunFilter, StoreFault};
+use crate::serve::quotas::Owner;
+use crate::serve::run_store::ProgramOfRun;
+
+/// What resuming a queued run came to.
+pub(super) enum Recovered {
+    /// It is ours to drive.
+    Leased(LeasedRun, ProgramOfRun),
+    /// It stays quarantined.
+    Quarantined,
+}
+
+impl Scheduler {
+    /// Queues every run that was under way when the last server ended; sub-runs are resumed by their callers.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn recover_all(self: &Arc<Self>) -> Result<usize, StoreFault> {
+        let filter = RunFilter { status: Some(Status::Running), ..RunFilter::default() };
+        let runs = self.runs.journal.list(filter).await?;
+        let mut count = 0;
+        for run in runs.into_iter().rev().filter(|run| !run.driven) {
+            let mut schedule = self.schedule();
+            schedule.active.insert(run.run_id.clone(), ActiveRun::new());
+            // The store knows the organisation that owns the run, and not the token that started it.
+            let owner = Owner { org: run.org, token: None };
+            schedule.queue.push(&owner, QueuedRun { run_id: run.run_id, _permit: None });
+            count += 1;
+        }
+        self.start_queued();
+        Ok(count)
+    }
+
+    /// Leases and reads a queued run, unless it is to be quarantined. The lease comes first: whatever in a run
+    /// kills its driver, its document included, the next driver learns from the lease before it touches that.
+    ///
+    /// # Errors
+    /// When another driver has it, its document can't be read, or the store fails.
+    pub(super) async fn recover(&self, run_id: &str) -> Result<Recovered, Fault> {
+        let leased = Leased::take(&self.runs.journal, run_id).await.map_err(Fault::Store)?;
+        if leased.is_to_be_quarantined() {
+            leased.give_back().await.map_err(Fault::Store)?;
+            tracing::error!(run_id, "set aside: its drivers died again and again before anything happened in it");
+            return Ok(Recovered::Quarantined);
+        }
+        let (run, program) = self.read_leased(leased, run_id).await?;
+        Ok(Recovered::Leased(run, program))
+    }
+
+    /// Leases and reads a run about which a human decided.
+    ///
+    /// # Errors
+    /// When another driver has it, its document can't be read, or the store fails.
+    pub(super) async fn lease(&self, run_id: &str) -> Result<(LeasedRun, ProgramOfRun), Fault> {
+        let leased = Leased::take(&self.runs.journal, run_id).await.map_err(Fault::Store)?;
+        self.read_leased(leased, run_id).await
+    }
+
+    /// Dropped by a fault, the lease goes back.
+    async fn read_leased(&self, leased: Leased, run_id: &str) -> Result<(LeasedRun, ProgramOfRun), Fault> {
+        let events = self.runs.events(run_id).await?;
+        let program = self.runs.program(run_id, &events).await?;
+        Ok((LeasedRun { leased, events }, program))
+    }
+}
