@@ -21,6 +21,7 @@ const PAGES: &[&str] = &[
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "docs/README.md",
     "docs/language.md",
     "docs/running.md",
     "docs/events.md",
@@ -28,6 +29,7 @@ const PAGES: &[&str] = &[
     "docs/serve.md",
     "docs/as-a-step.md",
     "benches/README.md",
+    "fuzz/README.md",
     "examples/support-triage/README.md",
     "examples/http-status/README.md",
 ];
