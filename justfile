@@ -1,9 +1,9 @@
-# The daily commands. `just` alone lists them.
+# Commands for daily work. `just` without arguments lists them.
 
 default:
     @just --list
 
-# All that a change must pass
+# All checks that a change must pass
 ci:
     .ci/run
 
@@ -11,24 +11,24 @@ ci:
 fmt:
     cargo fmt
 
-# Lints, as strict as the gate
+# Lints, with the options of `.ci/run`
 lint:
     cargo clippy --all-targets --locked -- -D warnings
 
-# Tests, all or those whose name has FILTER in it
+# All tests, or those whose name contains FILTER
 test *FILTER:
     cargo test --locked {{FILTER}}
 
-# Lints and tests of the spans, which only builds with the feature have
+# Lints and tests of the spans, which need the feature `otel`
 spans:
     cargo clippy --all-targets --features otel --locked -- -D warnings
     cargo test --features otel --locked telemetry
 
-# What is too long for each commit: kills at random, rounds of drivers, 100,000 simulated worlds, the suite in pieces
+# Tests that take too long for each commit: random kills, rounds of drivers, 100,000 simulated worlds, tests/run in pieces
 nightly:
     cargo test --locked --test crash --test simulation --test serve --test check_hostile --test run -- --ignored --nocapture --test-threads 1
 
-# The suite of tests/run, every process of it killed after each event and resumed
+# The tests of tests/run, with each process killed after each event and resumed
 in-pieces:
     cargo test --locked --test run always_resumed -- --ignored --nocapture
 
@@ -36,31 +36,31 @@ in-pieces:
 demo:
     cargo run --release -- run examples/support-triage/loop.json --input ticket_id=TK-1042
 
-# Forget the runs and the databases of the examples
+# Delete the runs and the databases of the examples
 forget:
     rm -rf examples/*/.loopctl
 
-# The JSON Schemas for editors, from src/language
+# Generate the JSON Schemas for editors from src/language
 schemas:
     UPDATE_SCHEMAS=1 cargo test --locked --test schemas
 
-# docs/diagnostics.md, from the pages of the rules
+# Generate docs/diagnostics.md from the pages of the rules
 diagnostics:
     UPDATE_DOCS=1 cargo test --locked --test diagnostics_doc
 
-# The figures of benches/README.md
+# Measure the figures of benches/README.md
 figures *ARGUMENTS:
     python3 benches/figures.py {{ARGUMENTS}}
 
-# Licences, advisories and sources of the dependencies (needs cargo-deny)
+# Check licences, advisories and sources of the dependencies (needs cargo-deny)
 deny:
     cargo deny --locked check
 
-# Every fuzz target for so many seconds, one after another (fuzz/README.md)
+# Run each fuzz target for SECONDS, one after the other (fuzz/README.md)
 fuzz SECONDS="60":
     fuzz/play {{SECONDS}}
 
-# Which changes of FILE no test of the library sees: `just mutants src/policy/host.rs policy::host` (needs cargo-mutants)
+# Report changes of FILE that no test of the library detects: `just mutants src/policy/host.rs policy::host` (needs cargo-mutants)
 mutants FILE *FILTER:
     cargo mutants --file {{FILE}} --output target/mutants --iterate --timeout 60 --cargo-arg=--lib -- -- {{FILTER}}
 
