@@ -364,7 +364,7 @@ fn explain_prints_pages_and_the_list_and_knows_what_is_near() {
     assert!(page.stdout.starts_with("# L012: "), "{page:#?}");
     let list = place.call(&["explain"]);
     assert_eq!(list.code, 0);
-    assert!(list.stdout.lines().any(|line| line == "L012  A word that is none of those that are known"), "{list:#?}");
+    assert!(list.stdout.lines().any(|line| line == "L012  Value not in the list of allowed values"), "{list:#?}");
     let unknown = place.call(&["explain", "L0I2"]);
     assert_eq!((unknown.code, unknown.stdout.as_str()), (2, ""));
     assert!(unknown.stderr.contains("L012"), "{unknown:#?}");

@@ -1,6 +1,6 @@
-//! `docs/diagnostics.md` is made of the rules' own pages.
+//! `docs/diagnostics.md` is generated from the rules' own pages.
 //!
-//! `UPDATE_DOCS=1 cargo test --test diagnostics_doc` writes it anew.
+//! `UPDATE_DOCS=1 cargo test --test diagnostics_doc` regenerates it.
 #![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
 
 use std::path::Path;
@@ -11,17 +11,18 @@ use loopctl::diagnostic::codes::TABLE;
 
 const HEAD: &str = "# Diagnostics
 
-What `loopctl check` tells, and `loopctl run` before it runs. A code is stable once released. `loopctl explain CODE` prints the
-same page.
+The errors and warnings that `loopctl check` reports, and `loopctl run` before it starts a run. A code is stable once
+released. `loopctl explain CODE` prints the page of one code.
 
-This page is made of the rules' own pages; write there, and then `UPDATE_DOCS=1 cargo test --test diagnostics_doc`.
+This page is generated from the pages in `src/check/rules`. To change it, edit those pages and run
+`UPDATE_DOCS=1 cargo test --test diagnostics_doc`.
 
 ";
 
-/// The page, as it should stand in `docs/`.
+/// The page, as `docs/` must contain it.
 fn page(rules: &[Rule]) -> String {
     let mut page = HEAD.to_owned();
-    page.push_str("| code | | `--fix` | what it tells |\n|---|---|---|---|\n");
+    page.push_str("| code | severity | `--fix` | title |\n|---|---|---|---|\n");
     for (code, title) in TABLE {
         let rule = rules.iter().find(|rule| rule.code == *code);
         let severity = match rule.map(|rule| rule.severity) {
@@ -49,7 +50,7 @@ fn heading(rule: &Rule) -> Option<&str> {
     rule.page.lines().find_map(|line| line.strip_prefix("# "))
 }
 
-/// A rule's page with its headings one level lower; what stands in code is left alone.
+/// A rule's page with its headings one level lower; fenced code stays unchanged.
 fn deeper(page: &str) -> String {
     let mut shown = String::new();
     let mut code = false;
@@ -80,7 +81,7 @@ fn the_page_of_all_codes_is_made_of_the_pages_of_the_rules() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == wanted,
-        "docs/diagnostics.md is stale; mend it with: UPDATE_DOCS=1 cargo test --test diagnostics_doc"
+        "docs/diagnostics.md is stale; regenerate it with: UPDATE_DOCS=1 cargo test --test diagnostics_doc"
     );
 }
 

@@ -34,7 +34,7 @@ fn codes_are_in_order_and_none_is_used_twice() {
     sorted.sort_unstable();
     sorted.dedup();
     assert_eq!(all, sorted);
-    assert_eq!(codes::title("L012"), Some("A word that is none of those that are known"));
+    assert_eq!(codes::title("L012"), Some("Value not in the list of allowed values"));
 }
 
 #[test]

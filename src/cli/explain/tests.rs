@@ -15,7 +15,7 @@ fn a_page_is_found_by_its_code_and_its_name_in_any_case() {
     for word in ["L012", "l012", " L012 ", "wrong-word", "Wrong-Word"] {
         assert_eq!(page_of(word, &[RULE]).as_deref(), Some(RULE.page), "{word}");
     }
-    assert_eq!(page_of("L001", &[RULE]).as_deref(), Some("# L001: Text that is not JSON\n"));
+    assert_eq!(page_of("L001", &[RULE]).as_deref(), Some("# L001: Invalid JSON\n"));
     assert_eq!(page_of("L999", &[RULE]), None);
 }
 
@@ -34,7 +34,7 @@ fn a_code_that_there_is_not_brings_the_nearest() {
 fn the_list_has_every_code_with_its_title() {
     let list = list(&[RULE], &Look::plain(80));
     assert_eq!(list.lines().count(), TABLE.len());
-    assert!(list.contains("L012  A word that is none of those that are known\n"), "{list}");
+    assert!(list.contains("L012  Value not in the list of allowed values\n"), "{list}");
 }
 
 #[test]
