@@ -11,21 +11,22 @@ use super::surface::Surface;
 use crate::engine::outcome::Status;
 use crate::trace::{Tone, escape};
 
-/// End a run by hand
+/// Cancel a run
 ///
-/// A run that is under way in another process ends there within a moment. A call that it makes is given up.
+/// If another process drives the run, the run ends there within a moment. A tool call in progress is
+/// abandoned.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl cancel agent-0192 --reason \"the ticket was closed\"")]
 pub struct Cancel {
-    /// The run
+    /// The run's id
     pub run: String,
-    /// Why; the trace keeps it
+    /// The reason; it appears in the trace
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     #[command(flatten)]
     pub store: StoreArgs,
-    /// What is printed
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: ListOutput,
 }

@@ -19,45 +19,45 @@ use crate::trace::units::plural;
 use fixes::Mended;
 use survey::{Found, Survey};
 
-/// Tell all that is wrong with documents, without running them
+/// Report all errors and warnings in documents, without running them
 ///
-/// Folders are looked through for *.json; files that are no documents of loopctl are passed by there.
-/// The exit code says what was found: 0 all are sound, 1 errors, 2 wrong arguments or a path that can't
-/// be read.
+/// In a folder, checks every *.json file and skips files that are not documents of loopctl.
+/// Exit codes: 0 no errors, 1 errors, 2 wrong arguments, nothing to check, or a path that can't be read or
+/// written.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  loopctl check                                     # all that is in this folder and below it
+  loopctl check                                     # this folder and all folders below it
   loopctl check triage.json --deny-warnings
   loopctl check loops --format sarif > check.sarif
   loopctl check loops --fix")]
 pub struct Check {
-    /// Documents and folders; `-` is stdin. Default: the current folder
+    /// Documents and folders; `-` reads stdin. Default: the current folder
     pub paths: Vec<PathBuf>,
-    /// How faults are told
+    /// The output format of the report
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Warnings count as errors for the exit code
+    /// Treat warnings as errors in the exit code
     #[arg(long)]
     pub deny_warnings: bool,
-    /// A file of registered actions beside those that are found
+    /// A file of registered actions, in addition to the files found automatically; repeatable
     #[arg(long, value_name = "FILE")]
     pub actions: Vec<PathBuf>,
-    /// Write the suggestions that can't change a meaning into the files
+    /// Apply the safe fixes: those that can't change the meaning of a document
     #[arg(long)]
     pub fix: bool,
 }
 
-/// How faults are told.
+/// The output format of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people, on stderr
+    /// Text for people, on stderr
     #[default]
     Human,
-    /// One JSON array on stdout
+    /// A JSON array on stdout
     Json,
     /// SARIF 2.1.0 on stdout, for code scanning
     Sarif,
-    /// Workflow commands on stdout, which annotate a pull request on GitHub
+    /// GitHub workflow commands on stdout, which annotate a pull request
     Github,
 }
 

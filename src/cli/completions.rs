@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::surface::Surface;
 
-/// Print a shell's completion script
+/// Print the completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl completions bash > ~/.local/share/bash-completion/completions/loopctl")]

@@ -14,13 +14,13 @@ use crate::diagnostic::codes::TABLE;
 use crate::diagnostic::{Severity, nearest, nearest_field};
 use crate::trace::{Look, Tone};
 
-/// Print what a code of `check` means, why it is told, and what to write instead
+/// Explain a code of `check`: what it means, why it matters, and what to write instead
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl explain L012
   loopctl explain              # all codes")]
 pub struct Explain {
-    /// The code, like L012, or the rule's name. Without it: the list of all
+    /// A code like L012, or the name of a rule. Default: list all codes
     pub code: Option<String>,
 }
 

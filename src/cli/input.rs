@@ -18,10 +18,11 @@ mod tests;
 /// What the run is given.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InputArgs {
-    /// A field of the run's input. V is JSON when it reads as JSON, unless the document's `input` says string
+    /// A field of the run's input; repeatable. V is parsed as JSON if it is valid JSON, unless the document's `input`
+    /// declares a string
     #[arg(long = "input", value_name = "K=V")]
     pub fields: Vec<String>,
-    /// The run's input as a JSON file; `-` is stdin. Fields of --input are put over it
+    /// The run's input as a JSON file; `-` reads stdin. Fields of --input override it
     #[arg(long, value_name = "FILE")]
     pub input_file: Option<PathBuf>,
 }

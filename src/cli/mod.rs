@@ -47,11 +47,11 @@ use surface::Surface;
 
 use crate::trace::escape;
 
-/// Runs agent loops that are declared in JSON
+/// Check, run and serve agent loops that are declared in JSON
 #[derive(Debug, Parser)]
 #[command(name = "loopctl", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 completed, 1 failed, 2 there was no run, 3 waits for a human, 130 cancelled.
-`loopctl COMMAND --help` says more, with examples.")]
+#[command(after_help = "Exit codes: 0 completed, 1 failed, 2 no run started, 3 waits for a human, 130 cancelled.
+Run `loopctl COMMAND --help` for the details of a command, with examples.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -74,7 +74,7 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// The program: reads the arguments, does what they say, tells what went wrong, gives the exit code.
+/// The program: reads the arguments, performs the command, reports what went wrong, returns the exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = host::enter_group() {
         return code;
@@ -98,7 +98,7 @@ fn perform(command: Command) -> Exit {
     })
 }
 
-/// Does what the command says, to its end.
+/// Performs a command to its end.
 fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
     if matches!(command, Command::Run(_) | Command::Resume(_) | Command::Serve(_)) {
         memory::keep_private();

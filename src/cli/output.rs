@@ -16,19 +16,19 @@ use crate::trace::{Look, Redaction, RunResult, Shown, Tone, escape, events, resu
 /// For whom the output is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Output {
-    /// For people: the answer on stdout, the rest on stderr
+    /// Text for people: the answer on stdout, everything else on stderr
     #[default]
     Human,
     /// The result as one line of JSON on stdout
     Json,
-    /// A line of JSON for each thing that happens, the result last
+    /// One line of JSON for each event on stdout, the result last
     Ndjson,
 }
 
 /// For whom a list is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ListOutput {
-    /// For people
+    /// Text for people
     #[default]
     Human,
     /// One line of JSON

@@ -15,7 +15,7 @@ use super::what::WhatArgs;
 use crate::trace::text::text_of_pretty;
 use crate::trace::{Look, Tone, escape};
 
-/// Show the first request that a run would send to the model; nothing is called
+/// Print the first request that a run would send to the model, without sending it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl prompt triage.json --input ticket_id=TK-1
@@ -23,11 +23,11 @@ use crate::trace::{Look, Tone, escape};
 pub struct Prompt {
     #[command(flatten)]
     pub what: WhatArgs,
-    /// Where the earlier run is kept that the run is told of: sqlite:PATH. Default: as for `run`
+    /// The store of the earlier run: sqlite:PATH. Default: as for `run`
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// For people the messages; for machines the request's bytes as they are sent. Without it: human on
-    /// a terminal, else json
+    /// The output format: human prints the messages, json prints the exact bytes of the request. Default:
+    /// human on a terminal, else json
     #[arg(long, value_enum)]
     pub output: Option<ListOutput>,
 }

@@ -20,10 +20,10 @@ use crate::diagnostic::Source;
 use crate::engine::event::{CallId, Decided, Decision, Event};
 use crate::program::Program;
 
-/// Go on with a run that waits for a human, or was cut off
+/// Resume a run that waits for a human or was interrupted
 ///
-/// Finished steps are never done again. Without a decision, a run that was cut off goes on where it
-/// stopped, and one that waits is shown.
+/// Finished steps are not repeated. Without a decision, an interrupted run resumes where it stopped, and a
+/// waiting run is shown.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("decision").args(["answer", "approve", "deny", "edit", "happened", "retry"])))]
 #[command(after_help = "Examples:
@@ -31,53 +31,53 @@ use crate::program::Program;
   loopctl resume agent-0192 --approve --if 3f9c2a71d0b4e865
   loopctl resume agent-0192 --deny --reason \"too much\"")]
 pub struct Resume {
-    /// The run
+    /// The run's id
     pub run: String,
-    /// The answer to its question, or guidance for an agent that goes in circles
+    /// The answer to the run's question, or guidance for an agent that is stuck
     #[arg(long, value_name = "TEXT")]
     pub answer: Option<String>,
-    /// The waiting call may be made
+    /// Approve the waiting tool call
     #[arg(long)]
     pub approve: bool,
-    /// The waiting call may not be made
+    /// Deny the waiting tool call
     #[arg(long)]
     pub deny: bool,
-    /// Why not; the model reads it
+    /// The reason for the denial; the model reads it
     #[arg(long, value_name = "TEXT", requires = "deny")]
     pub reason: Option<String>,
-    /// The waiting call may be made with this input
+    /// Approve the waiting tool call with this input in place of its own
     #[arg(long, value_name = "JSON", value_parser = json)]
     pub edit: Option<Value>,
-    /// The call of unknown outcome did happen, and gave this
+    /// State that the call of unknown outcome happened, and what it returned
     #[arg(long, value_name = "JSON", value_parser = json)]
     pub happened: Option<Value>,
-    /// The call of unknown outcome is to be made again
+    /// Retry the call of unknown outcome
     #[arg(long)]
     pub retry: bool,
-    /// Which of several waiting calls
+    /// The waiting call to decide, if there are several
     #[arg(long, value_name = "ITERATION.INDEX", value_parser = call_id, requires = "decision")]
     pub call: Option<CallId>,
-    /// The hash of the call as it was shown; refused when the call that waits is another one now
+    /// The hash of the call as it was shown; refuse the decision if a different call waits now
     #[arg(long = "if", value_name = "HASH", requires = "decision")]
     pub hash: Option<String>,
-    /// Which pause of the run is decided, from 1; another one that has come since is left alone
+    /// The number of the pause to decide, from 1; refuse the decision if the run has another pause now
     #[arg(long, value_name = "N", requires = "decision")]
     pub pause: Option<u32>,
-    /// Go on with the document as it is now, though it has changed since the run began
+    /// Resume with the current document, although it has changed since the run started
     #[arg(long)]
     pub new_document: bool,
-    /// A script that takes the place of every model, and of the tools that it names
+    /// A script of model replies; it replaces every model, and the tools that it names
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// A file of registered actions beside those that are found
+    /// A file of registered actions, in addition to the files found automatically; repeatable
     #[arg(long, value_name = "FILE")]
     pub actions: Vec<PathBuf>,
     #[command(flatten)]
     pub store: StoreArgs,
-    /// What is printed
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: Output,
-    /// Asks in the terminal when the run waits for a human
+    /// Ask in the terminal when the run waits for a human
     #[arg(long)]
     pub interactive: bool,
 }

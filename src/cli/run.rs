@@ -22,33 +22,33 @@ use crate::trace::{Redaction, Tone};
 
 /// Run a loop until it ends or waits for a human
 ///
-/// The answer goes to stdout, everything else to stderr. The exit code says how the run ended:
-/// 0 completed, 1 failed, 2 there was no run, 3 waits for a human, 130 cancelled.
+/// Prints the answer on stdout and everything else on stderr.
+/// Exit codes: 0 completed, 1 failed, 2 no run started, 3 waits for a human, 130 cancelled.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl run triage.json --input ticket_id=TK-1
   loopctl run triage.json --input-file ticket.json --output json | jq .result.answer
-  loopctl run triage.json --script said.json        # offline: the script is the model")]
+  loopctl run triage.json --script script.json      # offline: the script replaces the model")]
 pub struct Run {
     #[command(flatten)]
     pub what: WhatArgs,
-    /// Where the run is kept: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db beside the document
+    /// The store of the run: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db beside the document
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// The session whose memory the run shares
+    /// The session; all runs of a session share one memory
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub session: Option<String>,
-    /// The run's id. The same id again continues or returns that run
+    /// The run's id. An id that already exists continues or returns that run
     // Not empty: a variable that is not set would make all runs one.
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub run_id: Option<String>,
-    /// What is printed
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: Output,
-    /// Asks in the terminal when the run waits for a human
+    /// Ask in the terminal when the run waits for a human
     #[arg(long)]
     pub interactive: bool,
-    /// The active time that the run may take, in place of the document's
+    /// The limit of the run's active time in ms; overrides `timeout_ms` of the document
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout_ms: Option<u64>,
 }

@@ -24,24 +24,24 @@ mod tests;
 /// The least room for a reason in the table, in columns; with less a run takes lines of its own.
 const LEAST: usize = 10;
 
-/// List the runs of a store, the newest first
+/// List the runs of a store, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl runs --status paused
   loopctl runs --output json | jq -r '.[].run_id'")]
 pub struct Runs {
-    /// Only runs of this status
+    /// List only runs with this status
     #[arg(long, value_enum, value_name = "STATUS")]
     pub status: Option<Which>,
-    /// At most so many; 0 is all
+    /// The maximum number of runs; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// Also the runs that other runs called
+    /// List sub-runs too
     #[arg(long)]
     pub called: bool,
     #[command(flatten)]
     pub store: StoreArgs,
-    /// What is printed
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: ListOutput,
 }
@@ -49,17 +49,17 @@ pub struct Runs {
 /// A status as it is written on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Which {
-    /// Under way, or cut off
+    /// In progress, or interrupted
     Running,
     /// Waits for a human
     Paused,
     /// Ended with an answer
     Completed,
-    /// Ended without one
+    /// Ended without an answer
     Failed,
-    /// Stopped by hand or by a signal
+    /// Cancelled by a human or by a signal
     Cancelled,
-    /// Cut off again and again: no server takes it up any more
+    /// Interrupted too often: servers do not resume it
     Quarantined,
 }
 

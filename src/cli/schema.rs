@@ -10,7 +10,7 @@ use super::surface::Surface;
 use crate::language::schema::KINDS;
 use crate::syntax::document::DocumentKind;
 
-/// Print the JSON Schema of a kind of document, for editors and generators
+/// Print the JSON Schema of a kind of document, for editors and code generators
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl schema loop > loop.schema.json")]

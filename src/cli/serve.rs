@@ -17,8 +17,8 @@ use crate::trace::units::plural;
 
 /// Serve the loops of a folder over HTTP
 ///
-/// The address goes to stdout when requests are taken. On SIGTERM every run ends its step and is left for
-/// the next server, which takes up every run that was under way.
+/// Prints the address on stdout when the server accepts requests. On SIGTERM each run finishes its step and
+/// stops. The next server resumes every run that was in progress.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl serve loops
@@ -28,25 +28,25 @@ pub struct Serve {
     /// The folder with the loops
     #[arg(default_value = ".")]
     pub folder: PathBuf,
-    /// The address to listen on; port 0 is a free one
+    /// The address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3009", value_parser = address)]
     pub listen: SocketAddr,
-    /// Where runs are kept: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db in the folder
+    /// The store of the runs: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db in the folder
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// So many runs are driven at once; others wait for their turn
+    /// The maximum number of concurrent runs; further runs wait in a queue
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_concurrent_runs: u32,
-    /// A name that the server is called by in `Host`, beside this machine's own
+    /// A name that the server accepts in the `Host` header, besides the names of this machine; repeatable
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
-    /// The longest body of a request
+    /// The maximum size of a request body, in bytes
     #[arg(long, value_name = "N", default_value_t = 2 << 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_body_bytes: u32,
-    /// How long the body of a request may take to arrive
+    /// The time limit for receiving a request body, in ms
     #[arg(long, value_name = "N", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub body_timeout_ms: u64,
-    /// How long steps that are under way may take after SIGTERM
+    /// The time limit for steps in progress after SIGTERM, in ms
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub grace_ms: u64,
 }

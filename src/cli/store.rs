@@ -24,10 +24,10 @@ const PROJECT: &str = "loopctl.json";
 /// Which store, for commands that look at runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StoreArgs {
-    /// Where runs are kept: sqlite:PATH. Default: the project's, else .loopctl/runs.db
+    /// The store of the runs: sqlite:PATH. Default: the project's, else .loopctl/runs.db
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// The run's document, when its store is not found from the current folder
+    /// The run's document; loopctl then finds the store from the document's folder
     #[arg(long, value_name = "FILE")]
     pub document: Option<PathBuf>,
 }

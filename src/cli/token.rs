@@ -8,36 +8,36 @@ use super::failure::Failure;
 use super::surface::Surface;
 use crate::serve::authorizer;
 
-/// Make a bearer token for `loopctl serve`
+/// Create a bearer token for `loopctl serve`
 ///
-/// The token goes to stdout, and is kept nowhere. What the project file takes in `serve.tokens` goes to
-/// stderr: it holds the token's hash, from which the token can't be told.
+/// Prints the token on stdout and stores it nowhere. Prints the entry for `serve.tokens` of the project
+/// file on stderr. The entry contains a hash of the token, not the token itself.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl token ci --org acme --scope run --scope read > ci.token")]
 pub struct Token {
-    /// What it is called
+    /// The name of the token
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: String,
-    /// What its holder may do
+    /// A permission of the token; repeatable
     #[arg(long, value_enum, value_name = "SCOPE", default_values = ["run", "read", "decide"])]
     pub scope: Vec<May>,
-    /// The organisation that its holder acts for
+    /// The organisation of the token's holder
     #[arg(long, value_name = "NAME", value_parser = org)]
     pub org: Option<String>,
 }
 
-/// What a token's holder may do.
+/// A permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum May {
-    /// Start the folder's loops, and end runs
+    /// Start the loops of the folder, and cancel runs
     Run,
-    /// Start agent requests, and end runs
+    /// Start agent requests, and cancel runs
     Compose,
-    /// See runs, loops and diagnostics
+    /// Read runs, loops and diagnostics
     Read,
-    /// Answer, approve, deny and edit
+    /// Answer questions; approve, deny and edit tool calls
     Decide,
 }
 

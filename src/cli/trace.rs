@@ -13,34 +13,34 @@ use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::trace::{About, Look, Redaction, Shown, html::html, result, text};
 
-/// Show what happened in a run: each thought, call and observation
+/// Show the trace of a run: each thought, tool call and observation
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl trace agent-0192
   loopctl trace agent-0192 --format html -o trace.html
   loopctl trace agent-0192 --format json | jq '.trace[] | .action'")]
 pub struct Trace {
-    /// The run
+    /// The run's id
     pub run: String,
-    /// The form: text, the result with its trace as JSON, or one HTML file that fetches nothing
+    /// The format of the trace
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Write it to a file
+    /// Write the trace to a file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub store: StoreArgs,
 }
 
-/// The form of a trace.
+/// The format of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For a terminal
+    /// Text for a terminal
     #[default]
     Text,
-    /// One line of JSON
+    /// The result with its trace, as one line of JSON
     Json,
-    /// A page
+    /// One HTML file that fetches nothing
     Html,
 }
 

@@ -20,20 +20,20 @@ use crate::syntax::document::DocumentKind;
 /// The document of a run and what is put in.
 #[derive(Debug, Args)]
 pub struct WhatArgs {
-    /// The loop document; `-` is stdin
+    /// The loop document; `-` reads stdin
     pub file: PathBuf,
     #[command(flatten)]
     pub input: InputArgs,
-    /// The model: a name of the project's models, or a provider's own id
+    /// The model: a name from the project's `models`, or the provider's id of a model
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
-    /// A script that takes the place of every model, and of the tools that it names
+    /// A script of model replies; it replaces every model, and the tools that it names
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// An earlier run, which has ended, that this one is told of and whose memory it takes over
+    /// An earlier run that has ended; the model reads its result, and the new run inherits its memory
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub previous_run: Option<String>,
-    /// A file of registered actions beside those that are found
+    /// A file of registered actions, in addition to the files found automatically; repeatable
     #[arg(long, value_name = "FILE")]
     pub actions: Vec<PathBuf>,
 }
