@@ -47,7 +47,7 @@ impl Cancel {
         }
         let run = escape::line(&self.run);
         surface.say(&match status {
-            Status::Running => format!("{run} is under way in another process, which ends it within a moment\n"),
+            Status::Running => format!("{run} is in progress in another process, which cancels it within a moment\n"),
             _ => format!("{} {run}\n", surface.err.paint(Tone::Warn, "■ cancelled")),
         });
         Ok(Exit::Completed)

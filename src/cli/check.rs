@@ -71,7 +71,7 @@ impl Check {
         if stdin && self.fix {
             return Err(Failure::usage_help(
                 "--fix can't write to stdin",
-                "name the file, and it is mended in its place",
+                "name the file; --fix then changes the file itself",
             ));
         }
         let here = [PathBuf::from(".")];
@@ -122,12 +122,12 @@ fn refused(fault: Box<crate::Diagnostic>) -> Failure {
 fn nothing(paths: &[PathBuf], skipped: usize) -> Failure {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let passed = match skipped {
-        0 => "no JSON file is there".to_owned(),
-        1 => "the one JSON file there is no document of loopctl".to_owned(),
-        more => format!("none of the {} there is a document of loopctl", plural(more, "JSON file")),
+        0 => "it contains no JSON file".to_owned(),
+        1 => "its only JSON file is not a document of loopctl".to_owned(),
+        more => format!("none of the {} is a document of loopctl", plural(more, "JSON file")),
     };
     Failure::usage_help(
         format!("nothing to check in {}: {passed}", names.join(", ")),
-        "name the folder that holds loops; a file that is named itself is judged whatever it holds",
+        "name the folder with the loops; a file that you name is always checked",
     )
 }

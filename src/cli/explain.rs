@@ -67,9 +67,9 @@ fn list(rules: &[Rule], look: &Look) -> String {
 
 fn unknown(word: &str, rules: &[Rule]) -> Failure {
     let near = near(word, rules);
-    let help = if near.is_empty() { String::new() } else { format!("near to it: {}; ", near.join(", ")) };
+    let help = if near.is_empty() { String::new() } else { format!("the nearest: {}; ", near.join(", ")) };
     let word: String = word.chars().take(64).collect();
-    Failure::usage_help(format!("there is no code {word}"), format!("{help}`loopctl explain` lists all"))
+    Failure::usage_help(format!("there is no code {word}"), format!("{help}`loopctl explain` lists all codes"))
 }
 
 /// The codes that a wrong one may have been: the nearest numbers, or the rule of a name like it.

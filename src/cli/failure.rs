@@ -63,7 +63,7 @@ impl Failure {
         match self {
             Self::Fault { fault: Fault::Store(StoreFault::NoSuchRun(run)), .. } => Self::usage_help(
                 format!("there is no run {run} in {}", place.shown()),
-                "`loopctl runs` lists the runs of a store; --store or --document names another one",
+                "`loopctl runs` lists the runs of a store; --store or --document selects another store",
             ),
             other => other,
         }
@@ -94,7 +94,7 @@ impl Failure {
             Self::Fault { fault, resume, .. } => {
                 let more = match (fault, resume) {
                     (Fault::Cut(_) | Fault::Store(_), Some(command)) => {
-                        Some(format!("what was done is kept; go on with: {command}"))
+                        Some(format!("finished steps are kept; resume with: {command}"))
                     }
                     (Fault::Store(fault), None) => store_help(fault).map(str::to_owned),
                     _ => None,
@@ -110,7 +110,7 @@ impl Failure {
 /// What to do about a store's fault.
 fn store_help(fault: &StoreFault) -> Option<&'static str> {
     matches!(fault, StoreFault::ReadOnly(_)).then_some(
-        "its file and its folder must be writable for you, also to look at runs; --store names another one, or a copy",
+        "its file and its folder must be writable for you, even to list runs; --store names another store, or a copy",
     )
 }
 

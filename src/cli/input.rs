@@ -47,7 +47,7 @@ impl InputArgs {
             Some(Value::Object(fields)) => fields,
             Some(_) => {
                 return Err(Failure::usage_help(
-                    "--input puts a field into an object, but the file of --input-file holds none",
+                    "--input sets a field of an object, but the file of --input-file contains no object",
                     "leave out --input, or write an object into the file",
                 ));
             }
@@ -74,7 +74,7 @@ fn read_field<'a>(field: &'a str, schema: Option<&Value>) -> Result<(&'a str, Va
     let Some((name, text)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         return Err(Failure::usage_help(
             format!("--input {field} is not of the form K=V"),
-            "write --input ticket_id=TK-1; a text with spaces wants quotes: --input 'question=Why is it late?'",
+            "write --input ticket_id=TK-1; quote a text with spaces: --input 'question=Why is it late?'",
         ));
     };
     let value = if wants_text(schema, name) {
@@ -115,7 +115,7 @@ pub fn read_json(file: &Path) -> Result<Value, Failure> {
     let source = Source::new(name_of(file), text);
     let (tree, faults) = syntax::parse(&source);
     match serde_json::from_str(&source.text) {
-        Err(error) if faults.is_empty() => Err(Failure::usage(format!("{} is no JSON: {error}", source.name))),
+        Err(error) if faults.is_empty() => Err(Failure::usage(format!("{} is not JSON: {error}", source.name))),
         Err(_) => Err(Failure::text(source, faults)),
         Ok(value) => match syntax::repeated_keys(&tree) {
             // An input may be larger than a document: then only its beginning was looked at here.

@@ -30,8 +30,8 @@ pub fn needs_terminal(surface: &Surface) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage_help(
-        "--interactive asks in a terminal, and stdin or stderr is none",
-        "leave it out: a run that waits ends with exit code 3, and `loopctl resume` answers it",
+        "--interactive needs a terminal, but stdin or stderr is not one",
+        "without it, a run that waits for a human ends with exit code 3, and `loopctl resume` answers it",
     ))
 }
 
@@ -81,7 +81,7 @@ impl Asker<'_> {
         match (pause.kind, first) {
             (Termination::Approval, Some(call)) => {
                 self.asked_by(waiting);
-                self.bold("This call wants your approval:");
+                self.bold("This tool call needs your approval:");
                 let decision = self.approval(call).await?;
                 Some(decided(Some(call), decision))
             }
@@ -113,7 +113,7 @@ impl Asker<'_> {
             match self.line(&keys).await?.as_str() {
                 "a" => return Some(Decision::Approve),
                 "d" => {
-                    let reason = self.line("why not (the model reads it; may be empty)").await?;
+                    let reason = self.line("reason (the model reads it; may be empty)").await?;
                     return Some(Decision::Deny(Some(reason).filter(|reason| !reason.is_empty())));
                 }
                 "e" => {
@@ -123,7 +123,7 @@ impl Asker<'_> {
                 }
                 "v" if cut => self.show(call, false),
                 "s" => return None,
-                _ => self.surface.say("one of the letters, please\n"),
+                _ => self.surface.say("enter one of these letters\n"),
             }
         }
     }
@@ -142,7 +142,7 @@ impl Asker<'_> {
             }
         };
         if holds_placeholder(&input) {
-            self.surface.say(&format!("write the value itself in the place of {HIDDEN}\n"));
+            self.surface.say(&format!("replace {HIDDEN} by the value itself\n"));
             return Some(None);
         }
         let edited = WaitingCall { action_input: self.redact.value(&input), ..call.clone() };
@@ -154,9 +154,9 @@ impl Asker<'_> {
     async fn uncertain(&self, call: &WaitingCall) -> Option<Decision> {
         self.show(call, true);
         loop {
-            match self.line("h: it happened, r: make it again, s: leave it paused").await?.as_str() {
+            match self.line("h: it happened, r: retry it, s: leave it paused").await?.as_str() {
                 "h" => {
-                    let text = self.line("what it gave, as JSON on one line").await?;
+                    let text = self.line("what it returned, as JSON on one line").await?;
                     match serde_json::from_str(&text) {
                         Ok(value) => return Some(Decision::Happened(value)),
                         Err(error) => self.surface.say(&self.surface.line(Tone::Warn, "no JSON", &error.to_string())),
@@ -164,7 +164,7 @@ impl Asker<'_> {
                 }
                 "r" => return Some(Decision::Retry),
                 "s" => return None,
-                _ => self.surface.say("one of the letters, please\n"),
+                _ => self.surface.say("enter one of these letters\n"),
             }
         }
     }
@@ -172,7 +172,7 @@ impl Asker<'_> {
     /// Which run it is that asks, when it is another one.
     fn asked_by(&self, waiting: &Waiting) {
         if let Some(run_id) = &waiting.run_id {
-            self.surface.say(&format!("run {}, which this one called, waits\n", escape::line(run_id)));
+            self.surface.say(&format!("the sub-run {} waits\n", escape::line(run_id)));
         }
     }
 

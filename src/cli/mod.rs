@@ -186,8 +186,8 @@ fn tip(error: &clap::Error) -> Option<String> {
 fn tell_panic(place: Option<&panic::Location<'_>>) {
     let place = place.map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
     Surface::of_process().say(&format!(
-        "error: loopctl met a fault of its own{place}; please report this line. What was done is in the store: \
-         `loopctl runs` shows it\n"
+        "error: internal error{place}; please report this line. Finished steps are in the store: \
+         `loopctl runs` lists the runs\n"
     ));
 }
 

@@ -66,14 +66,15 @@ impl Next {
         if !self.lasts {
             return match result.status {
                 Status::Completed | Status::Failed => String::new(),
-                _ => "  its store was in memory: it can't be resumed; give --store sqlite:PATH next time\n".to_owned(),
+                _ => "  the store was in memory: the run can't be resumed; next time use --store sqlite:PATH\n"
+                    .to_owned(),
             };
         }
         let mut ways = vec![("run".to_owned(), self.run_id.clone())];
         match (result.status, result.termination) {
             (Status::Paused, Some(kind)) => ways.extend(self.decisions(kind, result)),
             (Status::Cancelled | Status::Running, _) if result.finished_at.is_none() => {
-                ways.push(("go on".to_owned(), self.command("resume", "")));
+                ways.push(("resume".to_owned(), self.command("resume", "")));
             }
             (_, why) => {
                 ways.push(("trace".to_owned(), self.command("trace", "")));
@@ -108,9 +109,9 @@ impl Next {
     fn of_call(&self, kind: Termination, call: &WaitingCall, several: bool) -> Vec<(String, String)> {
         let ways: &[(&str, &str)] = match kind {
             Termination::Approval => {
-                &[("approve", "--approve"), ("deny", "--deny --reason \"...\""), ("change it", "--edit '{...}'")]
+                &[("approve", "--approve"), ("deny", "--deny --reason \"...\""), ("edit", "--edit '{...}'")]
             }
-            _ => &[("it happened", "--happened '{...}'"), ("do it again", "--retry")],
+            _ => &[("it happened", "--happened '{...}'"), ("retry", "--retry")],
         };
         let label = |label: &str| if several { format!("{label} {}", call.id) } else { label.to_owned() };
         let command = |rest: &str| self.command("resume", &format!("{rest} --if {}", call.hash));

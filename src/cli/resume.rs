@@ -150,7 +150,7 @@ impl Resume {
                 return Ok(Document { sources: program.sources.clone(), program, root });
             }
             (None, Some(document)) => find(Path::new(&document.file), place)?,
-            (None, None) => return Err(Failure::usage("the run's journal names no document; give it by --document")),
+            (None, None) => return Err(Failure::usage("the journal names no document; name it with --document FILE")),
         };
         let loaded = host::load(&file, &self.actions)?;
         Ok(Document { program: loaded.program, root: loaded.root, sources: loaded.sources })
@@ -170,20 +170,20 @@ fn find(file: &Path, place: &Place) -> Result<PathBuf, Failure> {
     let name = file.file_name().and_then(|name| Some(place.home()?.join(name)));
     [Some(file.to_owned()), beside, name].into_iter().flatten().find(|file| file.is_file()).ok_or_else(|| {
         Failure::usage_help(
-            format!("the run's document {} is not there", file.display()),
-            "say where it is now: --document FILE",
+            format!("the run's document {} does not exist", file.display()),
+            "name its new place: --document FILE",
         )
     })
 }
 
 fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}; a text is written '\"text\"'"))
+    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}; write a text as '\"text\"'"))
 }
 
 fn call_id(text: &str) -> Result<CallId, String> {
     text.split_once('.')
         .and_then(|(iteration, index)| Some(CallId { iteration: iteration.parse().ok()?, index: index.parse().ok()? }))
-        .ok_or_else(|| "write the iteration and the place in the turn, like 2.0".to_owned())
+        .ok_or_else(|| "write the iteration and the index in the turn, like 2.0".to_owned())
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ impl Run {
             && engine.find(run_id).await?.is_some_and(|run| run.driven)
         {
             let run_id = crate::trace::escape::line(run_id);
-            watched.progress.remark(&format!("{run_id} is being driven by another process: its end is waited for"));
+            watched.progress.remark(&format!("{run_id} is being driven by another process: waiting for its end"));
         }
         let mut finished = watched.heed(engine.run(&program, start, watched.watch())).await;
         if self.interactive {
@@ -188,7 +188,7 @@ impl Watched {
             Some(Err(fault)) => Err(Failure::Fault { fault, sources: sources.to_vec(), resume: resume() }),
             None => {
                 if let Some(command) = resume() {
-                    self.progress.say(&format!("go on with: {}\n", crate::trace::escape::line(&command)));
+                    self.progress.say(&format!("resume with: {}\n", crate::trace::escape::line(&command)));
                 }
                 Ok(None)
             }

@@ -197,9 +197,9 @@ fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> St
 /// Why a run is where it is, where its status does not say it.
 fn why(run: &RunSummary) -> &'static str {
     match (run.status, run.termination) {
-        (Status::Running, _) if !run.driven => "cut off; resume goes on",
-        (Status::Quarantined, _) => "its process died 3 times; resume goes on",
-        (Status::Cancelled, None) => "stopped; resume goes on",
+        (Status::Running, _) if !run.driven => "interrupted; resumable",
+        (Status::Quarantined, _) => "its process died 3 times; resumable",
+        (Status::Cancelled, None) => "stopped; resumable",
         (Status::Completed | Status::Running, None) => "",
         (_, Some(Termination::Complete | Termination::Cancelled)) => "",
         (_, why) => why.map_or("", reason),

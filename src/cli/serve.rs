@@ -78,12 +78,12 @@ impl Serve {
         let loops = server.loops();
         surface.say(&format!("serving {}; runs are kept in {}\n", plural(loops.len(), "loop"), place.shown()));
         if server.is_open() {
-            surface.say("without tokens: everybody on this machine may start loops, and nobody else is listened to\n");
+            surface.say("no tokens: everybody on this machine may start loops; requests from elsewhere are refused\n");
         }
         let signals = signals::Counted::new();
         let first = async {
             signals.reach(1).await;
-            surface.say("stopping: every run ends its step; again stops now\n");
+            surface.say("stopping: every run finishes its step; a second signal stops now\n");
         };
         tokio::select! {
             served = server.serve(first) => served?,
@@ -94,5 +94,5 @@ impl Serve {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "an IP address and a port are meant, like 127.0.0.1:3009 or [::1]:3009".to_owned())
+    text.parse().map_err(|_| "write an IP address and a port, like 127.0.0.1:3009 or [::1]:3009".to_owned())
 }

@@ -52,7 +52,7 @@ impl StoreArgs {
         if self.store.as_deref() == Some("memory") {
             return Err(Failure::usage_help(
                 "`memory` keeps no runs",
-                "name the store that the run is in, as --store sqlite:PATH",
+                "name the store of the run: --store sqlite:PATH",
             ));
         }
         let folder = match &self.document {
@@ -60,7 +60,7 @@ impl StoreArgs {
             Some(document) if !document.is_file() => {
                 return Err(Failure::usage_help(
                     format!("there is no document {}", document.display()),
-                    "--document names a file; its store is looked for beside it",
+                    "--document names a file; loopctl looks for the store beside it",
                 ));
             }
             Some(document) => folder_of(document),

@@ -77,7 +77,7 @@ pub fn read_script(file: &Path) -> Result<Script, Failure> {
             return Failure::text(source, faults);
         }
         Failure::usage_help(
-            format!("{} is no script: {error}", source.name),
+            format!("{} is not a script: {error}", source.name),
             "a script is {\"replies\": [...], \"tools\": {...}}; `loopctl schema script` prints its schema",
         )
     })
@@ -91,7 +91,7 @@ pub fn misspelt(program: &Program, script: &Script) -> Vec<String> {
     let open = || tools.iter().copied().filter(|tool| !script.tools.contains_key(*tool));
     let unknown = script.tools.keys().filter(|name| !tools.contains(name.as_str()));
     let told = |(name, near)| {
-        format!("the script answers for `{name}`, which is no tool here; `{near}` is one, and is really called")
+        format!("the script answers for `{name}`, which is not a tool here; the tool `{near}` is really called")
     };
     unknown.filter_map(|name| Some((name, nearest(name, open())?))).map(told).collect()
 }

@@ -92,7 +92,7 @@ impl TraceAttempt {
         let model = self.model.as_deref().unwrap_or("the model");
         let wait = match self.delay_ms {
             0 => String::new(),
-            delay => format!("; again in {}", duration(delay)),
+            delay => format!("; retry in {}", duration(delay)),
         };
         format!("{model}: {}{wait}", self.reason)
     }

@@ -135,13 +135,13 @@ fn note(page: &mut String, kind: &str, title: &str, text: &str) {
 fn pause(page: &mut String, waiting: &Waiting) {
     let title = match waiting.kind {
         Termination::Human => "The agent asks",
-        Termination::Stuck => "The agent goes in circles",
+        Termination::Stuck => "The agent is stuck",
         Termination::Uncertain => "It is not known whether this call happened",
-        _ => "This call wants approval",
+        _ => "This tool call needs approval",
     };
     let _ = write!(page, "<section class=\"note wait\">\n<h2>{title}</h2>\n<p>{}</p>\n", escaped(&waiting.question));
     if let Some(run_id) = &waiting.run_id {
-        let _ = writeln!(page, "<p class=\"meta\">asked by run {}, which this one called</p>", escaped(run_id));
+        let _ = writeln!(page, "<p class=\"meta\">asked by the sub-run {}</p>", escaped(run_id));
     }
     if let Some(context) = &waiting.context {
         let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(context));

@@ -174,14 +174,14 @@ impl Pieces {
         let mut shown = String::new();
         let says = match waiting.kind {
             Termination::Human => "The agent asks (these are the model's words):",
-            Termination::Stuck => "The agent goes in circles:",
+            Termination::Stuck => "The agent is stuck:",
             Termination::Uncertain => "It is not known whether this call happened:",
-            _ if waiting.calls.is_empty() => "This call wants your approval:",
-            _ => "These calls want your approval, each on its own:",
+            _ if waiting.calls.is_empty() => "This tool call needs your approval:",
+            _ => "These tool calls need your approval, each on its own:",
         };
         let _ = writeln!(shown, "{}", self.look.paint(Tone::Bold, says));
         if let Some(run_id) = &waiting.run_id {
-            let by = format!("asked by run {}, which this one called", escape::line(run_id));
+            let by = format!("asked by the sub-run {}", escape::line(run_id));
             let _ = writeln!(shown, "  {}", self.look.paint(Tone::Dim, &by));
         }
         let bar = format!("{} ", self.look.paint(Tone::Warn, "┃"));
@@ -342,11 +342,11 @@ pub fn reason(termination: Termination) -> &'static str {
         Termination::Timeout => "the time is spent",
         Termination::Context => "the model's window is full",
         Termination::Budget => "the budget is spent",
-        Termination::Stuck => "the agent goes in circles",
+        Termination::Stuck => "the agent is stuck",
         Termination::ModelError => "the model could not be asked",
         Termination::InvalidReplies => "the model's replies could not be read",
         Termination::Human => "a question for a human",
-        Termination::Approval => "a call wants approval",
+        Termination::Approval => "a tool call needs approval",
         Termination::Uncertain => "a call of unknown outcome",
         Termination::Cancelled => "cancelled",
     }

@@ -29,12 +29,12 @@ fn calls_are_approved_denied_and_edited_on_the_spot() {
     let mut terminal = Terminal::start(&place, RUN);
     assert!(terminal.sees("s: leave it paused >").contains("\"what\": \"one\""));
     terminal.types("yes");
-    terminal.sees("one of the letters, please");
+    terminal.sees("enter one of these letters");
     terminal.sees("s: leave it paused >");
     terminal.types("a");
     assert!(terminal.sees("s: leave it paused >").contains("\"what\": \"two\""));
     terminal.types("d");
-    terminal.sees("why not (the model reads it; may be empty) >");
+    terminal.sees("reason (the model reads it; may be empty) >");
     terminal.types("too dear");
     assert!(terminal.sees("s: leave it paused >").contains("\"what\": \"three\""));
     terminal.types("e");
@@ -148,10 +148,10 @@ fn a_call_of_unknown_outcome_is_asked_about() {
         assert_eq!(killed.code, -1, "{killed:#?}");
         let resume = ["resume", "r", "--script", "script.json", "--store", &store, "--output", "json", "--interactive"];
         let mut terminal = Terminal::start(&place, &resume);
-        terminal.sees("h: it happened, r: make it again, s: leave it paused >");
+        terminal.sees("h: it happened, r: retry it, s: leave it paused >");
         terminal.types(letter);
         if letter == "h" {
-            terminal.sees("what it gave, as JSON on one line >");
+            terminal.sees("what it returned, as JSON on one line >");
             terminal.types(r#"{"by": "hand"}"#);
         }
         let (code, result) = ends(terminal, &place);
@@ -166,7 +166,7 @@ fn without_a_terminal_it_is_refused_and_nothing_runs() {
     for args in [RUN, &["resume", "r", "--interactive"]] {
         let ran = place.call(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:#?}");
-        assert!(ran.stderr.contains("--interactive asks in a terminal"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--interactive needs a terminal"), "{}", ran.stderr);
     }
     assert!(!place.path().join(".loopctl").exists());
 }

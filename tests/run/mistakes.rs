@@ -63,7 +63,7 @@ fn an_input_file_and_a_script_that_cant_be_read_are_told_with_their_places() {
         (&input[..], "marked.json", "error[L002]: the file begins with a byte-order mark\n --> marked.json:1:1"),
         (&script[..], "comma.json", "error[L006]: a comma before `}`\n --> comma.json:1:12"),
         (&script[..], "typo.json", "error[L010]: the field `tols` is not known in the document\n --> typo.json:2:2"),
-        (&script[..], "loop.json", "error: loop.json is no script"),
+        (&script[..], "loop.json", "error: loop.json is not a script"),
     ] {
         let told = refused(&place, &[args, &[file]].concat());
         assert!(told.starts_with(said) && told.matches("error").count() <= 2, "{file}: {told}");
@@ -80,7 +80,7 @@ fn a_script_that_answers_for_a_misspelt_tool_says_that_the_real_one_is_called() 
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{ran:#?}");
         ran.stderr.lines().filter(|line| line.starts_with("warning")).map(str::to_owned).collect::<BTreeSet<_>>()
     };
-    let said = "warning: the script answers for `lok`, which is no tool here; `look` is one, and is really called";
+    let said = "warning: the script answers for `lok`, which is not a tool here; the tool `look` is really called";
     assert_eq!(warned(json!({ "lok": [1], "act": [1] })), BTreeSet::from([said.to_owned()]));
     assert!(warned(json!({ "lok": [1], "look": [1], "of_another_loop": [1] })).is_empty());
 }

@@ -239,7 +239,7 @@ fn who_starts_a_run_that_is_under_way_is_told_that_its_end_is_waited_for() {
     let first = place.start(&run, &[]);
     server.wait_for(1);
     let mut second = place.start(&run, &[]);
-    let told = wait_for_line(&mut second, "driven by another process: its end is waited for");
+    let told = wait_for_line(&mut second, "driven by another process: waiting for its end");
     gate.open();
     for child in [first, second] {
         let ran = crate::common::ran(&child.wait_with_output().expect("it ends"));

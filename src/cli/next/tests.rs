@@ -29,7 +29,7 @@ fn a_question_is_answered_and_a_call_approved() {
     let human = next().text(&shown(Status::Paused, Some(Termination::Human)), &look);
     assert_eq!(human, "  run     run-1\n  answer  loopctl resume run-1 --answer \"...\"\n");
     let approval = next().text(&waiting(Termination::Approval, &["2.0"]), &look);
-    assert!(approval.contains("  approve    loopctl resume run-1 --approve --if hash-2.0\n"), "{approval}");
+    assert!(approval.contains("  approve  loopctl resume run-1 --approve --if hash-2.0\n"), "{approval}");
     assert!(approval.contains("--deny --reason \"...\" --if hash-2.0") && approval.contains("--edit '{...}' --if"));
     let uncertain = next().text(&waiting(Termination::Uncertain, &["2.0"]), &look);
     assert!(uncertain.contains("--happened '{...}' --if hash-2.0") && uncertain.contains("--retry --if hash-2.0"));

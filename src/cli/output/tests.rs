@@ -78,7 +78,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
     let turn = Turn { iteration: 2, thought: "pay".to_owned(), calls: vec![call], ..Turn::default() };
     let state = State { phase: Phase::Paused { pause, turn: Some(turn) }, ..state() };
     insta::assert_snapshot!(shown_end(&state), @r#"
-    This call wants your approval:
+    This tool call needs your approval:
       issue_refund  call 2.0  hash ac43b53c315e0122
         {
           "amount": 100.0,
@@ -86,11 +86,11 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         }
       ! 2 characters that nobody sees: written as \u{...} here
 
-    ‖ paused: a call wants approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
-      run        run-1
-      approve    ./loopctl resume run-1 --approve --if ac43b53c315e0122
-      deny       ./loopctl resume run-1 --deny --reason "..." --if ac43b53c315e0122
-      change it  ./loopctl resume run-1 --edit '{...}' --if ac43b53c315e0122
+    ‖ paused: a tool call needs approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
+      run      run-1
+      approve  ./loopctl resume run-1 --approve --if ac43b53c315e0122
+      deny     ./loopctl resume run-1 --deny --reason "..." --if ac43b53c315e0122
+      edit     ./loopctl resume run-1 --edit '{...}' --if ac43b53c315e0122
     "#);
 }
 

@@ -143,7 +143,7 @@ enum Doing {
 fn doing(notice: &Notice) -> Doing {
     match notice {
         Notice::ModelAsked { .. } => Doing::This("thinking".to_owned()),
-        Notice::ModelRetried { .. } => Doing::This("waiting to ask the model again".to_owned()),
+        Notice::ModelRetried { .. } => Doing::This("waiting to retry the request".to_owned()),
         Notice::ToolCalled { action, .. } => Doing::This(format!("calling {action}")),
         Notice::ModelReplied { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => Doing::Nothing,
         Notice::RunStarted { .. }

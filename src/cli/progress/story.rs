@@ -65,13 +65,13 @@ impl Story {
                 self.pieces.header(loop_name, &[run_id, model, &most], &objective)
             }
             Notice::RunResumed { run_id, loop_name, iterations } => {
-                let before = format!("taken up after {}", plural(*iterations, "iteration"));
+                let before = format!("resumed after {}", plural(*iterations, "iteration"));
                 self.pieces.header(loop_name, &[run_id, &before], "")
             }
             Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
                 let wait = duration(*delay_ms);
                 self.pieces
-                    .remark(&format!("the model: {}; attempt {attempt}, again in {wait}", self.redact.text(reason)))
+                    .remark(&format!("the model: {}; attempt {attempt}, retry in {wait}", self.redact.text(reason)))
             }
             Notice::BudgetWarning { tokens, cost_usd, used, .. } => {
                 let cost = cost_usd.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
@@ -79,8 +79,8 @@ impl Story {
                 self.pieces.remark(&format!("{:.0} % of the budget is used: {tokens} tokens{cost}", used * 100.0))
             }
             Notice::HistoryTrimmed { messages, summarized, .. } => {
-                let how = if *summarized { "; notes of the model stand in for them" } else { "" };
-                self.pieces.remark(&format!("the history was too long: {} went{how}", plural(*messages, "message")))
+                let how = if *summarized { "; a summary by the model replaces them" } else { "" };
+                self.pieces.remark(&format!("the history was too long: {} removed{how}", plural(*messages, "message")))
             }
             Notice::ModelReplied { iteration, thought, usage, duration_ms } => {
                 self.several = false;

@@ -36,12 +36,12 @@ fn runs_stand_in_a_table() {
     insta::assert_snapshot!(text, @r#"
     RUN      LOOP          STATUS       ITER.  AGE      WHY
     agent-1  refund-check  completed        3  5 min
-    agent-2  refund-check  failed           3  5 min    the agent goes in circles
+    agent-2  refund-check  failed           3  5 min    the agent is stuck
     agent-3  refund-check  paused           3  5 min    a question for a human
-    agent-4  refund-check  running          3  5 min    cut off; resume goes on
-    agent-5  refund-check  cancelled        3  5 min    stopped; resume goes on
+    agent-4  refund-check  running          3  5 min    interrupted; resumable
+    agent-5  refund-check  cancelled        3  5 min    stopped; resumable
     agent-6  refund-check  cancelled        3  5 min
-    agent-7  refund-check  quarantined      3  5 min    its process died 3 times; resume goes on
+    agent-7  refund-check  quarantined      3  5 min    its process died 3 times; resumable
     "#);
 }
 
@@ -53,7 +53,7 @@ fn a_narrow_terminal_gets_a_few_lines_a_run() {
       completed  refund-check, 3 iterations, 5 min ago
     agent-2
       running    refund-check, 3 iterations, 5 min ago
-      cut off; resume goes on
+      interrupted; resumable
     "#);
 }
 

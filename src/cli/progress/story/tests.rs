@@ -79,7 +79,7 @@ fn a_run_is_told_as_it_happens() {
     refund-check · run-1 · small · at most 10 iterations
     Decide whether ticket TK-1 gets a refund.
 
-         ! the model: http 429; attempt 1, again in 1.0 s
+         ! the model: http 429; attempt 1, retry in 1.0 s
       1  I look at the ticket first, because everything else hangs on what
          the customer wrote there.  1,234 tokens, 1.2 s
          → lookup_ticket {"ticket_id": "TK-1", "api_key": "[hidden]"}
@@ -106,7 +106,7 @@ fn a_beginning_is_parted_from_what_comes_by_one_blank_line_and_from_an_end_by_th
     let retried = Notice::ModelRetried { iteration: 1, attempt: 1, reason: "x".to_owned(), delay_ms: 1 };
     for next in [replied(2, "Next."), called(1, 0, "a", json!({})), retried] {
         let mut story = story(72);
-        assert_eq!(story.on(&resumed), "refund-check · run-1 · taken up after 1 iteration\n");
+        assert_eq!(story.on(&resumed), "refund-check · run-1 · resumed after 1 iteration\n");
         assert_eq!(story.on(&Notice::ModelAsked { iteration: 1 }), "");
         let told = story.on(&next);
         assert!(told.starts_with('\n') && !told.starts_with("\n\n"), "{told:?}");
