@@ -182,7 +182,7 @@ fn warnings_are_no_fault_unless_they_are_denied() {
     check(&place, &["--deny-warnings", "--format", "sarif"], 1);
     // A run tells them in a line each.
     let ran = place.call(&["run", "loops/a.json", "--script", "no.json"]);
-    let line = "warning[L072] loops/actions/look.json:1:17: the action `look` has no description; `loopctl check loops/a.json` says more";
+    let line = "warning[L072] loops/actions/look.json:1:17: the action `look` has no description; `loopctl check loops/a.json` shows the details";
     assert_eq!(ran.stderr.lines().next(), Some(line));
 }
 

@@ -16,7 +16,7 @@ use super::report::{self, Tally};
 use super::surface::Surface;
 use crate::check::RULES;
 use crate::trace::units::plural;
-use fixes::Mended;
+use fixes::AppliedFixes;
 use survey::{Found, Survey};
 
 /// Report all errors and warnings in documents, without running them
@@ -62,7 +62,7 @@ pub enum Format {
 }
 
 impl Check {
-    /// Checks, and mends where that is asked for.
+    /// Checks, and applies fixes with `--fix`.
     ///
     /// # Errors
     /// When the arguments make no sense, or nothing was found to check.
@@ -77,17 +77,18 @@ impl Check {
         let here = [PathBuf::from(".")];
         let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
         let mut survey = Survey::new(paths, &self.actions).map_err(refused)?;
-        let (found, mended) = if self.fix { fixes::mend(&mut survey) } else { (survey.look(), Mended::default()) };
+        let (found, applied) =
+            if self.fix { fixes::apply(&mut survey) } else { (survey.look(), AppliedFixes::default()) };
         if found.tally.files == 0 && found.diagnostics.is_empty() {
             return Err(nothing(paths, found.tally.skipped));
         }
-        surface.say(&report::fixed(&mended.fixes, &surface.err));
-        let tally = Tally { fixed: mended.fixes.len(), fixed_files: mended.files, ..found.tally };
-        self.tell(surface, &found, &tally)?;
-        Ok(self.exit(&found, &mended))
+        surface.say(&report::fixed(&applied.fixes, &surface.err));
+        let tally = Tally { fixed: applied.fixes.len(), fixed_files: applied.files, ..found.tally };
+        self.print(surface, &found, &tally)?;
+        Ok(self.exit(&found, &applied))
     }
 
-    fn tell(&self, surface: &Surface, found: &Found, tally: &Tally) -> Result<(), Failure> {
+    fn print(&self, surface: &Surface, found: &Found, tally: &Tally) -> Result<(), Failure> {
         let Found { diagnostics, sources, .. } = found;
         match self.format {
             Format::Human => surface.say(&report::checked(diagnostics, sources, tally, &surface.err)),
@@ -101,8 +102,8 @@ impl Check {
         Ok(())
     }
 
-    fn exit(&self, found: &Found, mended: &Mended) -> Exit {
-        if found.unreadable || mended.failed {
+    fn exit(&self, found: &Found, applied: &AppliedFixes) -> Exit {
+        if found.unreadable || applied.failed {
             Exit::NoRun
         } else if found.diagnostics.iter().any(|fault| self.deny_warnings || fault.is_error()) {
             Exit::Failed

@@ -1,4 +1,4 @@
-//! Why a command could not do what was asked, and how that is told: what is wrong, where, what to do.
+//! Why a command failed, and the report of it: what is wrong, where, what to do.
 
 use super::exit::Exit;
 use super::host::{Fault, LoadFault};
@@ -27,7 +27,7 @@ pub enum Failure {
         fault: Fault,
         /// The texts that its diagnostics point into.
         sources: Vec<Source>,
-        /// What to do about it, when the run had begun.
+        /// The command that resumes the run, if the run had started.
         resume: Option<String>,
     },
     /// The store can't be used.
@@ -57,7 +57,7 @@ impl Failure {
         Self::usage(format!("{} can't be {verb}: {error}", file.display()))
     }
 
-    /// The same of a run that is looked for in a store: where it is not is told too.
+    /// The failure with the store in which the run was not found.
     #[must_use]
     pub fn in_store(self, place: &Place) -> Self {
         match self {
@@ -80,7 +80,7 @@ impl Failure {
     }
 
     /// What is shown on stderr.
-    pub fn told(&self, surface: &Surface) -> String {
+    pub fn shown(&self, surface: &Surface) -> String {
         // Arguments and names of files are repeated in them: none begins a line of its own.
         let error = |message: &str| surface.line(Tone::Bad, "error", &escape::line(message));
         let help = |message: &str| surface.line(Tone::Accent, "help", &escape::line(message));

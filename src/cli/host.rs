@@ -73,7 +73,7 @@ pub fn schema(kind: &str) -> Option<Value> {
     crate::language::schema::schema(kind)
 }
 
-/// A run as its journal tells it, without the document's files.
+/// A run as its journal records it, without the document's files.
 pub struct Recorded {
     /// The program that it began with.
     pub program: Arc<Program>,
@@ -95,7 +95,7 @@ pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Sourc
     Ok(Recorded { program, state, engine })
 }
 
-/// The document that a run goes by: the one that it began with, or was told to go on with since.
+/// The current document of a run: the one that it started with, or a newer one that it was resumed with.
 pub fn document(events: &[Event]) -> Option<&RunDocument> {
     fold::documents(events)?.first()
 }

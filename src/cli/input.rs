@@ -56,7 +56,7 @@ impl InputArgs {
         let mut given = BTreeSet::new();
         for field in &self.fields {
             let (name, value) = read_field(field, schema)?;
-            // As with a key that stands twice in a document: which one is meant can't be told.
+            // As with a duplicate key in a document: nobody knows which value is right.
             if !given.insert(name) {
                 return Err(Failure::usage_help(
                     format!("--input {name}=... is given twice"),

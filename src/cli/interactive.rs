@@ -51,7 +51,7 @@ pub async fn decide(
         let Some(decided) = asker.ask(pause, &result).await else { return finished };
         let run_id = state.header.run_id.clone();
         let resume = Resume { decided: Some(decided), new_document: false };
-        finished = watched.heed(engine.resume(program, &run_id, resume, watched.watch())).await;
+        finished = watched.drive(engine.resume(program, &run_id, resume, watched.watch())).await;
         if let Some(Err(Fault::Refused(why))) = &finished {
             surface.say(&surface.line(Tone::Warn, "not taken", why));
             // Somebody else may have decided meanwhile: what is asked next is what is so now.

@@ -17,7 +17,7 @@ mod tests;
 const VARIABLE: &str = "LOOPCTL_LOG";
 
 /// Sets the log up, when the variable is there. Only loopctl's own events are shown: what libraries
-/// log of connections and requests is not theirs to tell.
+/// log of connections and requests is left out.
 pub fn init() {
     let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env(VARIABLE) else { return };
     let own = FilterFn::new(|event| event.target().split("::").next() == Some(env!("CARGO_PKG_NAME")));
@@ -71,7 +71,7 @@ impl<W: Write> Write for Escaping<W> {
 
 impl<W: Write> Drop for Escaping<W> {
     fn drop(&mut self) {
-        // Nobody can be told that the log can't be written.
+        // There is nowhere to report that the log can't be written.
         let _ = self.flush();
     }
 }

@@ -79,12 +79,12 @@ pub fn main() -> ExitCode {
     if let Some(code) = host::enter_group() {
         return code;
     }
-    panic::set_hook(Box::new(|fault| tell_panic(fault.location())));
+    panic::set_hook(Box::new(|fault| report_panic(fault.location())));
     let done = panic::catch_unwind(AssertUnwindSafe(|| {
         log::init();
         match Arguments::try_parse() {
             Ok(arguments) => perform(arguments.command),
-            Err(error) => tell_arguments(error),
+            Err(error) => report_arguments(error),
         }
     }));
     done.unwrap_or(Exit::Failed).into()
@@ -93,7 +93,7 @@ pub fn main() -> ExitCode {
 fn perform(command: Command) -> Exit {
     let surface = Surface::of_process();
     wait(command, &surface).unwrap_or_else(|failure| {
-        surface.say(&failure.told(&surface));
+        surface.say(&failure.shown(&surface));
         failure.exit()
     })
 }
@@ -132,7 +132,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
 }
 
 /// Help goes to stdout and is no fault; wrong arguments are.
-fn tell_arguments(mut error: clap::Error) -> Exit {
+fn report_arguments(mut error: clap::Error) -> Exit {
     if let Some(tip) = tip(&error) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -183,7 +183,7 @@ fn tip(error: &clap::Error) -> Option<String> {
 }
 
 /// A fault of our own: where it is, and nothing of what was in memory.
-fn tell_panic(place: Option<&panic::Location<'_>>) {
+fn report_panic(place: Option<&panic::Location<'_>>) {
     let place = place.map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
     Surface::of_process().say(&format!(
         "error: internal error{place}; please report this line. Finished steps are in the store: \

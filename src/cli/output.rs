@@ -49,7 +49,7 @@ pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     Ok(escape::json(&text).into_owned() + "\n")
 }
 
-/// Tells how a run stands, and gives the exit code.
+/// Reports the state of a run, and returns the exit code.
 ///
 /// # Errors
 /// When stdout can't be written.

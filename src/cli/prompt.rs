@@ -42,9 +42,9 @@ impl Prompt {
         let (input, script) = self.what.read(&program)?;
         let previous = self.what.previous_run.clone();
         let place = Place::of_run(self.store.as_deref(), &program.project, &root);
-        // No other run is looked at, and no store is made here.
-        let tells = previous.is_some() || program.previous_run_id.is_some();
-        let journal = if tells && place.exists() { place.open()? } else { host::open("memory", &root)? };
+        // No other run is read, and no store is created here.
+        let has_previous = previous.is_some() || program.previous_run_id.is_some();
+        let journal = if has_previous && place.exists() { place.open()? } else { host::open("memory", &root)? };
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
         let start = Start { input, model: self.what.model.clone(), previous_run_id: previous, ..Start::default() };
         let bytes =

@@ -99,7 +99,7 @@ impl Resume {
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
         let watched = Watched::new(surface, self.output, &program);
         let go_on = GoOn { decided: self.decided(), new_document: self.new_document };
-        let mut finished = watched.heed(engine.resume(&program, &self.run, go_on, watched.watch())).await;
+        let mut finished = watched.drive(engine.resume(&program, &self.run, go_on, watched.watch())).await;
         if self.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }

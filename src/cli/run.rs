@@ -88,7 +88,7 @@ impl Run {
             let run_id = crate::trace::escape::line(run_id);
             watched.progress.remark(&format!("{run_id} is being driven by another process: waiting for its end"));
         }
-        let mut finished = watched.heed(engine.run(&program, start, watched.watch())).await;
+        let mut finished = watched.drive(engine.run(&program, start, watched.watch())).await;
         if self.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
@@ -149,13 +149,13 @@ impl Watched {
     }
 
     /// Drives the run; `None` when it had to be dropped after two signals.
-    pub async fn heed<T>(&self, run: impl Future<Output = T>) -> Option<T> {
-        let result = signals::heed(run, &self.stop, &self.progress).await;
+    pub async fn drive<T>(&self, run: impl Future<Output = T>) -> Option<T> {
+        let result = signals::drive(run, &self.stop, &self.progress).await;
         self.progress.finish();
         result
     }
 
-    /// What came of it, once all that was told is written; `None` when nobody reads it and a signal came.
+    /// The result, once all output is written; `None` when nobody reads the output and a signal arrived.
     pub async fn drained<T>(&self, finished: Option<T>) -> Option<T> {
         let mut signals = signals::Signals::new();
         let telemetry = self.telemetry().take();

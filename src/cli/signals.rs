@@ -1,4 +1,4 @@
-//! Signals: once ends the run after its step, twice at once.
+//! Signals: the first ends the run after its step, the second ends it at once.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,9 +11,9 @@ use super::progress::Progress;
 /// its calls: the journal has what was acknowledged.
 const GRACE: Duration = Duration::from_millis(900);
 
-/// Drives a run to its end while signals are listened to. `None`: it was asked twice to stop, and did
-/// not within the grace.
-pub async fn heed<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Progress) -> Option<T> {
+/// Drives a run to its end and handles signals. `None`: the run did not stop within the grace period after
+/// the second signal.
+pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Progress) -> Option<T> {
     let mut run = pin!(run);
     let mut signals = Signals::new();
     let mut first = true;
@@ -64,7 +64,7 @@ impl Counted {
 }
 
 /// A file that may not grow (`ulimit -f`) ends a process by a signal; with a handler the write fails
-/// instead, and the store tells of it. To be kept as long as that is to hold.
+/// instead, and the store reports it. Keep the value as long as that is needed.
 #[cfg(unix)]
 pub fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
     use nix::sys::signal::Signal;

@@ -39,7 +39,7 @@ impl Surface {
         }
     }
 
-    /// Writes to stderr. Nobody can be told when that fails.
+    /// Writes to stderr. There is nowhere to report a failure of that.
     pub fn say(&self, text: &str) {
         let _ = anstream::stderr().write_all(text.as_bytes());
     }

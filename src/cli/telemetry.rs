@@ -33,7 +33,7 @@ const DISABLED: &str = "OTEL_SDK_DISABLED";
 /// The conventions' own switch for what was said: prompts, thoughts, inputs and results.
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
-/// Sends what a run tells as spans.
+/// Sends the notices of a run as spans.
 pub struct Telemetry {
     provider: SdkTracerProvider,
     spans: Mutex<Spans>,

@@ -40,14 +40,14 @@ fn no_command_and_an_unknown_flag_are_wrong_arguments_and_help_is_not() {
         ("loopctl --version", Exit::Completed),
     ] {
         let error = Arguments::try_parse_from(line.split(' ')).unwrap_err();
-        assert_eq!(tell_arguments(error), exit, "{line}");
+        assert_eq!(report_arguments(error), exit, "{line}");
     }
 }
 
 #[test]
 fn a_store_that_may_not_be_written_says_what_it_needs() {
     let surface = Surface { err_terminal: false, out_terminal: false, ..Surface::of_process() };
-    let text = Failure::from(crate::journal::StoreFault::ReadOnly("denied".to_owned())).told(&surface);
+    let text = Failure::from(crate::journal::StoreFault::ReadOnly("denied".to_owned())).shown(&surface);
     assert!(text.contains("denied") && text.contains("must be writable for you, even to list runs"), "{text}");
 }
 
@@ -68,12 +68,12 @@ fn run_and_prompt_take_the_same_flags_for_what_is_run() {
     let flags = |name: &str| {
         let arguments = Arguments::command();
         let command = arguments.find_subcommand(name).unwrap();
-        let mut told: Vec<_> = command
+        let mut flags: Vec<_> = command
             .get_arguments()
             .map(|argument| (argument.get_id().to_string(), argument.get_help().unwrap().to_string()))
             .collect();
-        told.sort();
-        told
+        flags.sort();
+        flags
     };
     let (run, prompt) = (flags("run"), flags("prompt"));
     for flag in ["file", "fields", "input_file", "model", "script", "actions"] {

@@ -67,7 +67,7 @@ impl WhatArgs {
 pub fn read_script(file: &Path) -> Result<Script, Failure> {
     let source = Source::new(name_of(file), read_text(file)?);
     serde_json::from_str(&source.text).map_err(|error| {
-        // As `check` tells it, when it is meant as a script; of another document all would be wrong.
+        // Reported as `check` does if it is a script; in another kind of document everything would be an error.
         let document = document::read(&source);
         let faults = match document.kind {
             Some(DocumentKind::Script) => document.faults,
@@ -90,10 +90,10 @@ pub fn misspelt(program: &Program, script: &Script) -> Vec<String> {
     gather(program, &mut tools);
     let open = || tools.iter().copied().filter(|tool| !script.tools.contains_key(*tool));
     let unknown = script.tools.keys().filter(|name| !tools.contains(name.as_str()));
-    let told = |(name, near)| {
+    let warning = |(name, near)| {
         format!("the script answers for `{name}`, which is not a tool here; the tool `{near}` is really called")
     };
-    unknown.filter_map(|name| Some((name, nearest(name, open())?))).map(told).collect()
+    unknown.filter_map(|name| Some((name, nearest(name, open())?))).map(warning).collect()
 }
 
 fn gather<'p>(program: &'p Program, tools: &mut BTreeSet<&'p str>) {

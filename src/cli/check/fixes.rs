@@ -9,12 +9,12 @@ use crate::cli::report::Fixed;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::files;
 
-/// How often the files are looked at anew: what is mended may bring to light what it hid.
+/// How often the files are checked again: a fix may uncover errors that the old text hid.
 const ROUNDS: usize = 10;
 
-/// What was mended.
+/// What was fixed.
 #[derive(Debug, Default)]
-pub struct Mended {
+pub struct AppliedFixes {
     /// Each suggestion that was taken.
     pub fixes: Vec<Fixed>,
     /// How many files were written.
@@ -31,8 +31,8 @@ struct Change {
     fixes: Vec<Fixed>,
 }
 
-/// Mends the files, and gives what is left to tell of them.
-pub fn mend(survey: &mut Survey) -> (Found, Mended) {
+/// Fixes the files, and returns what remains to report.
+pub fn apply(survey: &mut Survey) -> (Found, AppliedFixes) {
     let mut changes: BTreeMap<PathBuf, Change> = BTreeMap::new();
     let mut given_up: BTreeSet<PathBuf> = BTreeSet::new();
     let mut found = survey.look();
@@ -42,13 +42,13 @@ pub fn mend(survey: &mut Survey) -> (Found, Mended) {
         }
         found = survey.look();
     }
-    let mut mended = Mended::default();
+    let mut applied = AppliedFixes::default();
     let mut refused = Vec::new();
     for (real, change) in changes {
         match files::replace(&change.path, &change.before.text, &change.now.text) {
             Ok(()) => {
-                mended.fixes.extend(change.fixes);
-                mended.files += 1;
+                applied.fixes.extend(change.fixes);
+                applied.files += 1;
             }
             Err(fault) => {
                 refused.push(*fault);
@@ -57,11 +57,11 @@ pub fn mend(survey: &mut Survey) -> (Found, Mended) {
         }
     }
     if !refused.is_empty() {
-        mended.failed = true;
+        applied.failed = true;
         found = survey.look();
         found.diagnostics.extend(refused);
     }
-    (found, mended)
+    (found, applied)
 }
 
 /// Takes what can be taken of what was found; whether that was anything.

@@ -1,5 +1,5 @@
-//! All files that are looked at, judged together: names are looked up across folders as they are when a
-//! loop runs, and each fault is told once, however many loops meet it.
+//! All files of a check, judged together: names are looked up across folders as for a run, and each fault
+//! is reported once, however many loops meet it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ impl Survey {
     pub fn new(paths: &[PathBuf], actions: &[PathBuf]) -> Result<Self, Box<Diagnostic>> {
         let targets = files::targets(paths)?;
         for file in actions {
-            // What is wrong with its text is told with its place, like that of any other file.
+            // Errors in its text are reported with their places, as for any other file.
             if let Some(fault) = files::read(file).err().filter(|fault| fault.code == codes::FILE) {
                 return Err(fault);
             }
@@ -91,7 +91,7 @@ impl Survey {
             library.keep(real, document.tree.source.clone());
         }
         let mut found = Found::default();
-        found.tell_unreadable(&self.targets.faults);
+        found.report_unreadable(&self.targets.faults);
         let mut order = Order::default();
         let mut work: Vec<Work<'_>> = Vec::new();
         for (target, read) in targets.iter().zip(read) {
@@ -100,7 +100,7 @@ impl Survey {
                 Read::Fault(fault) => {
                     found.tally.files += 1;
                     order.add(&fault.place.file);
-                    found.tell_unreadable(&[*fault]);
+                    found.report_unreadable(&[*fault]);
                 }
                 Read::Document(document) => {
                     found.tally.files += 1;
@@ -190,7 +190,7 @@ fn judge(work: Work<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) 
 }
 
 impl Found {
-    fn tell_unreadable(&mut self, faults: &[Diagnostic]) {
+    fn report_unreadable(&mut self, faults: &[Diagnostic]) {
         self.unreadable |= faults.iter().any(|fault| fault.code == codes::FILE);
         self.diagnostics.extend_from_slice(faults);
     }
@@ -200,10 +200,10 @@ impl Found {
         for fault in &self.diagnostics {
             order.add(&fault.place.file);
         }
-        let mut told = HashSet::new();
+        let mut reported = HashSet::new();
         self.diagnostics.retain(|fault| {
             let place = (Arc::clone(&fault.place.file), fault.place.start, fault.place.end);
-            told.insert((fault.code, place, fault.message.clone()))
+            reported.insert((fault.code, place, fault.message.clone()))
         });
         self.diagnostics.sort_by_cached_key(|fault| (order.of(&fault.place.file), fault.place.start));
         let mut kept = BTreeSet::new();

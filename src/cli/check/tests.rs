@@ -20,12 +20,15 @@ fn the_exit_code_says_what_was_found() {
     let found = |diagnostics: Vec<Diagnostic>, unreadable| Found { diagnostics, unreadable, ..Found::default() };
     let warning = Diagnostic::warning("L072", "x", "", place.clone());
     let error = Diagnostic::error("L010", "x", "", place);
-    let fine = Mended::default();
+    let fine = AppliedFixes::default();
     assert_eq!(check(false).exit(&found(vec![], false), &fine), Exit::Completed);
     assert_eq!(check(false).exit(&found(vec![warning.clone()], false), &fine), Exit::Completed);
     assert_eq!(check(true).exit(&found(vec![warning], false), &fine), Exit::Failed);
     assert_eq!(check(true).exit(&found(vec![], false), &fine), Exit::Completed);
     assert_eq!(check(false).exit(&found(vec![error.clone()], false), &fine), Exit::Failed);
     assert_eq!(check(false).exit(&found(vec![error], true), &fine), Exit::NoRun);
-    assert_eq!(check(false).exit(&found(vec![], false), &Mended { failed: true, ..Mended::default() }), Exit::NoRun);
+    assert_eq!(
+        check(false).exit(&found(vec![], false), &AppliedFixes { failed: true, ..AppliedFixes::default() }),
+        Exit::NoRun
+    );
 }

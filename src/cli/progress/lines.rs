@@ -17,14 +17,14 @@ impl Lines {
     /// A writer that has nothing to write yet.
     pub fn new(surface: Surface) -> Self {
         let (sender, lines) = channel::<String>();
-        let (tell, done) = oneshot::channel();
+        let (ended, done) = oneshot::channel();
         std::thread::spawn(move || {
             for line in lines {
                 // A reader that has gone away, or a full disk, must not end the run: its result is in the store.
                 let _ = surface.print(&line);
             }
             // Nobody may wait any more.
-            let _ = tell.send(());
+            let _ = ended.send(());
         });
         Self { sender, done }
     }

@@ -30,7 +30,7 @@ struct Seen {
     spinner: Option<ProgressBar>,
     /// Where lines for machines go.
     lines: Option<Lines>,
-    /// The run, once it has begun.
+    /// The run's id, once it has started.
     run_id: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Progress {
         Self { surface: *surface, output, seen: Mutex::new(Seen { story, spinner: None, lines, run_id: None }) }
     }
 
-    /// The run that has begun or was taken up, if any.
+    /// The id of the run that has started or resumed, if any.
     pub fn run_id(&self) -> Option<String> {
         self.seen().run_id.clone()
     }
@@ -119,7 +119,7 @@ impl Listener for Progress {
             seen.run_id = Some(run_id.clone());
         }
         match self.output {
-            // A run that was decided about on the spot goes on: who it is was told before.
+            // The run resumes after a decision in the terminal: its header was already shown.
             Output::Human if known && matches!(notice, Notice::RunResumed { .. }) => {}
             Output::Human => self.human(&mut seen, &notice),
             Output::Json => {}

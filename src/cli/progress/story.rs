@@ -1,4 +1,4 @@
-//! The story of a run, told notice by notice: pure, so that it can be read in tests.
+//! The story of a run, notice by notice: pure, so that tests can read it.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const PROGRESS: &str = "__log_progress__";
 /// The tool whose question is shown as the pause.
 const PAUSE: &str = "__pause_for_human__";
 
-/// Tells a run.
+/// Turns the notices of a run into text.
 #[derive(Debug)]
 pub struct Story {
     pieces: Pieces,
@@ -26,16 +26,16 @@ pub struct Story {
     open: Vec<(String, Value)>,
     /// Whether several calls were under way in this turn, so that observations must say whose they are.
     several: bool,
-    /// Whether an iteration was told already: a blank line parts the next one from it.
-    begun: bool,
-    /// Whether the run's beginning was the last that was told: a blank line parts it from what comes.
+    /// Whether an iteration was already shown: a blank line separates the next one from it.
+    any_shown: bool,
+    /// Whether the run's header was shown last: a blank line separates it from what follows.
     headed: bool,
 }
 
 impl Story {
     /// A story that hides what `redact` hides.
     pub fn new(pieces: Pieces, redact: Redaction) -> Self {
-        Self { pieces, redact, open: Vec::new(), several: false, begun: false, headed: false }
+        Self { pieces, redact, open: Vec::new(), several: false, any_shown: false, headed: false }
     }
 
     /// The notice as an object, with secrets hidden.
@@ -48,16 +48,16 @@ impl Story {
 
     /// What is shown after a notice: whole lines, or nothing.
     pub fn on(&mut self, notice: &Notice) -> String {
-        let told = self.told(notice);
+        let text = self.text(notice);
         if matches!(notice, Notice::RunStarted { .. } | Notice::RunResumed { .. }) {
             self.headed = true;
-            return told;
+            return text;
         }
         // Where nothing comes, the end brings a blank line of its own.
-        if told.is_empty() || !std::mem::take(&mut self.headed) { told } else { format!("\n{told}") }
+        if text.is_empty() || !std::mem::take(&mut self.headed) { text } else { format!("\n{text}") }
     }
 
-    fn told(&mut self, notice: &Notice) -> String {
+    fn text(&mut self, notice: &Notice) -> String {
         match notice {
             Notice::RunStarted { run_id, loop_name, model, objective, max_iterations } => {
                 let most = format!("at most {}", plural(*max_iterations, "iteration"));
@@ -88,7 +88,7 @@ impl Story {
                 let tokens = usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
                 let cost: Vec<String> =
                     tokens.into_iter().chain([took(*duration_ms)]).filter(|part| !part.is_empty()).collect();
-                let gap = if std::mem::replace(&mut self.begun, true) { "\n" } else { "" };
+                let gap = if std::mem::replace(&mut self.any_shown, true) { "\n" } else { "" };
                 gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
@@ -96,8 +96,8 @@ impl Story {
                 let observation = self.redact.value(observation);
                 let seen =
                     Observation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };
-                let told = self.observed(action.as_deref(), action_input.as_ref().unwrap_or(&Value::Null), &seen);
-                told + &self.detail(error.as_ref())
+                let text = self.observed(action.as_deref(), action_input.as_ref().unwrap_or(&Value::Null), &seen);
+                text + &self.detail(error.as_ref())
             }
             Notice::Progress { message, milestone, percent, .. } => {
                 let message = self.redact.text(message);
@@ -110,7 +110,7 @@ impl Story {
         }
     }
 
-    /// What the model is not told of a failure, and who mends it must know.
+    /// The detail of a failure: the model does not see it, but whoever fixes the cause needs it.
     fn detail(&self, error: Option<&ToolFault>) -> String {
         match error.map(|fault| self.redact.text(fault.detail.trim())) {
             Some(detail) if !detail.is_empty() => self.pieces.remark(&detail),
@@ -119,19 +119,19 @@ impl Story {
     }
 
     fn called(&mut self, action: &str, input: &Value) -> String {
-        if is_told_otherwise(action) {
+        if is_shown_otherwise(action) {
             return String::new();
         }
-        self.begun = true;
+        self.any_shown = true;
         self.several |= !self.open.is_empty();
         self.open.push((action.to_owned(), input.clone()));
         self.pieces.call(&self.redact.text(action), &self.redact.value(input))
     }
 
     fn observed(&mut self, action: Option<&str>, input: &Value, seen: &Observation<'_>) -> String {
-        self.begun = true;
+        self.any_shown = true;
         let Some(action) = action else { return self.pieces.observation(seen) };
-        if seen.success && is_told_otherwise(action) {
+        if seen.success && is_shown_otherwise(action) {
             return String::new();
         }
         let at = self.open.iter().position(|(name, given)| name == action && given == input);
@@ -141,7 +141,7 @@ impl Story {
                 let name = self.redact.text(action);
                 self.pieces.observation(&Observation { whose: self.several.then_some(&*name), ..*seen })
             }
-            // A call that the engine answered itself was not told before.
+            // A call that the engine answered itself was not shown before.
             None => {
                 self.pieces.call(&self.redact.text(action), &self.redact.value(input)) + &self.pieces.observation(seen)
             }
@@ -149,7 +149,7 @@ impl Story {
     }
 }
 
-fn is_told_otherwise(action: &str) -> bool {
+fn is_shown_otherwise(action: &str) -> bool {
     matches!(action, COMPLETE | PROGRESS | PAUSE)
 }
 

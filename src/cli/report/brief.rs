@@ -1,4 +1,4 @@
-//! What is told in one line each: warnings of a loop that runs all the same, and what was fixed.
+//! Reports of one line each: warnings of a loop that runs anyway, and applied fixes.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::trace::{Look, Tone, escape};
 #[cfg(test)]
 mod tests;
 
-/// So many are told; the others are counted.
+/// The most diagnostics that are shown; the others are counted.
 const MOST: usize = 10;
 /// So many columns of an old or a new text are shown.
 const WIDE: usize = 60;
@@ -27,7 +27,7 @@ pub struct Fixed {
     pub after: String,
 }
 
-/// The diagnostics, one line each, and how to be told more of them.
+/// The diagnostics, one line each, and the command that shows their details.
 pub fn brief(diagnostics: &[Diagnostic], file: &Path, look: &Look) -> String {
     let mut lines: Vec<String> = diagnostics.iter().take(MOST).map(|fault| line(fault, look)).collect();
     if let Some(more) = diagnostics.len().checked_sub(MOST).filter(|more| *more > 0) {
@@ -38,7 +38,7 @@ pub fn brief(diagnostics: &[Diagnostic], file: &Path, look: &Look) -> String {
         Some(file) => format!("loopctl check {}", quoted(file)),
     };
     if let Some(last) = lines.last_mut() {
-        let more = format!("; `{}` says more", escape::line(&check));
+        let more = format!("; `{}` shows the details", escape::line(&check));
         last.push_str(&look.paint(Tone::Dim, &more));
     }
     lines.into_iter().map(|line| line + "\n").collect()

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::diagnostic::{Diagnostic, Source, codes};
 
-/// The texts with a `*` for each byte of a secret that is told to stand in them: places stay places.
+/// The texts with a `*` for each byte of a secret that a diagnostic reports in them: places do not move.
 pub fn hide(diagnostics: &[Diagnostic], sources: &[Source]) -> Vec<Source> {
     let hidden: Vec<&Diagnostic> = diagnostics.iter().filter(|fault| shows_a_secret(fault)).collect();
     let of = |source: &Source| {
@@ -32,7 +32,7 @@ fn shows_a_secret(fault: &Diagnostic) -> bool {
 /// The text with stars in the spans; what holds a text of JSON together stays.
 fn starred(text: &str, spans: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
-    // The spans stand in their order: how far those reach that have begun is enough to know.
+    // The spans are sorted, so the furthest end of those that have started is enough.
     let (mut spans, mut end) = (spans.iter().peekable(), 0);
     for (at, c) in text.char_indices() {
         while let Some(span) = spans.next_if(|span| span.start <= at) {

@@ -204,7 +204,7 @@ impl Excerpt {
         Snippet::source(self.text.clone()).line_start(self.first_line).path(path)
     }
 
-    /// The column that the renderer will tell, from 1.
+    /// The column that the renderer will show, from 1.
     fn column(&self) -> usize {
         let before = self.text.get(..self.span.start).unwrap_or_default();
         before.rsplit('\n').next().unwrap_or_default().chars().count() + 1

@@ -20,7 +20,7 @@ use crate::trace::Redaction;
 pub struct Spans {
     tracer: SdkTracer,
     redact: Redaction,
-    /// Whether what was said is told.
+    /// Whether prompts, thoughts, inputs and results are sent.
     content: bool,
     /// The project's models with their providers.
     providers: HashMap<String, &'static str>,
@@ -139,7 +139,7 @@ impl Spans {
         self.tools.insert(call, (span, now));
     }
 
-    /// The observations of a turn are told together: a call ended when its own time was over.
+    /// The observations of a turn are reported together: a call ended when its own time was over.
     fn returned(&mut self, call: CallId, observation: &Value, (error, ms): (Option<String>, u64), now: SystemTime) {
         // What the engine answered itself was no call.
         let Some((mut span, began)) = self.tools.remove(&call) else { return };

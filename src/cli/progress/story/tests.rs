@@ -47,7 +47,7 @@ fn begin() -> Notice {
 }
 
 #[test]
-fn a_run_is_told_as_it_happens() {
+fn a_run_is_shown_as_it_happens() {
     let ticket = json!({"ticket_id": "TK-1", "api_key": "k"});
     let notices = [
         begin(),
@@ -74,8 +74,8 @@ fn a_run_is_told_as_it_happens() {
         observed(5, "__complete__", json!({"answer": 1}), json!(null), true),
     ];
     let mut story = story(72);
-    let told: String = notices.iter().map(|notice| story.on(notice)).collect();
-    insta::assert_snapshot!(told, @r#"
+    let text: String = notices.iter().map(|notice| story.on(notice)).collect();
+    insta::assert_snapshot!(text, @r#"
     refund-check · run-1 · small · at most 10 iterations
     Decide whether ticket TK-1 gets a refund.
 
@@ -108,8 +108,8 @@ fn a_beginning_is_parted_from_what_comes_by_one_blank_line_and_from_an_end_by_th
         let mut story = story(72);
         assert_eq!(story.on(&resumed), "refund-check · run-1 · resumed after 1 iteration\n");
         assert_eq!(story.on(&Notice::ModelAsked { iteration: 1 }), "");
-        let told = story.on(&next);
-        assert!(told.starts_with('\n') && !told.starts_with("\n\n"), "{told:?}");
+        let text = story.on(&next);
+        assert!(text.starts_with('\n') && !text.starts_with("\n\n"), "{text:?}");
         assert!(!story.on(&called(3, 0, "b", json!({}))).starts_with('\n'));
     }
 }
@@ -121,8 +121,8 @@ fn a_failure_says_all_to_who_watches_and_a_call_decided_before_stands_apart() {
     let detail = "{\"error\": \"no token\", \"api_key\": \"k\"}\n".to_owned();
     *error = Some(ToolFault { class: "http 401".to_owned(), detail });
     let mut story = story(72);
-    let told: String = [failed, replied(2, "Next.")].iter().map(|notice| story.on(notice)).collect();
-    insta::assert_snapshot!(told, @r#"
+    let text: String = [failed, replied(2, "Next.")].iter().map(|notice| story.on(notice)).collect();
+    insta::assert_snapshot!(text, @r#"
          → lookup_host
          ✗ Error: http 401  312 ms
          ! {"error":"no token","api_key":"[hidden]"}

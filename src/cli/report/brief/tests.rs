@@ -11,22 +11,22 @@ fn warnings(count: usize) -> Vec<Diagnostic> {
 }
 
 #[test]
-fn warnings_have_a_line_each_and_the_last_says_where_more_is_told() {
+fn warnings_have_a_line_each_and_the_last_names_the_command_for_the_details() {
     let look = Look::plain(80);
     assert_eq!(
         brief(&warnings(2), Path::new("my loops/loop.json"), &look),
         "warning[L072] loop.json:2:1: no description\n\
-         warning[L072] loop.json:2:1: no description; `loopctl check 'my loops/loop.json'` says more\n"
+         warning[L072] loop.json:2:1: no description; `loopctl check 'my loops/loop.json'` shows the details\n"
     );
     assert_eq!(brief(&[], Path::new("x"), &look), "");
-    assert!(brief(&warnings(1), Path::new("-"), &look).ends_with("; `loopctl check` says more\n"));
+    assert!(brief(&warnings(1), Path::new("-"), &look).ends_with("; `loopctl check` shows the details\n"));
 }
 
 #[test]
 fn many_warnings_are_counted() {
     let shown = brief(&warnings(12), Path::new("x"), &Look::plain(80));
     assert_eq!(shown.lines().count(), 11);
-    assert!(shown.ends_with("and 2 more warnings; `loopctl check x` says more\n"), "{shown}");
+    assert!(shown.ends_with("and 2 more warnings; `loopctl check x` shows the details\n"), "{shown}");
 }
 
 #[test]

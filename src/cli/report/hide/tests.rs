@@ -4,7 +4,7 @@ use super::*;
 fn shown(code: &'static str, text: &str, secret: &str) -> String {
     let source = Source::new("x.json", text);
     let start = text.find(secret).unwrap();
-    let fault = Diagnostic::error(code, "told", "", source.place(start, start + secret.len()));
+    let fault = Diagnostic::error(code, "found", "", source.place(start, start + secret.len()));
     let other = Source::new("y.json", text);
     let hidden = hide(&[fault], &[source, other]);
     assert_eq!(&*hidden[1].text, text, "another file is left alone");
@@ -12,7 +12,7 @@ fn shown(code: &'static str, text: &str, secret: &str) -> String {
 }
 
 #[test]
-fn a_secret_that_is_told_is_not_shown_and_places_stay() {
+fn a_secret_that_is_reported_is_not_shown_and_places_stay() {
     assert_eq!(shown(codes::SECRET, "{\"k\": \"sk-\u{e9}1\"}", "\"sk-\u{e9}1\""), "{\"k\": \"******\"}");
     assert_eq!(shown(codes::CREDENTIALS, "\"https://a:b@h/\"", "a:b@"), "\"https://****h/\"");
     assert_eq!(shown(codes::UNKNOWN_FIELD, "{\"k\": 1}", "\"k\""), "{\"k\": 1}");
@@ -21,7 +21,7 @@ fn a_secret_that_is_told_is_not_shown_and_places_stay() {
 #[test]
 fn the_name_of_a_variable_is_shown_and_what_may_be_a_secret_is_not() {
     let source = Source::new("x.json", "\"$KEY\"");
-    let fault = Diagnostic::error(codes::WRITTEN_KEY, "told", "", source.place(0, 6));
+    let fault = Diagnostic::error(codes::WRITTEN_KEY, "found", "", source.place(0, 6));
     let text = |fault: Diagnostic| hide(&[fault], std::slice::from_ref(&source))[0].text.to_string();
     assert_eq!(text(fault.clone()), "\"****\"");
     assert_eq!(text(fault.suggest("\"env:KEY\"")), "\"$KEY\"");
