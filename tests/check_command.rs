@@ -31,8 +31,8 @@ fn codes(told: &[Value]) -> Vec<(&str, &str)> {
 fn a_sound_folder_is_sound_in_every_format() {
     let place = sound();
     let human = check(&place, &[], 0);
-    assert_eq!((human.stdout.as_str(), human.stderr.as_str()), ("", "2 files are sound\n"));
-    assert_eq!(check(&place, &["loops/a.json"], 0).stderr, "1 file is sound\n");
+    assert_eq!((human.stdout.as_str(), human.stderr.as_str()), ("", "no errors or warnings in 2 files\n"));
+    assert_eq!(check(&place, &["loops/a.json"], 0).stderr, "no errors or warnings in 1 file\n");
     assert_eq!(check(&place, &["--format", "json"], 0).stdout, "[]\n");
     assert_eq!(check(&place, &["--format", "github"], 0).stdout, "");
     let log: Value = check(&place, &["--format", "sarif"], 0).json();
@@ -78,7 +78,7 @@ fn files_of_other_tools_are_passed_by_in_a_folder_and_judged_when_they_are_named
     place.file("node_modules/x/loop.json", "{\"type\": \"loop\"}");
     place.file(".hidden/loop.json", "{\"type\": \"loop\"}");
     let ran = check(&place, &["."], 0);
-    assert_eq!(ran.stderr, "2 files are sound (6 other JSON files passed by)\n");
+    assert_eq!(ran.stderr, "no errors or warnings in 2 files (6 other JSON files skipped)\n");
     assert_eq!(codes(&told(&place, &["package.json"], 1)), [("L016", "package.json")]);
     assert_eq!(codes(&told(&place, &["wide.json"], 1)), [("L002", "wide.json")]);
     assert_eq!(codes(&told(&place, &[".hidden"], 1))[0].1, ".hidden/loop.json");
@@ -191,7 +191,7 @@ fn stdin_is_a_document() {
     let place = Place::new();
     place.file("actions/look.json", ACTION);
     let ran = place.call_reading(&["check", "-"], SOUND.as_bytes());
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, "1 file is sound\n"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, "no errors or warnings in 1 file\n"));
     let ran = place.call_reading(&["check", "-", "--format", "github"], b"{\"type\": \"loop\"");
     assert_eq!(ran.code, 1);
     assert!(ran.stdout.starts_with("::error file=-,line=1,"), "{ran:#?}");
@@ -225,9 +225,7 @@ fn wrong_arguments_and_paths_that_can_t_be_read_end_with_2() {
     let empty = Place::new();
     assert!(check(&empty, &[], 2).stderr.contains("nothing to check in .: it contains no JSON file"));
     empty.file("package.json", "{}");
-    assert!(
-        check(&empty, &["--format", "json"], 2).stderr.contains("its only JSON file is not a document of loopctl")
-    );
+    assert!(check(&empty, &["--format", "json"], 2).stderr.contains("its only JSON file is not a document of loopctl"));
 }
 
 #[cfg(unix)]
@@ -239,7 +237,7 @@ fn pipes_and_links_are_not_followed_out_of_the_folder() {
     std::os::unix::fs::symlink(place.path().join("outside/bad.json"), place.path().join("loops/bad.json")).unwrap();
     let pipe = place.path().join("loops/pipe.json");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    assert_eq!(check(&place, &["loops"], 0).stderr, "2 files are sound\n");
+    assert_eq!(check(&place, &["loops"], 0).stderr, "no errors or warnings in 2 files\n");
     assert!(check(&place, &["loops/pipe.json"], 2).stderr.contains("no regular file"));
 }
 

@@ -36,25 +36,25 @@ pub fn checked(diagnostics: &[Diagnostic], sources: &[Source], checked: &Tally, 
     each(diagnostics, sources, look) + &tally(diagnostics, checked, look)
 }
 
-/// How much was looked at.
+/// How much was checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many files were judged.
+    /// How many files were checked.
     pub files: usize,
-    /// How many JSON files were found that are none of ours.
+    /// How many JSON files were skipped: they are not documents of loopctl.
     pub skipped: usize,
-    /// How many suggestions were taken.
+    /// How many fixes were applied.
     pub fixed: usize,
     /// In how many files.
     pub fixed_files: usize,
 }
 
-/// What came of a check, in one line: `3 errors, 1 warning in 5 files`, `5 files are sound`.
+/// The result of a check, in one line: `3 errors, 1 warning in 5 files`, `no errors or warnings in 5 files`.
 pub fn tally(diagnostics: &[Diagnostic], tally: &Tally, look: &Look) -> String {
     let files = plural(tally.files, "file");
     let counts = counts(diagnostics, look);
     let mut line = if counts.is_empty() {
-        look.paint(Tone::Good, &format!("{files} {} sound", if tally.files == 1 { "is" } else { "are" }))
+        look.paint(Tone::Good, &format!("no errors or warnings in {files}"))
     } else {
         format!("{counts} in {files}")
     };
@@ -63,8 +63,8 @@ pub fn tally(diagnostics: &[Diagnostic], tally: &Tally, look: &Look) -> String {
         line.push_str(&fixed);
     }
     if tally.skipped > 0 {
-        let passed = format!(" ({} passed by)", plural(tally.skipped, "other JSON file"));
-        line.push_str(&look.paint(Tone::Dim, &passed));
+        let skipped = format!(" ({} skipped)", plural(tally.skipped, "other JSON file"));
+        line.push_str(&look.paint(Tone::Dim, &skipped));
     }
     line + "\n"
 }
