@@ -346,7 +346,7 @@ pub fn reason(termination: Termination) -> &'static str {
         Termination::ModelError => "the model could not be asked",
         Termination::InvalidReplies => "the model's replies could not be read",
         Termination::Human => "a question for a human",
-        Termination::Approval => "a tool call needs approval",
+        Termination::Approval => "a call needs approval",
         Termination::Uncertain => "a call of unknown outcome",
         Termination::Cancelled => "cancelled",
     }

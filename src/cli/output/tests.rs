@@ -86,7 +86,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         }
       ! 2 characters that nobody sees: written as \u{...} here
 
-    ‖ paused: a tool call needs approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
+    ‖ paused: a call needs approval  1 iteration · 1 tool call · 120 tokens · 4.2 s
       run      run-1
       approve  ./loopctl resume run-1 --approve --if ac43b53c315e0122
       deny     ./loopctl resume run-1 --deny --reason "..." --if ac43b53c315e0122
