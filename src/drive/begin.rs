@@ -12,6 +12,7 @@ use super::hold::Hold;
 use super::model::ModelClient;
 use super::run::{Driver, Seat};
 use super::start::{self, Start};
+use super::tool::OpenedRun;
 use crate::engine::effect::Effects;
 use crate::engine::event::{Event, EventKind, Moment, Started};
 use crate::engine::state::State;
@@ -77,7 +78,8 @@ impl Engine {
     /// # Errors
     /// When the store fails under way.
     pub async fn drive(&self, program: &Arc<Program>, begun: Box<Begun>, watch: Watch<'_>) -> Result<Finished, Fault> {
-        let _counted = self.world.toolbox.counted(begun.run_id(), std::iter::empty());
+        let run = OpenedRun { run_id: begun.run_id().to_owned(), ..OpenedRun::default() };
+        let _tools = self.world.toolbox.open(run);
         let (driver, effects) = begun.driver(&self.world, program, watch.clone());
         let finished = driver.drive(effects).await?;
         self.left(program, finished, &watch).await

@@ -23,7 +23,7 @@ use crate::engine::outcome::{Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
 use crate::journal::{RunSummary, StoreFault};
-use crate::program::{Program, Tool, ToolKind};
+use crate::program::{Program, Tool};
 
 /// How long it is waited until a run is looked at again that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -203,10 +203,7 @@ fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
 
 /// The run that a call of a program is, when it is one.
 pub(super) fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<Program>> {
-    match &program.tool(&call.tool)?.kind {
-        ToolKind::Loop(called) => Some(called),
-        _ => None,
-    }
+    program.tool(&call.tool)?.called_loop()
 }
 
 /// Ends the runs that a run has called and that have not ended, because it ends itself.
@@ -309,10 +306,8 @@ impl Engine {
         while let Some((program, model, priced)) = open.pop() {
             let budget = program.properties.budget.as_ref();
             let priced = priced || budget.is_some_and(|budget| budget.cost_usd.is_some());
-            let kinds =
-                program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool)).map(|tool| &tool.kind);
-            for kind in kinds {
-                let ToolKind::Loop(called) = kind else { continue };
+            let called = program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool));
+            for called in called.filter_map(|tool| tool.called_loop()) {
                 let file = called.sources.first().map(|source| Arc::clone(&source.name));
                 if !seen.insert((file, priced)) {
                     continue;

@@ -19,7 +19,7 @@ use crate::engine::effect::{Effect, Effects, calls_of};
 use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolResult, ToolReturned};
 use crate::engine::notice::Notice;
 use crate::engine::state::RunHeader;
-use crate::program::{Program, ToolKind};
+use crate::program::Program;
 
 /// What the calls of a turn share.
 struct Turn {
@@ -74,10 +74,7 @@ impl<'a> Driver<'a> {
             left: bound,
         });
         let called = |name: &str| match self.program.tool(name) {
-            Some(tool) if !self.world.toolbox.is_scripted(tool) => match &tool.kind {
-                ToolKind::Loop(called) => Some((tool, called)),
-                _ => None,
-            },
+            Some(tool) if !self.world.toolbox.is_scripted(tool) => Some((tool, tool.called_loop()?)),
             _ => None,
         };
         let mut begun: Vec<BoxFuture<'a, Result<Made, Fault>>> = Vec::with_capacity(calls.len());
@@ -135,6 +132,6 @@ async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Val
         left: turn.left,
         deadline: Duration::from_millis(tool.timeout_ms),
     };
-    let called = world.toolbox.call(tool, &call).await;
-    returned(called.result, called.spent)
+    let outcome = world.toolbox.call(tool, &call).await;
+    returned(outcome.result, outcome.spent)
 }

@@ -20,7 +20,7 @@ use super::secret::Vault;
 use super::start::{self, Start};
 use super::stop::Stop;
 use super::texts::Texts;
-use super::tool::{EmbeddedTool, Toolbox};
+use super::tool::{EmbeddedTool, OpenedRun, Toolbox};
 use crate::engine::dialect;
 use crate::engine::event::{Decided, Decision, Event, EventKind, Moment};
 use crate::engine::notice::Listener;
@@ -238,8 +238,8 @@ impl Engine {
             }
             Ok(Taken::Up { state, what, events, models }) => {
                 let calls = |tool: &String| usize::try_from(state.calls_returned(tool)).unwrap_or(usize::MAX);
-                let made = state.counters.calls.keys().map(|tool| (tool.clone(), calls(tool)));
-                let _counted = self.world.toolbox.counted(run_id, made);
+                let returned = state.counters.calls.keys().map(|tool| (tool.clone(), calls(tool))).collect();
+                let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
                 let seat = Seat { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
                 let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
                 driver.tell_start(true);

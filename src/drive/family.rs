@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::engine::World;
 use crate::engine::state::RunHeader;
-use crate::program::{Program, ToolKind};
+use crate::program::Program;
 
 #[cfg(test)]
 mod tests;
@@ -68,7 +68,7 @@ pub(super) struct Member<'a> {
 impl<'a> Member<'a> {
     /// The place of a run; none when its loop can't call loops.
     pub fn of(world: &'a World, program: &Program, begun: &RunHeader) -> Option<Self> {
-        let calls = program.tools.iter().any(|tool| matches!(tool.kind, ToolKind::Loop(_)));
+        let calls = program.tools.iter().any(|tool| tool.called_loop().is_some());
         calls.then(|| world.families.join(&begun.run_id, begun.caller.as_ref().map(|caller| caller.run_id.as_str())))
     }
 

@@ -210,7 +210,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                     }
                     builtin::Done::SubrunQuestion => CallProgress::Asked,
                 },
-                ToolKind::Llm(_) | ToolKind::Loop(_) if budget::is_spent(program, state) => {
+                _ if tool.spends() && budget::is_spent(program, state) => {
                     CallProgress::Done { result: failure(turn::SPENT), duration_ms: 0 }
                 }
                 _ => {

@@ -82,12 +82,7 @@ pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> 
 /// Whether a call of this tool waits until no other call of its turn spends: what each one costs is known
 /// when it has returned, so calls side by side could pass the budget together.
 pub(super) fn is_held(program: &Program, state: &State, tool: &Tool) -> bool {
-    spends(tool) && budget::is_bound(program, state)
-}
-
-/// Whether a call of this tool asks models.
-fn spends(tool: &Tool) -> bool {
-    matches!(tool.kind, ToolKind::Llm(_) | ToolKind::Loop(_))
+    tool.spends() && budget::is_bound(program, state)
 }
 
 /// Whether a call of the turn has begun that asks models, and what it costs in all is not known yet: a run
@@ -95,7 +90,7 @@ fn spends(tool: &Tool) -> bool {
 pub(super) fn is_spending(program: &Program, turn: &Turn) -> bool {
     let open =
         |call: &&Call| matches!(call.progress, CallProgress::Asked | CallProgress::Uncertain | CallProgress::Waits(_));
-    turn.calls.iter().filter(open).any(|call| program.tool(&call.tool).is_some_and(spends))
+    turn.calls.iter().filter(open).any(|call| program.tool(&call.tool).is_some_and(Tool::spends))
 }
 
 /// Asks for the next call that was held, unless one that spends is under way, waits for a human, or may have

@@ -74,10 +74,7 @@ impl Program {
                 continue;
             }
             weight = weight.saturating_add(program.own_weight());
-            todo.extend(program.tools.iter().filter_map(|tool| match &tool.kind {
-                ToolKind::Loop(called) => Some(&**called),
-                _ => None,
-            }));
+            todo.extend(program.tools.iter().filter_map(|tool| tool.called_loop()).map(|called| &**called));
         }
         weight
     }
@@ -124,6 +121,24 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Whether a call asks models: what it costs counts for the run's budget.
+    pub fn spends(&self) -> bool {
+        match self.kind {
+            ToolKind::Llm(_) | ToolKind::Loop(_) => true,
+            ToolKind::Builtin(_) | ToolKind::Http(_) | ToolKind::Db(_) | ToolKind::Command(_) | ToolKind::Embedded => {
+                false
+            }
+        }
+    }
+
+    /// The loop that a call runs; none for the other kinds.
+    pub fn called_loop(&self) -> Option<&Arc<Program>> {
+        match &self.kind {
+            ToolKind::Loop(called) => Some(called),
+            _ => None,
+        }
+    }
+
     /// Every variable that a call needs: of the address, the headers, the parameters, the arguments.
     pub fn variables(&self) -> Vec<Variable> {
         let of = |template: &Template| template.variables().to_vec();

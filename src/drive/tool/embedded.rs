@@ -1,22 +1,60 @@
 //! Embedded tools: functions of the program that loopctl is built into.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use serde_json::Value;
 
 use super::output::fault;
+use super::runner::{RawOutcome, ToolRunner, not_available};
 use super::{BoxFuture, EmbeddedTool, ToolCall};
+use crate::compile::Embedded;
 use crate::engine::event::ToolFault;
+use crate::program::Tool;
 
 /// The deepest nesting of a result. What is parsed from text has this bound too.
 const MAX_DEPTH: usize = 128;
 
+/// Makes the calls of the embedder's tools.
+pub(super) struct EmbeddedRunner {
+    tools: BTreeMap<String, Arc<dyn EmbeddedTool>>,
+}
+
+impl EmbeddedRunner {
+    pub(super) fn new(tools: BTreeMap<String, Arc<dyn EmbeddedTool>>) -> Self {
+        Self { tools }
+    }
+
+    /// The names of the tools.
+    pub(super) fn names(&self) -> Vec<&String> {
+        self.tools.keys().collect()
+    }
+
+    /// The tools, as the compiler knows them.
+    pub(super) fn signatures(&self) -> Vec<Embedded> {
+        let tools = self.tools.iter();
+        tools
+            .map(|(name, tool)| (name.clone(), tool.description().to_owned(), tool.parameters(), tool.idempotent()))
+            .collect()
+    }
+}
+
+impl ToolRunner for EmbeddedRunner {
+    fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        match self.tools.get(&tool.name) {
+            Some(embedded) => Box::pin(async move { make(embedded.as_ref(), call).await.into() }),
+            None => not_available(format!("no function is registered as `{}`", tool.name)),
+        }
+    }
+}
+
 /// Makes a call. A panic in the tool is a failure of the call, not of the run.
-pub(super) async fn call(tool: &dyn EmbeddedTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+async fn make(tool: &dyn EmbeddedTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
     // The call itself is made inside the future: what panics before the first wait is caught too.
     let made: BoxFuture<'_, Result<Value, ToolFault>> = Box::pin(async move { tool.call(call).await });
     let value = Caught(made).await.map_err(|message| fault("tool panicked", message))??;

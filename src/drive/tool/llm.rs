@@ -1,24 +1,69 @@
 //! `llm` actions: a question to a model, whose text is the result.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::Spent;
 use super::output::fault;
+use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use super::{BoxFuture, Spent, ToolCall};
 use crate::drive::model::{self, Ask, Models, Wire};
+use crate::drive::secret::Vault;
 use crate::engine::budget;
 use crate::engine::conversation::{Conversation, Role, estimated_tokens};
-use crate::engine::event::{Allowance, FailedAttempt, Finish, ModelFaultCode, Tokens, ToolFault};
+use crate::engine::event::{FailedAttempt, Finish, ModelFaultCode, Tokens, ToolFault};
 use crate::language::project::Price;
 use crate::language::react::Retry;
-use crate::program::LlmTool;
 use crate::program::reference::Scope;
+use crate::program::{LlmTool, Tool, ToolKind};
+
+/// Makes the calls of `llm` actions.
+pub(super) struct LlmRunner {
+    models: Arc<Models>,
+    vault: Arc<Vault>,
+    /// Whether a script plays the models: its replies are the run's own, and a tool that took one would play
+    /// another run.
+    is_scripted: bool,
+}
+
+impl LlmRunner {
+    pub(super) fn new(models: &Arc<Models>, vault: &Arc<Vault>) -> Self {
+        Self { models: Arc::clone(models), vault: Arc::clone(vault), is_scripted: false }
+    }
+
+    /// A script plays the models: from now on no call asks one.
+    pub(super) fn refuse_calls(&mut self) {
+        self.is_scripted = true;
+    }
+
+    async fn make(&self, tool: &LlmTool, call: &ToolCall<'_>) -> RawOutcome {
+        if self.is_scripted {
+            let why = "name the tool under `tools` in the script";
+            return Err(fault("the script does not answer for this tool", why)).into();
+        }
+        let question = question(tool, &call.scope(&self.vault));
+        match question {
+            Ok(conversation) => ask(tool, call, &conversation, &self.models).await,
+            Err(fault) => Err(fault).into(),
+        }
+    }
+}
+
+impl ToolRunner for LlmRunner {
+    fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        match &tool.kind {
+            ToolKind::Llm(llm) => Box::pin(self.make(llm, call)),
+            _ => wrong_kind(tool),
+        }
+    }
+}
 
 /// The question: the rendered template as the one message. It is rendered without secrets: a
 /// prompt never holds one.
 ///
 /// # Errors
 /// When the template lacks a value.
-pub(super) fn prepare(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
+fn question(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation, ToolFault> {
     let scope = Scope { secrets: None, ..*scope };
     let question =
         tool.template.render(&scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?;
@@ -28,17 +73,12 @@ pub(super) fn prepare(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation,
 }
 
 /// Asks the action's model, or the run's, and gives its text and what that used, failed attempts too.
-pub(super) async fn ask(
-    tool: &LlmTool,
-    (run_model, left): (&str, Allowance),
-    conversation: &Conversation,
-    models: &Models,
-) -> (Result<Value, ToolFault>, Spent) {
-    let model = match models.get(Some(tool.action.model.as_deref().unwrap_or(run_model))) {
+async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, models: &Models) -> RawOutcome {
+    let model = match models.get(Some(tool.action.model.as_deref().unwrap_or(call.model))) {
         Ok(model) => model,
-        Err(why) => return (Err(fault("model not available", why)), Spent::default()),
+        Err(why) => return Err(fault("model not available", why)).into(),
     };
-    let enough = |failed: &[FailedAttempt]| budget::uses_up(left, failed);
+    let enough = |failed: &[FailedAttempt]| budget::uses_up(call.left, failed);
     let ask = Ask {
         conversation,
         program: None,
@@ -53,29 +93,33 @@ pub(super) async fn ask(
     let retry: Retry = tool.action.retry.clone().unwrap_or_default();
     match model::ask(&[model], &ask, &mut wire, &retry, &|_| {}).await {
         Ok(reply) => {
-            let said = Said { reply: reply.usage, asked: conversation.bytes, text: reply.text.len() };
-            let spent = spent(&reply.attempts, Some(said), price);
-            match reply.finish {
-                Finish::Filtered => (Err(fault("the model's answer was kept back", reply.text)), spent),
-                _ => (Ok(Value::String(reply.text)), spent),
-            }
+            let usage = ReplyUsage { counted: reply.usage, asked: conversation.bytes, text: reply.text.len() };
+            let spent = spent(&reply.attempts, Some(usage), price);
+            let result = match reply.finish {
+                Finish::Filtered => Err(fault("the model's answer was kept back", reply.text)),
+                _ => Ok(Value::String(reply.text)),
+            };
+            RawOutcome { result, spent }
         }
-        Err(error) => (Err(fault(class(error.code), error.message)), spent(&error.failed, None, price)),
+        Err(error) => RawOutcome {
+            result: Err(fault(class(error.code), error.message)),
+            spent: spent(&error.failed, None, price),
+        },
     }
 }
 
 /// A reply's usage, and the bytes that an estimate goes by when the provider did not count.
-struct Said {
-    reply: Option<Tokens>,
+struct ReplyUsage {
+    counted: Option<Tokens>,
     asked: usize,
     text: usize,
 }
 
-fn spent(attempts: &[FailedAttempt], said: Option<Said>, price: Option<Price>) -> Spent {
-    let estimated = said.as_ref().is_some_and(|said| said.reply.is_none());
-    let last = said.map(|said| {
-        let estimate = || Tokens { input: estimated_tokens(said.asked), output: estimated_tokens(said.text) };
-        said.reply.unwrap_or_else(estimate)
+fn spent(attempts: &[FailedAttempt], last: Option<ReplyUsage>, price: Option<Price>) -> Spent {
+    let estimated = last.as_ref().is_some_and(|usage| usage.counted.is_none());
+    let last = last.map(|usage| {
+        let estimate = || Tokens { input: estimated_tokens(usage.asked), output: estimated_tokens(usage.text) };
+        usage.counted.unwrap_or_else(estimate)
     });
     let all = attempts.iter().filter_map(|attempt| attempt.usage).chain(last);
     let tokens = all.reduce(|one, other| Tokens {

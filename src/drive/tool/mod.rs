@@ -6,6 +6,8 @@ mod embedded;
 mod http;
 mod llm;
 mod output;
+mod runner;
+mod scripted;
 #[cfg(test)]
 mod test_server;
 #[cfg(test)]
@@ -14,20 +16,27 @@ mod tests;
 mod tests_compiled;
 mod twice;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 pub use self::command::enter_group;
-use self::http::Http;
+pub use self::runner::OpenedRun;
+
+use self::command::CommandRunner;
+use self::db::DbRunner;
+use self::embedded::EmbeddedRunner;
+use self::http::HttpRunner;
+use self::llm::LlmRunner;
 use self::output::fault;
-use super::descriptors;
+use self::runner::{RawOutcome, ToolRunner, not_available};
+use self::scripted::ScriptedRunner;
 use super::egress::Egress;
 use super::model::{Models, ScriptPlayer};
 use super::secret::Vault;
@@ -36,7 +45,6 @@ use crate::engine::event::{Allowance, CallId, Tokens, ToolFault, ToolResult};
 use crate::engine::storable;
 use crate::language::Project;
 use crate::program::reference::Scope;
-use crate::program::{CommandTool, DbTool, HttpTool, LlmTool};
 use crate::program::{Tool, ToolKind};
 
 /// A call to be made.
@@ -59,19 +67,32 @@ pub struct ToolCall<'a> {
     pub left: Allowance,
 }
 
-impl ToolCall<'_> {
+impl<'a> ToolCall<'a> {
+    /// What the tool's templates are rendered with. It can't go from thread to thread: each kind is prepared with it
+    /// at once, and waits without it.
+    fn scope(&self, vault: &'a Vault) -> Scope<'a> {
+        Scope {
+            arguments: self.input,
+            input: self.run_input,
+            now: self.now,
+            run_id: self.run_id,
+            extra: &[],
+            secrets: Some(vault),
+        }
+    }
+
     /// The call's idempotency key: run, iteration, call. The same for every attempt at the call.
     pub fn key(&self) -> String {
         format!("{}-{}-{}", self.run_id, self.id.iteration, self.id.index)
     }
 }
 
-/// What a call gave.
+/// The outcome of a call.
 #[derive(Debug)]
-pub struct Called {
+pub struct CallOutcome {
     /// Its result, without any resolved secret.
     pub result: ToolResult,
-    /// What it used itself (`llm`).
+    /// What it used of models.
     pub spent: Spent,
 }
 
@@ -109,38 +130,35 @@ pub trait EmbeddedTool: Send + Sync {
     fn call<'a>(&'a self, call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>>;
 }
 
-/// All that calls need of the world.
+/// Makes the calls of tools: a runner for each kind.
 pub struct Toolbox {
-    project: Arc<Project>,
-    root: PathBuf,
     vault: Arc<Vault>,
-    models: Arc<Models>,
-    embedded: BTreeMap<String, Arc<dyn EmbeddedTool>>,
-    http: Http,
-    script: Option<Arc<ScriptPlayer>>,
-    /// How many calls a script answered, by run and tool.
-    answered: Mutex<HashMap<String, BTreeMap<String, usize>>>,
+    /// Answers in place of the other runners for the tools that the script names.
+    script: Option<ScriptedRunner>,
+    http: HttpRunner,
+    llm: LlmRunner,
+    db: DbRunner,
+    command: CommandRunner,
+    embedded: EmbeddedRunner,
 }
 
-/// For as long as this is held, the calls of a run are counted that a script answers.
-#[derive(Debug)]
-pub struct Counted<'a> {
+/// For as long as this is held, the tools of a run may be called.
+pub struct RunTools<'a> {
     toolbox: &'a Toolbox,
     run_id: String,
 }
 
-impl Drop for Counted<'_> {
+impl Drop for RunTools<'_> {
     fn drop(&mut self) {
-        self.toolbox.counters().remove(&self.run_id);
+        self.toolbox.runners().for_each(|runner| runner.close(&self.run_id));
     }
 }
 
 impl fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Toolbox")
-            .field("root", &self.root)
             .field("vault", &self.vault)
-            .field("embedded", &self.embedded.keys().collect::<Vec<_>>())
+            .field("embedded", &self.embedded.names())
             .finish_non_exhaustive()
     }
 }
@@ -155,49 +173,62 @@ impl Toolbox {
         embedded: BTreeMap<String, Arc<dyn EmbeddedTool>>,
     ) -> Self {
         Self {
-            project: Arc::clone(project),
-            root: root.to_owned(),
             vault: Arc::clone(vault),
-            models: Arc::clone(models),
-            embedded,
-            http: Http::new(Egress::new(&project.allow)),
             script: None,
-            answered: Mutex::default(),
+            http: HttpRunner::new(Egress::new(&project.allow), vault),
+            llm: LlmRunner::new(models, vault),
+            db: DbRunner::new(project, root, vault),
+            command: CommandRunner::new(project, root, vault),
+            embedded: EmbeddedRunner::new(embedded),
         }
     }
 
     /// The same, with a script that answers for the tools that it names.
     #[must_use]
-    pub fn with_script(self, script: Arc<ScriptPlayer>) -> Self {
-        Self { script: Some(script), ..self }
+    pub fn with_script(mut self, script: Arc<ScriptPlayer>) -> Self {
+        self.llm.refuse_calls();
+        self.script = Some(ScriptedRunner::new(script));
+        self
     }
 
-    /// To be held by whoever drives a run. `made` tells how many calls of each tool it has made already, so
-    /// that a script goes on where the run stopped. None where there is no script.
-    pub fn counted(&self, run_id: &str, made: impl Iterator<Item = (String, usize)>) -> Option<Counted<'_>> {
-        self.script.as_ref()?;
-        self.counters().insert(run_id.to_owned(), made.collect());
-        Some(Counted { toolbox: self, run_id: run_id.to_owned() })
+    /// The runner of a kind; none for the kinds that the engine and the driver perform themselves.
+    fn runner(&self, kind: &ToolKind) -> Option<&dyn ToolRunner> {
+        Some(match kind {
+            ToolKind::Http(_) => &self.http,
+            ToolKind::Llm(_) => &self.llm,
+            ToolKind::Db(_) => &self.db,
+            ToolKind::Command(_) => &self.command,
+            ToolKind::Embedded => &self.embedded,
+            ToolKind::Loop(_) | ToolKind::Builtin(_) => return None,
+        })
     }
 
-    fn counters(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeMap<String, usize>>> {
-        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Every runner.
+    fn runners(&self) -> impl Iterator<Item = &dyn ToolRunner> {
+        let kinds: [&dyn ToolRunner; 5] = [&self.http, &self.llm, &self.db, &self.command, &self.embedded];
+        kinds.into_iter().chain(self.script.iter().map(|script| -> &dyn ToolRunner { script }))
+    }
+
+    /// To be held by whoever drives a run.
+    pub fn open(&self, run: OpenedRun) -> RunTools<'_> {
+        self.runners().for_each(|runner| runner.open(&run));
+        RunTools { toolbox: self, run_id: run.run_id }
     }
 
     /// Of how many runs calls are counted.
     #[cfg(test)]
     pub fn runs_counted(&self) -> usize {
-        self.counters().len()
+        self.script.as_ref().map_or(0, ScriptedRunner::runs_counted)
     }
 
     /// Makes a call. It ends by its deadline, whatever the tool does, but for an embedded tool that
     /// blocks its thread.
-    pub async fn call(&self, tool: &Tool, call: &ToolCall<'_>) -> Called {
-        let (result, spent) = match tokio::time::timeout(call.deadline, self.perform(tool, call)).await {
-            Ok(made) => made,
-            Err(_) => (Err(fault(format!("timed out after {}", seconds(call.deadline)), "")), Spent::default()),
+    pub async fn call(&self, tool: &Tool, call: &ToolCall<'_>) -> CallOutcome {
+        let outcome = match tokio::time::timeout(call.deadline, self.perform(tool, call)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(fault(format!("timed out after {}", seconds(call.deadline)), "")).into(),
         };
-        let result = match result {
+        let result = match outcome.result {
             // What a journal could not give back is kept as its text.
             Ok(value) => ToolResult::Ok(storable::kept(self.vault.scrub_value(value))),
             Err(fault) => ToolResult::Failed(ToolFault {
@@ -205,101 +236,27 @@ impl Toolbox {
                 detail: output::shortened(self.vault.scrub_cut(fault.detail)),
             }),
         };
-        Called { result, spent }
+        CallOutcome { result, spent: outcome.spent }
     }
 
-    async fn perform(&self, tool: &Tool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Spent) {
-        if let Some(result) = self.scripted(tool, call) {
-            return (result, Spent::default());
+    fn perform<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        if let Some(script) = self.script.as_ref().filter(|script| script.answers_for(tool)) {
+            return script.call(tool, call);
         }
-        let result = match &tool.kind {
-            ToolKind::Http(http) => self.http(http, call).await,
-            ToolKind::Llm(llm) => return self.llm(llm, call).await,
-            ToolKind::Db(query) => self.db(query, tool.parameters.source(), call).await,
-            ToolKind::Command(command) => self.command(command, call).await,
-            ToolKind::Embedded => match self.embedded.get(&tool.name) {
-                Some(embedded) => embedded::call(embedded.as_ref(), call).await,
-                None => Err(fault("tool not available", format!("no function is registered as `{}`", tool.name))),
-            },
-            ToolKind::Loop(_) => Err(fault("tool not available", "a loop is called as a run of its own")),
-            ToolKind::Builtin(_) => Err(fault("tool not available", "a built-in tool is the engine's own")),
-        };
-        (result, Spent::default())
-    }
-
-    // A scope can't go from thread to thread: each kind is prepared with it at once, and waits
-    // without it.
-
-    async fn http(&self, tool: &HttpTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
-        let request = http::prepare(tool, call, &self.scope(call))?;
-        self.http.perform(request, tool.action.ok_status.as_deref()).await
-    }
-
-    async fn llm(&self, tool: &LlmTool, call: &ToolCall<'_>) -> (Result<Value, ToolFault>, Spent) {
-        if self.script.is_some() {
-            // A script's replies are the run's own: a tool that took one would play another run.
-            let why = "name the tool under `tools` in the script".to_owned();
-            return (Err(output::fault("the script does not answer for this tool", why)), Spent::default());
-        }
-        let prepared = llm::prepare(tool, &self.scope(call));
-        match prepared {
-            Ok(conversation) => llm::ask(tool, (call.model, call.left), &conversation, &self.models).await,
-            Err(fault) => (Err(fault), Spent::default()),
-        }
-    }
-
-    async fn db(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
-        let world = db::World { project: &self.project, root: &self.root, vault: &self.vault };
-        let (source, query) = db::prepare(tool, schema, &world, &self.scope(call))?;
-        // What can't be opened does not say why.
-        descriptors::available().await;
-        db::run(source, query).await
-    }
-
-    async fn command(&self, tool: &CommandTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
-        let prepared = command::prepare(tool, &self.project.allow, &self.root, &self.scope(call))?;
-        command::run(&prepared).await
-    }
-
-    fn scope<'a>(&'a self, call: &ToolCall<'a>) -> Scope<'a> {
-        Scope {
-            arguments: call.input,
-            input: call.run_input,
-            now: call.now,
-            run_id: call.run_id,
-            extra: &[],
-            secrets: Some(self.vault.as_ref()),
+        match self.runner(&tool.kind) {
+            Some(runner) => runner.call(tool, call),
+            None => not_available("the engine performs it itself"),
         }
     }
 
     /// The embedder's tools, as the compiler knows them.
     pub fn signatures(&self) -> Vec<Embedded> {
-        let tools = self.embedded.iter();
-        tools
-            .map(|(name, tool)| (name.clone(), tool.description().to_owned(), tool.parameters(), tool.idempotent()))
-            .collect()
+        self.embedded.signatures()
     }
 
     /// Whether a script answers for the tool.
     pub fn is_scripted(&self, tool: &Tool) -> bool {
-        self.script.as_ref().is_some_and(|script| script.names_tool(&tool.name))
-    }
-
-    /// What the script says, when it names the tool.
-    fn scripted(&self, tool: &Tool, call: &ToolCall<'_>) -> Option<Result<Value, ToolFault>> {
-        let script = self.script.as_ref().filter(|script| script.names_tool(&tool.name))?;
-        let nth = {
-            let mut counters = self.counters();
-            let run = counters.entry(call.run_id.to_owned()).or_default();
-            let made = run.entry(tool.name.clone()).or_default();
-            let nth = *made;
-            *made = made.saturating_add(1);
-            nth
-        };
-        match script.tool(&tool.name, nth)? {
-            ToolResult::Ok(value) => Some(Ok(value)),
-            ToolResult::Failed(fault) => Some(Err(fault)),
-        }
+        self.script.as_ref().is_some_and(|script| script.answers_for(tool))
     }
 }
 

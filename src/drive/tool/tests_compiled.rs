@@ -158,6 +158,6 @@ async fn a_script_answers_first() {
     assert_eq!(run(&world, &action, json!({})).await, ToolResult::Ok(json!(1)));
     assert_eq!(class(run(&world, &action, json!({})).await), "gone");
     assert_eq!(class(run(&world, &action, json!({})).await), "gone");
-    let _counted = world.toolbox.counted("run", std::iter::empty());
+    let _tools = world.toolbox.open(OpenedRun { run_id: "run".to_owned(), ..OpenedRun::default() });
     assert_eq!(run(&world, &action, json!({})).await, ToolResult::Ok(json!(1)));
 }

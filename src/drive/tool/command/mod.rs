@@ -13,27 +13,60 @@ mod process;
 mod tests;
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
 
 #[cfg(not(target_os = "linux"))]
 pub use self::cgroup::enter_group;
 #[cfg(target_os = "linux")]
 pub use self::enter::enter_group;
-pub(super) use self::process::run;
 use super::output::fault;
+use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use super::{BoxFuture, ToolCall};
 use crate::compile::tool::is_value;
+use crate::drive::secret::Vault;
 use crate::engine::event::ToolFault;
+use crate::language::Project;
 use crate::language::project::Allow;
 use crate::policy::variables::{self, Refusal};
-use crate::program::CommandTool;
 use crate::program::reference::{Scope, Unresolved};
 use crate::program::template::Template;
+use crate::program::{CommandTool, Tool, ToolKind};
 
 /// Where a program that is named without a slash is looked for, and the `PATH` that it sees.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Makes the calls of `command` actions.
+pub(super) struct CommandRunner {
+    project: Arc<Project>,
+    root: PathBuf,
+    vault: Arc<Vault>,
+}
+
+impl CommandRunner {
+    pub(super) fn new(project: &Arc<Project>, root: &Path, vault: &Arc<Vault>) -> Self {
+        Self { project: Arc::clone(project), root: root.to_owned(), vault: Arc::clone(vault) }
+    }
+
+    async fn make(&self, tool: &CommandTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+        let prepared = prepare(tool, &self.project.allow, &self.root, &call.scope(&self.vault))?;
+        process::run(&prepared).await
+    }
+}
+
+impl ToolRunner for CommandRunner {
+    fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        match &tool.kind {
+            ToolKind::Command(command) => Box::pin(async move { self.make(command, call).await.into() }),
+            _ => wrong_kind(tool),
+        }
+    }
+}
+
 /// A program, ready to be started.
 #[derive(Debug)]
-pub(super) struct Prepared {
+struct Prepared {
     program: PathBuf,
     args: Vec<String>,
     /// Its environment, whole.
@@ -46,12 +79,7 @@ pub(super) struct Prepared {
 ///
 /// # Errors
 /// When the program is not allowed or not there, or an argument or a variable is refused.
-pub(super) fn prepare(
-    tool: &CommandTool,
-    allow: &Allow,
-    root: &Path,
-    scope: &Scope<'_>,
-) -> Result<Prepared, ToolFault> {
+fn prepare(tool: &CommandTool, allow: &Allow, root: &Path, scope: &Scope<'_>) -> Result<Prepared, ToolFault> {
     let action = &tool.action;
     let program = locate(&action.program, &allow.commands, root)?;
     // Arguments are seen by every user of the machine: no secret stands in one.

@@ -1,46 +1,137 @@
-//! `db` actions: one statement on a SQLite database, with its values bound.
+//! `db` actions: one statement on a database, with its values bound.
 
-mod open;
-mod query;
+mod sqlite;
 #[cfg(test)]
 mod tests;
-mod value;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use tokio::sync::oneshot;
 
-use self::open::Source;
-use self::query::{Query, Values};
 use super::output::fault;
+use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use super::{BoxFuture, ToolCall};
+use crate::drive::descriptors;
 use crate::drive::secret::Vault;
 use crate::engine::event::ToolFault;
 use crate::language::Project;
-use crate::program::DbTool;
 use crate::program::reference::{Scope, Secrets};
+use crate::program::{DbTool, Tool, ToolKind};
 
-/// What a query needs of the world.
-pub(super) struct World<'a> {
-    pub(super) project: &'a Project,
-    pub(super) root: &'a Path,
-    pub(super) vault: &'a Vault,
+/// The kinds of databases: a folder each, and a line here.
+const DATABASES: &[DatabaseKind] = &[sqlite::KIND];
+
+/// A kind of database.
+struct DatabaseKind {
+    /// What its addresses begin with, before the colon.
+    scheme: &'static str,
+    /// How its addresses are written, for messages.
+    form: &'static str,
+    /// Whether what follows the colon is an address of this kind.
+    is_valid: fn(&str) -> bool,
+    /// Runs a query. When the future is dropped, the query is stopped.
+    run: fn(DatabaseAddress, Query) -> BoxFuture<'static, Result<Value, ToolFault>>,
 }
 
-/// The database and the statement of an action. `schema` is the JSON Schema of the tool's input: a
-/// `:name` that it knows and the call left out is NULL.
+/// Where a database is.
+struct DatabaseAddress {
+    kind: &'static DatabaseKind,
+    /// What follows the scheme and its colon.
+    rest: String,
+    /// The folder that relative paths start from.
+    root: PathBuf,
+    /// The script that makes the database, with its path.
+    init: Option<PathBuf>,
+}
+
+/// A statement to be run.
+#[derive(Debug)]
+struct Query {
+    sql: String,
+    read_only: bool,
+    values: QueryValues,
+}
+
+/// What the statement's parameters take.
+#[derive(Debug)]
+struct QueryValues {
+    /// By position: `?`, `?1`, `$1`; where there are any, `:name` takes the one at its place too.
+    params: Vec<Value>,
+    /// By name, where there are no `params`: `:name`, `@name`, `$name`.
+    input: Value,
+    /// Names that the input may leave out: NULL then.
+    optional: Vec<String>,
+}
+
+/// Makes the calls of `db` actions.
+pub(super) struct DbRunner {
+    project: Arc<Project>,
+    root: PathBuf,
+    vault: Arc<Vault>,
+}
+
+impl ToolRunner for DbRunner {
+    fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        match &tool.kind {
+            ToolKind::Db(db) => Box::pin(async move { self.make(db, tool.parameters.source(), call).await.into() }),
+            _ => wrong_kind(tool),
+        }
+    }
+}
+
+impl DbRunner {
+    pub(super) fn new(project: &Arc<Project>, root: &Path, vault: &Arc<Vault>) -> Self {
+        Self { project: Arc::clone(project), root: root.to_owned(), vault: Arc::clone(vault) }
+    }
+
+    async fn make(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+        let address = self.address(&tool.action.datasource)?;
+        let query = query(tool, schema, &call.scope(&self.vault))?;
+        // A database that can't be opened for want of a descriptor does not say why.
+        descriptors::available().await;
+        (address.kind.run)(address, query).await
+    }
+
+    /// The address that the name of a datasource means.
+    fn address(&self, name: &str) -> Result<DatabaseAddress, ToolFault> {
+        let unknown = |why: String| fault("database: not configured", why);
+        let (url, init) = match (self.project.datasources.get(name), name.strip_prefix("orgconfig:")) {
+            (Some(datasource), _) => (datasource.url.clone(), datasource.init.as_deref()),
+            (None, Some(key)) => (self.vault.secret(key).map_err(unknown)?, None),
+            (None, None) => {
+                return Err(unknown(format!("there is no datasource `{name}` in `datasources` of loopctl.json")));
+            }
+        };
+        let url = match url.strip_prefix("orgconfig:") {
+            Some(key) => self.vault.secret(key).map_err(unknown)?,
+            None => url,
+        };
+        let (scheme, rest) = url.split_once(':').unwrap_or((&url, ""));
+        match DATABASES.iter().find(|kind| kind.scheme == scheme && (kind.is_valid)(rest)) {
+            Some(kind) => Ok(DatabaseAddress {
+                kind,
+                rest: rest.to_owned(),
+                root: self.root.clone(),
+                init: init.map(|path| self.root.join(path)),
+            }),
+            None => {
+                let forms: Vec<String> = DATABASES.iter().map(|kind| format!("`{}`", kind.form)).collect();
+                // The address may hold a password: only its scheme is shown.
+                let shown = if scheme.len() < 20 { scheme } else { "?" };
+                let why = format!("datasource `{name}`: only {} is, not `{shown}:`", forms.join(" or "));
+                Err(fault("database: not supported", why))
+            }
+        }
+    }
+}
+
+/// The statement of an action. `schema` is the JSON Schema of the tool's input: a `:name` that it knows and the call
+/// left out is NULL.
 ///
 /// # Errors
-/// When the datasource is not known, or a value is missing.
-pub(super) fn prepare(
-    tool: &DbTool,
-    schema: &Value,
-    world: &World<'_>,
-    scope: &Scope<'_>,
-) -> Result<(Source, Query), ToolFault> {
-    let source = source(&tool.action.datasource, world)?;
+/// When a value is missing.
+fn query(tool: &DbTool, schema: &Value, scope: &Scope<'_>) -> Result<Query, ToolFault> {
     let mut params = Vec::with_capacity(tool.params.len());
     for field in &tool.params {
         params.push(field.resolve(scope).map_err(|missing| fault("a value is missing or can't be used", missing.0))?);
@@ -50,67 +141,6 @@ pub(super) fn prepare(
         .and_then(Value::as_object)
         .map(|properties| properties.keys().cloned().collect())
         .unwrap_or_default();
-    let values = Values { params, input: scope.arguments.clone(), optional };
-    let query = Query { sql: tool.action.query.clone(), read_only: tool.action.read_only, values };
-    Ok((source, query))
-}
-
-/// The database that a datasource's name means.
-fn source(name: &str, world: &World<'_>) -> Result<Source, ToolFault> {
-    let unknown = |why: String| fault("database: not configured", why);
-    let (url, init) = match (world.project.datasources.get(name), name.strip_prefix("orgconfig:")) {
-        (Some(datasource), _) => (datasource.url.clone(), datasource.init.as_deref()),
-        (None, Some(key)) => (world.vault.secret(key).map_err(unknown)?, None),
-        (None, None) => {
-            return Err(unknown(format!("there is no datasource `{name}` in `datasources` of loopctl.json")));
-        }
-    };
-    let url = match url.strip_prefix("orgconfig:") {
-        Some(key) => world.vault.secret(key).map_err(unknown)?,
-        None => url,
-    };
-    match url.strip_prefix("sqlite:") {
-        Some(path) if !path.is_empty() && !path.starts_with(":memory:") => {
-            Ok(Source { file: world.root.join(path), init: init.map(|path| world.root.join(path)) })
-        }
-        // The address may hold a password: only its scheme is told.
-        _ => Err(fault(
-            "database: not supported",
-            format!(
-                "datasource `{name}`: only `sqlite:PATH` is, not `{}:`",
-                url.split(':').next().filter(|scheme| scheme.len() < 20).unwrap_or("?")
-            ),
-        )),
-    }
-}
-
-/// Runs a query in a thread and on a connection of its own, so that nothing that a statement sets
-/// outlives it. When this future is dropped, the query is stopped.
-///
-/// # Errors
-/// When the database can't be opened, a value can't be bound without loss, or the database refuses.
-pub(super) async fn run(source: Source, query: Query) -> Result<Value, ToolFault> {
-    let stop = Stop(Arc::new(AtomicBool::new(false)));
-    let stopped = Arc::clone(&stop.0);
-    let (send, receive) = oneshot::channel();
-    std::thread::Builder::new()
-        .name("loopctl-db".to_owned())
-        .spawn(move || {
-            let result = open::open(&source, query.read_only, stopped).and_then(|connection| query.run(&connection));
-            // Nobody waits any more when the call timed out.
-            let _ = send.send(result);
-        })
-        .map_err(|error| fault("database: not available", format!("no thread: {error}")))?;
-    let result = receive.await;
-    drop(stop);
-    result.unwrap_or_else(|_| Err(fault("database: failed", "the thread of the query was lost")))
-}
-
-/// Stops the query when it is dropped.
-struct Stop(Arc<AtomicBool>);
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    let values = QueryValues { params, input: scope.arguments.clone(), optional };
+    Ok(Query { sql: tool.action.query.clone(), read_only: tool.action.read_only, values })
 }

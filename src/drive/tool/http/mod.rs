@@ -9,33 +9,51 @@ mod tests_request;
 
 use std::error::Error;
 use std::io;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
 
-use self::request::Request;
-pub(super) use self::request::build as prepare;
+use self::request::HttpRequest;
 use super::output::fault;
+use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use super::{BoxFuture, ToolCall};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::egress::{Egress, EgressFault};
+use crate::drive::secret::Vault;
 use crate::engine::event::ToolFault;
+use crate::program::{HttpTool, Tool, ToolKind};
 
 /// The most redirects that are followed.
 const MAX_HOPS: usize = 5;
 /// How many idle connections are kept for a host: as many calls as a turn makes by default find one open.
 const IDLE: usize = 32;
 
-/// The connections of a project's `http` actions.
-pub(super) struct Http {
+/// Makes the calls of `http` actions, over connections that all runs share.
+pub(super) struct HttpRunner {
     egress: Egress,
+    vault: Arc<Vault>,
     client: OnceLock<Client>,
 }
 
-impl Http {
-    pub(super) fn new(egress: Egress) -> Self {
-        Self { egress, client: OnceLock::new() }
+impl ToolRunner for HttpRunner {
+    fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        match &tool.kind {
+            ToolKind::Http(http) => Box::pin(async move { self.make(http, call).await.into() }),
+            _ => wrong_kind(tool),
+        }
+    }
+}
+
+impl HttpRunner {
+    pub(super) fn new(egress: Egress, vault: &Arc<Vault>) -> Self {
+        Self { egress, vault: Arc::clone(vault), client: OnceLock::new() }
+    }
+
+    async fn make(&self, tool: &HttpTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+        let request = request::build(tool, call, &call.scope(&self.vault))?;
+        self.perform(request, tool.action.ok_status.as_deref()).await
     }
 
     /// Sends a request, and follows redirects inside its origin. `ok_status` are the statuses that
@@ -44,7 +62,7 @@ impl Http {
     /// # Errors
     /// When the address is not allowed, the server can't be reached, or its answer is not one of
     /// success, too large, or neither JSON nor text.
-    pub(super) async fn perform(&self, mut request: Request, ok_status: Option<&[u16]>) -> Result<Value, ToolFault> {
+    async fn perform(&self, mut request: HttpRequest, ok_status: Option<&[u16]>) -> Result<Value, ToolFault> {
         for _ in 0..=MAX_HOPS {
             self.egress.check(&request.url).map_err(|error| egress_fault(&error))?;
             let response = self.send(&request).await?;
@@ -66,7 +84,7 @@ impl Http {
     }
 
     /// Sends a request; without a descriptor for its connection it waits for one.
-    async fn send(&self, request: &Request) -> Result<Response, ToolFault> {
+    async fn send(&self, request: &HttpRequest) -> Result<Response, ToolFault> {
         if self.client.get().is_none() {
             // It is kept: one that could not read the certificates would never know any.
             descriptors::available().await;
@@ -94,7 +112,7 @@ fn is_redirect(status: StatusCode) -> bool {
 }
 
 /// Turns the request to where the server points, when that is the same origin.
-fn redirect(request: &mut Request, status: StatusCode, location: &str) -> Result<(), ToolFault> {
+fn redirect(request: &mut HttpRequest, status: StatusCode, location: &str) -> Result<(), ToolFault> {
     let target = request
         .url
         .join(location)

@@ -35,14 +35,14 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A request, ready to be sent and to be turned elsewhere by a redirect.
 #[derive(Debug, Clone)]
-pub(in crate::drive::tool) struct Request {
+pub(super) struct HttpRequest {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Vec<u8>>,
 }
 
-impl Request {
+impl HttpRequest {
     /// The request in the client's form.
     pub(super) fn to_wire(&self) -> reqwest::Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
@@ -56,11 +56,7 @@ impl Request {
 ///
 /// # Errors
 /// When a value is missing, the address is not valid, or a header's value can't stand in a header.
-pub(in crate::drive::tool) fn build(
-    tool: &HttpTool,
-    call: &ToolCall<'_>,
-    scope: &Scope<'_>,
-) -> Result<Request, ToolFault> {
+pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> Result<HttpRequest, ToolFault> {
     if let Some(why) = strays(tool) {
         return Err(fault("secret not sent", why));
     }
@@ -99,7 +95,7 @@ pub(in crate::drive::tool) fn build(
     add_query(&mut url, &query);
     let content_type = body.is_some().then_some(action.content_type.as_str());
     let headers = header_map(&headers, &call.key(), content_type)?;
-    Ok(Request { method, url, headers, body })
+    Ok(HttpRequest { method, url, headers, body })
 }
 
 fn missing(missing: Unresolved) -> ToolFault {

@@ -10,6 +10,10 @@ use serde_json::json;
 
 use super::request::{header_map, parse_url};
 use super::*;
+
+fn vault() -> Arc<Vault> {
+    Arc::new(Vault::new(std::collections::BTreeMap::new(), std::path::Path::new("/")))
+}
 use crate::drive::egress::Lookup;
 use crate::drive::tool::test_server::{Server, answer};
 use crate::language::project::Allow;
@@ -18,12 +22,12 @@ fn allow(private_addresses: bool) -> Allow {
     Allow { private_addresses, ..Allow::default() }
 }
 
-fn http(private_addresses: bool) -> Http {
-    Http::new(Egress::new(&allow(private_addresses)))
+fn http(private_addresses: bool) -> HttpRunner {
+    HttpRunner::new(Egress::new(&allow(private_addresses)), &vault())
 }
 
-fn request(method: Method, url: &str) -> Request {
-    Request { method, url: parse_url(url).unwrap(), headers: header_map(&[], "run-1-0", None).unwrap(), body: None }
+fn request(method: Method, url: &str) -> HttpRequest {
+    HttpRequest { method, url: parse_url(url).unwrap(), headers: header_map(&[], "run-1-0", None).unwrap(), body: None }
 }
 
 async fn get(url: &str) -> Result<Value, ToolFault> {
@@ -185,14 +189,14 @@ async fn with_private_addresses_they_do() {
     assert_eq!(server.requests().len(), reached.len() - 1);
 }
 
-fn resolving(address: IpAddr, private: bool) -> (Http, Arc<AtomicUsize>) {
+fn resolving(address: IpAddr, private: bool) -> (HttpRunner, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&count);
     let lookup: Lookup = Arc::new(move |_| {
         calls.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move { Ok(vec![address]) })
     });
-    (Http::new(Egress::with_lookup(&allow(private), lookup)), count)
+    (HttpRunner::new(Egress::with_lookup(&allow(private), lookup), &vault()), count)
 }
 
 #[tokio::test]
@@ -215,7 +219,7 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
 #[tokio::test]
 async fn a_name_that_is_not_there_is_told_so() {
     let lookup: Lookup = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
-    let http = Http::new(Egress::with_lookup(&allow(false), lookup));
+    let http = HttpRunner::new(Egress::with_lookup(&allow(false), lookup), &vault());
     let fault = http.perform(request(Method::GET, "http://nowhere.example/"), None).await.unwrap_err();
     assert_eq!(fault.class, "name not found");
 }
@@ -232,9 +236,9 @@ fn redirecting(status: u16, to: &str) -> Server {
     })
 }
 
-fn post(url: &str) -> Request {
+fn post(url: &str) -> HttpRequest {
     let headers = header_map(&[], "key", Some("application/json")).unwrap();
-    Request { method: Method::POST, url: parse_url(url).unwrap(), headers, body: Some(b"{\"a\":1}".to_vec()) }
+    HttpRequest { method: Method::POST, url: parse_url(url).unwrap(), headers, body: Some(b"{\"a\":1}".to_vec()) }
 }
 
 #[tokio::test]

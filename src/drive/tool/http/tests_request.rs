@@ -30,7 +30,7 @@ fn tool(action: &Value) -> HttpTool {
     }
 }
 
-fn built(tool: &HttpTool, input: &Value) -> Result<Request, ToolFault> {
+fn built(tool: &HttpTool, input: &Value) -> Result<HttpRequest, ToolFault> {
     let call = ToolCall {
         id: CallId { iteration: 2, index: 1 },
         input,
@@ -46,7 +46,7 @@ fn built(tool: &HttpTool, input: &Value) -> Result<Request, ToolFault> {
     build(tool, &call, &scope)
 }
 
-fn header(request: &Request, name: &str) -> String {
+fn header(request: &HttpRequest, name: &str) -> String {
     request.headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 

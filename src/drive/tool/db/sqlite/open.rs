@@ -31,7 +31,7 @@ const STOP_EVERY: i32 = 10_000;
 
 /// A database file, and the script that makes it.
 #[derive(Debug, Clone)]
-pub(in crate::drive::tool) struct Source {
+pub(super) struct SqliteFile {
     pub(super) file: PathBuf,
     pub(super) init: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ pub(in crate::drive::tool) struct Source {
 ///
 /// # Errors
 /// When there is no such file and no script to make it, or the file is no database.
-pub(super) fn open(source: &Source, read_only: bool, stop: Arc<AtomicBool>) -> Result<Connection, ToolFault> {
+pub(super) fn open(source: &SqliteFile, read_only: bool, stop: Arc<AtomicBool>) -> Result<Connection, ToolFault> {
     if !source.file.exists() {
         match &source.init {
             Some(init) => make(&source.file, init, &stop)?,

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::open::sql_fault;
 use super::value::{from_sql, to_sql};
+use crate::drive::tool::db::{Query, QueryValues};
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 
@@ -14,52 +15,31 @@ const MAX_ROWS: usize = 1000;
 /// The most bytes of a result, roughly.
 const MAX_BYTES: usize = 10 * 1024 * 1024;
 
-/// What the statement's parameters take.
-#[derive(Debug)]
-pub(in crate::drive::tool) struct Values {
-    /// By position: `?`, `?1`, `$1`; where there are any, `:name` takes the one at its place too.
-    pub(super) params: Vec<Value>,
-    /// By name, where there are no `params`: `:name`, `@name`, `$name`.
-    pub(super) input: Value,
-    /// Names that the input may leave out: NULL then.
-    pub(super) optional: Vec<String>,
-}
-
-/// A statement to be run.
-#[derive(Debug)]
-pub(in crate::drive::tool) struct Query {
-    pub(super) sql: String,
-    pub(super) read_only: bool,
-    pub(super) values: Values,
-}
-
-impl Query {
-    /// Runs it: `{"rows", "row_count"}` for what gives rows (at most 1,000 and 10 MiB, then with
-    /// `"truncated": true`), else `{"changes"}` and, after an INSERT, `last_insert_rowid`.
-    ///
-    /// # Errors
-    /// The class of the database's error; a value that can't be bound without loss.
-    pub(super) fn run(&self, connection: &Connection) -> Result<Value, ToolFault> {
-        let failed = |error: rusqlite::Error| sql_fault(&error);
-        let mut statement = connection.prepare(&self.sql).map_err(failed)?;
-        self.values.bind(&mut statement)?;
-        if statement.column_count() > 0 {
-            return rows(&mut statement).map_err(failed);
-        }
-        let writes = !statement.readonly();
-        let changes = statement.raw_execute().map_err(failed)?;
-        let mut result = Map::new();
-        result.insert("changes".to_owned(), json!(if writes { changes } else { 0 }));
-        // The connection is new: a row id is there only when this statement made it.
-        let last = connection.last_insert_rowid();
-        if last != 0 {
-            result.insert("last_insert_rowid".to_owned(), json!(last));
-        }
-        Ok(Value::Object(result))
+/// Runs it: `{"rows", "row_count"}` for what gives rows (at most 1,000 and 10 MiB, then with
+/// `"truncated": true`), else `{"changes"}` and, after an INSERT, `last_insert_rowid`.
+///
+/// # Errors
+/// The class of the database's error; a value that can't be bound without loss.
+pub(super) fn run(query: &Query, connection: &Connection) -> Result<Value, ToolFault> {
+    let failed = |error: rusqlite::Error| sql_fault(&error);
+    let mut statement = connection.prepare(&query.sql).map_err(failed)?;
+    query.values.bind(&mut statement)?;
+    if statement.column_count() > 0 {
+        return rows(&mut statement).map_err(failed);
     }
+    let writes = !statement.readonly();
+    let changes = statement.raw_execute().map_err(failed)?;
+    let mut result = Map::new();
+    result.insert("changes".to_owned(), json!(if writes { changes } else { 0 }));
+    // The connection is new: a row id is there only when this statement made it.
+    let last = connection.last_insert_rowid();
+    if last != 0 {
+        result.insert("last_insert_rowid".to_owned(), json!(last));
+    }
+    Ok(Value::Object(result))
 }
 
-impl Values {
+impl QueryValues {
     fn bind(&self, statement: &mut Statement<'_>) -> Result<(), ToolFault> {
         for index in 1..=statement.parameter_count() {
             let value = match statement.parameter_name(index) {

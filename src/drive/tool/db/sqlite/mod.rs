@@ -1,0 +1,61 @@
+//! Databases in SQLite files.
+
+mod open;
+mod query;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use self::open::SqliteFile;
+use super::{DatabaseKind, Query};
+use crate::drive::tool::output::fault;
+use crate::engine::event::ToolFault;
+
+/// The kind of database.
+pub(super) const KIND: DatabaseKind = DatabaseKind {
+    scheme: "sqlite",
+    form: "sqlite:PATH",
+    is_valid: |path| !path.is_empty() && !path.starts_with(":memory:"),
+    run: |address, query| {
+        let file = address.root.join(&address.rest);
+        Box::pin(run(SqliteFile { file, init: address.init }, query))
+    },
+};
+
+/// Runs a query in a thread and on a connection of its own, so that nothing that a statement sets
+/// outlives it. When this future is dropped, the query is stopped.
+///
+/// # Errors
+/// When the database can't be opened, a value can't be bound without loss, or the database refuses.
+async fn run(source: SqliteFile, query: Query) -> Result<Value, ToolFault> {
+    let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop.0);
+    let (send, receive) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("loopctl-db".to_owned())
+        .spawn(move || {
+            let result =
+                open::open(&source, query.read_only, stopped).and_then(|connection| query::run(&query, &connection));
+            // Nobody waits any more when the call timed out.
+            let _ = send.send(result);
+        })
+        .map_err(|error| fault("database: not available", format!("no thread: {error}")))?;
+    let result = receive.await;
+    drop(stop);
+    result.unwrap_or_else(|_| Err(fault("database: failed", "the thread of the query was lost")))
+}
+
+/// Stops the query when it is dropped.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
