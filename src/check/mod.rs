@@ -17,6 +17,7 @@ mod used;
 
 use crate::compile::{Compiled, Texts, once};
 use crate::diagnostic::{Diagnostic, Severity, few, few_of_many};
+use crate::syntax::document::Document;
 
 pub use rules::RULES;
 pub use spot::Spot;
@@ -57,6 +58,13 @@ pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
         // What several loops share is told once.
         once(&mut found);
     }
+    let documents = std::iter::once(compiled).chain(compiled.called.iter().map(|(_, called)| called));
+    let documents = documents.flat_map(|compiled| {
+        let shelf = compiled.shelf.beside.iter().chain(&compiled.shelf.given);
+        std::iter::once(&compiled.document).chain(shelf.map(|document| &**document))
+    });
+    let partial: Vec<&Document> = documents.filter(|document| !document.unknown.is_empty()).collect();
+    found.retain(|fault| !partial.iter().any(|document| document.is_guessed(fault)));
     few(&mut found);
     found.sort_by_cached_key(|fault| {
         let other = (fault.place.file != texts.main.name).then(|| fault.place.file.clone());

@@ -11,6 +11,7 @@ use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
 use crate::program::reference::each_text;
 use crate::syntax::document::DocumentKind;
+use crate::syntax::shape::Unknown;
 use crate::syntax::token;
 
 /// A registered action that the loop can call.
@@ -19,6 +20,7 @@ pub struct Used<'a> {
     pub action: Action,
     spot: Spot<'a>,
     written: &'a Value,
+    unknown: Unknown,
 }
 
 impl<'a> Used<'a> {
@@ -27,7 +29,9 @@ impl<'a> Used<'a> {
         // One of a kind that is recognised only is refused as a whole.
         action.head()?;
         let written = registered.value;
-        Some(Self { action, written, spot: Spot::new(&registered.document.tree, registered.pointer()) })
+        let pointer = registered.pointer();
+        let unknown = registered.document.unknown.below(&pointer);
+        Some(Self { action, written, unknown, spot: Spot::new(&registered.document.tree, pointer) })
     }
 
     /// Those that tools declare, and those that are steps; in a document of actions all of them. One that can't be read is
@@ -63,6 +67,11 @@ impl<'a> Used<'a> {
     /// The action's name.
     pub fn name(&self) -> &str {
         self.action.head().map_or("", |head| head.action_name)
+    }
+
+    /// Whether none of its fields has a fault for which something else stands in `action`.
+    pub fn knows(&self, fields: &[&str]) -> bool {
+        !fields.iter().any(|field| self.unknown.holds(field))
     }
 
     /// A place in it, at a JSON pointer from the action on.

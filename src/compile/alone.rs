@@ -64,6 +64,7 @@ pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
         }
         _ => {}
     }
+    faults.retain(|fault| !document.is_guessed(fault));
     few(&mut faults);
     faults
 }
@@ -136,10 +137,11 @@ fn compiled(action: Registered<'_>, defaults: &ReactProperties, declared: &Decla
         polling: false,
         remember: BTreeMap::new(),
     };
-    let found = match tool::declared(&declaration, &meaning, defaults) {
+    let pointer = action.pointer();
+    let unknown = action.document.unknown.below(&pointer);
+    let found = match tool::declared(&declaration, &meaning, defaults, &unknown) {
         Ok((_, warnings)) => warnings,
         Err(found) => found,
     };
-    let pointer = action.pointer();
     faults.extend(found.into_iter().map(|fault| declare::place(action, &pointer, fault)));
 }

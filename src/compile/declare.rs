@@ -12,7 +12,7 @@ use super::catalog::{Catalog, Registered, Shelf};
 use super::effort::{self, Effort};
 use super::layout::{self, Layout};
 use super::{Embedded, Texts, names, tool};
-use crate::diagnostic::{Diagnostic, Severity, Source, codes, few_of_many, nearest};
+use crate::diagnostic::{Diagnostic, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
 use crate::program::Tool;
@@ -298,7 +298,8 @@ impl<'a> Declare<'a> {
             );
             return;
         }
-        match tool::declared(declaration, &meaning, self.properties) {
+        let unknown = action.document.unknown.below(&pointer);
+        match tool::declared(declaration, &meaning, self.properties, &unknown) {
             Ok((tool, warnings)) => {
                 self.tools.push(tool);
                 self.faults.extend(warnings.into_iter().map(|fault| place(action, &pointer, fault)));
@@ -359,26 +360,5 @@ fn is_builtin(name: &str) -> bool {
 
 /// A fault in an action, at its place in the action's document.
 pub(super) fn place(action: Registered<'_>, pointer: &str, fault: LocalFault) -> Diagnostic {
-    let path = format!("{pointer}{}", fault.pointer);
-    let tree = &action.document.tree;
-    let place = match &fault.inside {
-        Some(inside) => tree.place_inside(&path, inside),
-        None if fault.at_key => tree.key_place(&path),
-        None => tree.place(&path),
-    };
-    let raw = tree.source.text.get(place.start..place.end).unwrap_or_default();
-    let renamed =
-        fault.rename.filter(|(from, _)| raw.contains(from.as_str())).map(|(from, to)| raw.replacen(&from, &to, 1));
-    let told = match fault.severity {
-        Severity::Error => Diagnostic::error(fault.code, fault.message, path, place),
-        Severity::Warning => Diagnostic::warning(fault.code, fault.message, path, place),
-    };
-    let told = match fault.help {
-        Some(help) => told.help(help),
-        None => told,
-    };
-    match renamed {
-        Some(renamed) => told.suggest(renamed),
-        None => told,
-    }
+    fault.placed(&action.document.tree, pointer)
 }

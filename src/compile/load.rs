@@ -12,7 +12,7 @@ use super::effort;
 use super::layout::{self, Layout};
 use super::prompt::Prompts;
 use super::steps::{self, Context, Steps};
-use super::{Compiled, Texts, names, not_yet};
+use super::{Compiled, Texts, names, not_yet, tool};
 use crate::compile::link;
 use crate::compile::link::Calls;
 use crate::diagnostic::{Diagnostic, Source, codes, few, few_of_many};
@@ -82,7 +82,10 @@ pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compi
             }
             faults.extend(not_yet::document(&main));
             let around = Around { texts, shelf: &shelf };
-            whole(calls, &around, &main, layout, (&mut steps, &mut faults))
+            let mut found = Vec::new();
+            let program = whole(calls, &around, &main, layout, (&mut steps, &mut found));
+            faults.extend(found.into_iter().filter(|fault| !main.is_guessed(fault)));
+            program
         }
         Some(kind) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
@@ -293,14 +296,11 @@ pub(super) fn stem(file: &str) -> String {
 /// The JSON Schema that the document holds at a pointer.
 fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Option<Schema> {
     let written = main.value.pointer(pointer).filter(|written| written.is_object())?;
-    match Schema::compile(written.clone()) {
-        Ok(schema) => Some(schema),
-        Err(fault) => {
-            let at = format!("{pointer}{}", fault.path);
-            faults.push(Diagnostic::error(codes::BAD_SCHEMA, fault.message, at.as_str(), main.tree.place(&at)));
-            None
-        }
-    }
+    let examined = Schema::examine(written);
+    let found = examined.faults.into_iter().map(|fault| tool::bad_schema(written, fault).placed(&main.tree, pointer));
+    let before = faults.len();
+    faults.extend(found);
+    examined.rest.filter(|_| faults.len() == before)
 }
 
 /// Only a schema that disagrees with its type can make reading fail where the shape is right; then

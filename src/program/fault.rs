@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::program::template::TemplateFault;
+use crate::syntax::Tree;
 
 /// A fault at a place in a document that the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +79,28 @@ impl LocalFault {
     pub fn inside(mut self, range: Range<usize>) -> Self {
         self.inside = Some(range);
         self
+    }
+
+    /// What is reported of it: `pointer` is that of what was compiled, in this tree.
+    pub fn placed(self, tree: &Tree, pointer: &str) -> Diagnostic {
+        let path = format!("{pointer}{}", self.pointer);
+        let place = match &self.inside {
+            Some(inside) => tree.place_inside(&path, inside),
+            None if self.at_key => tree.key_place(&path),
+            None => tree.place(&path),
+        };
+        let raw = tree.source.text.get(place.start..place.end).unwrap_or_default();
+        let renamed =
+            self.rename.filter(|(from, _)| raw.contains(from.as_str())).map(|(from, to)| raw.replacen(&from, &to, 1));
+        let fault = Diagnostic { severity: self.severity, ..Diagnostic::error(self.code, self.message, path, place) };
+        let fault = match self.help {
+            Some(help) => fault.help(help),
+            None => fault,
+        };
+        match renamed {
+            Some(renamed) => fault.suggest(renamed),
+            None => fault,
+        }
     }
 
     /// The same as seen from further up: `prefix` is the pointer of what was compiled.

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use super::shape::Unknown;
 use super::{pasted, shape};
 use crate::diagnostic::{Diagnostic, Nearest, Source, codes, nearest};
 use crate::syntax;
@@ -69,6 +70,8 @@ pub struct Document {
     pub kind: Option<DocumentKind>,
     /// Its value: as well as it could be read, and null when its kind can't be told.
     pub value: Value,
+    /// The parts of the value of which nothing is known: their faults are among `faults`.
+    pub unknown: Unknown,
     /// The faults of its text and its shape.
     pub faults: Vec<Diagnostic>,
     /// The secrets that were pasted into it, once they were looked for.
@@ -86,6 +89,11 @@ impl Document {
     pub fn is_broken(&self) -> bool {
         self.faults.iter().any(Diagnostic::is_error)
     }
+
+    /// Whether a fault was found in a part of which nothing is known: it is none, for another one was reported there.
+    pub(crate) fn is_guessed(&self, fault: &Diagnostic) -> bool {
+        self.unknown.holds(&fault.path) && fault.place.file == self.tree.source.name
+    }
 }
 
 /// Reads a document of any kind.
@@ -98,7 +106,8 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     let (tree, mut faults) = syntax::parse(source);
     let whole = faults.is_empty();
     faults.extend(syntax::repeated_keys(&tree));
-    let mut document = Document { tree, kind, value: Value::Null, faults, pasted: OnceLock::new() };
+    let mut document =
+        Document { tree, kind, value: Value::Null, unknown: Unknown::default(), faults, pasted: OnceLock::new() };
     // What was cut off at a bound of the reader has no shape to judge.
     if document.tree.root.is_fault() || document.faults.iter().any(|fault| fault.code == codes::TOO_MUCH) {
         return document;
@@ -118,6 +127,10 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
         Some(known) => {
             let shaped = shape::shape(&document.tree, known, whole);
             document.value = shaped.value;
+            document.unknown = shaped.unknown;
+            for renamed in &shaped.renamed {
+                document.tree.rename(&renamed.object, &renamed.key, &renamed.field);
+            }
             document.faults.extend(shaped.faults);
         }
         None => document.value = document.tree.value(),

@@ -59,6 +59,27 @@ impl Tree {
         self.source.text.get(span.start..span.end).unwrap_or_default()
     }
 
+    /// Gives another key to the members of the object at a JSON pointer that have this one: what stands under a
+    /// misspelt key is found by the name that is meant. The places stay.
+    pub(crate) fn rename(&mut self, object: &str, key: &str, name: &str) {
+        self.lookup = Lookup::default();
+        let mut node = &mut self.root;
+        for token in tokens(object) {
+            let inner = match &mut node.kind {
+                Kind::Array(items) => token.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
+                Kind::Object(members) => {
+                    members.iter_mut().rev().find(|member| *member.key == *token).map(|member| &mut member.value)
+                }
+                _ => None,
+            };
+            let Some(inner) = inner else { return };
+            node = inner;
+        }
+        if let Kind::Object(members) = &mut node.kind {
+            members.iter_mut().filter(|member| &*member.key == key).for_each(|member| member.key = name.into());
+        }
+    }
+
     fn find(&self, pointer: &str) -> Option<Found<'_>> {
         let mut found = Found { node: &self.root, key: None };
         for token in tokens(pointer) {

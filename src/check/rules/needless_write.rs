@@ -15,7 +15,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    for used in subject.actions() {
+    for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
         let Action::Db(db) = &used.action else { continue };
         if let Some((Does::Reads, _)) = sql::verb(&db.query).filter(|_| !db.read_only) {
             let fault = used.at("/read_only").tell(&RULE, "the query only reads, and the action may write");

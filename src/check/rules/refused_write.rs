@@ -15,7 +15,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    for used in subject.actions() {
+    for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
         let Action::Db(db) = &used.action else { continue };
         let Some((Does::Writes, range)) = sql::verb(&db.query).filter(|_| db.read_only) else { continue };
         let word = db.query.get(range.clone()).unwrap_or_default().to_ascii_uppercase();

@@ -1,6 +1,6 @@
 //! A call that is not idempotent and is made again in doubt.
 
-use crate::check::{Rule, Subject};
+use crate::check::{Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::language::action::OnUncertain;
@@ -15,7 +15,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    for used in subject.actions() {
+    let known = |used: &&Used<'_>| used.knows(&["/idempotent", "/http_method", "/read_only"]);
+    for used in subject.actions().iter().filter(known) {
         let Some(head) = used.action.head().filter(|head| head.on_uncertain == OnUncertain::Retry) else { continue };
         let (what, harmless) = match &used.action {
             Action::Http(http) => {

@@ -15,7 +15,7 @@ use crate::program::{Body, HttpTool};
 /// Headers that belong to the connection: a value for them could split a request in two.
 const OURS: [&str; 6] = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
 
-pub(super) fn compile(action: &HttpAction, work: &mut Work) -> Option<HttpTool> {
+pub(super) fn compile(action: &HttpAction, work: &mut Work<'_>) -> Option<HttpTool> {
     let url = work.template(&action.url, Escape::Url, "/url");
     let parts = address(&action.url, work);
     let mut headers = Vec::with_capacity(action.headers.len());
@@ -50,7 +50,7 @@ struct Parts {
 }
 
 /// Checks what of an address is written out.
-fn address(url: &str, work: &mut Work) -> Option<Parts> {
+fn address(url: &str, work: &mut Work<'_>) -> Option<Parts> {
     // That it must not be empty is told by its shape.
     if url.is_empty() {
         return None;
@@ -174,7 +174,7 @@ fn header(
     name: &str,
     value: &str,
     twin: Option<&String>,
-    work: &mut Work,
+    work: &mut Work<'_>,
 ) -> Option<(String, crate::program::reference::Field)> {
     let pointer = format!("/headers/{}", escape_pointer(name));
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
@@ -212,7 +212,7 @@ fn header(
     Some((name.to_owned(), field))
 }
 
-fn body(body: &Value, content_type: &str, work: &mut Work) -> Option<Body> {
+fn body(body: &Value, content_type: &str, work: &mut Work<'_>) -> Option<Body> {
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_json = media == "application/json" || media.ends_with("+json");
     let Value::String(text) = body else { return work.field(body, "/body").map(Body::Json) };
@@ -225,7 +225,7 @@ fn body(body: &Value, content_type: &str, work: &mut Work) -> Option<Body> {
         _ => Escape::Plain,
     };
     let template = work.template(text, escape, "/body")?;
-    if is_json {
+    if is_json && !work.unknown.holds("/content_type") {
         unquoted(&template, work);
     }
     Some(Body::Text(template))
@@ -233,7 +233,7 @@ fn body(body: &Value, content_type: &str, work: &mut Work) -> Option<Body> {
 
 /// Warns of a value in a JSON text that stands outside of quotes: there a text would break the JSON,
 /// and a value could bring more than one.
-fn unquoted(template: &Template, work: &mut Work) {
+fn unquoted(template: &Template, work: &mut Work<'_>) {
     let marks = outside_of_tags(template.source());
     let mut marks = marks.iter().peekable();
     // The variables stand in the order of the text.
@@ -255,7 +255,7 @@ fn unquoted(template: &Template, work: &mut Work) {
 }
 
 /// A secret goes to the host that the action names, and to no other.
-fn secrets(address: &Template, parts: Parts, work: &mut Work) {
+fn secrets(address: &Template, parts: Parts, work: &mut Work<'_>) {
     let url = address.source();
     let Some(pointer) = ["/url", "/headers", "/query", "/body"]
         .into_iter()

@@ -13,7 +13,7 @@ use crate::program::reference::escape_pointer;
 use crate::program::template::{Escape, Variable, is_template};
 use crate::program::{CommandTool, DbTool, LlmTool};
 
-pub(super) fn llm(action: &LlmAction, work: &mut Work) -> Option<LlmTool> {
+pub(super) fn llm(action: &LlmAction, work: &mut Work<'_>) -> Option<LlmTool> {
     let template = work.template(&action.template, Escape::Plain, "/template")?;
     if let Some(key) = template.secrets().first() {
         let inside =
@@ -31,7 +31,7 @@ pub(super) fn llm(action: &LlmAction, work: &mut Work) -> Option<LlmTool> {
     Some(LlmTool { action: action.clone(), template })
 }
 
-pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
+pub(super) fn db(action: &DbAction, work: &mut Work<'_>) -> Option<DbTool> {
     if let Some(at) = action.query.find("{{") {
         work.push(
             LocalFault::error(codes::BAD_QUERY, "/query", "a query is no template: values are never written into it")
@@ -41,7 +41,7 @@ pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
     }
     let Placeholders { named, positional, anonymous } = sql::placeholders(&action.query);
     if action.params.is_empty() {
-        if positional + anonymous > 0 {
+        if positional + anonymous > 0 && !work.unknown.holds("/params") {
             let message = "the query has placeholders without a name, and `params` does not say what they take";
             work.push(LocalFault::error(codes::BAD_QUERY, "/query", message).help("write :name, or add `params`"));
         }
@@ -59,7 +59,7 @@ pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
     names.sort_unstable();
     names.dedup();
     let wanted = positional + anonymous + names.len();
-    if wanted != action.params.len() {
+    if wanted != action.params.len() && !work.unknown.holds("/query") {
         let message = format!("the query takes {wanted} values, and `params` has {}", action.params.len());
         let help = "each placeholder takes one entry of `params`, in their order";
         work.push(LocalFault::error(codes::BAD_QUERY, "/params", message).help(help));
@@ -71,7 +71,7 @@ pub(super) fn db(action: &DbAction, work: &mut Work) -> Option<DbTool> {
     Some(DbTool { action: action.clone(), params })
 }
 
-pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<CommandTool> {
+pub(super) fn command(action: &CommandAction, work: &mut Work<'_>) -> Option<CommandTool> {
     for (pointer, text) in [("/program", Some(&action.program)), ("/cwd", action.cwd.as_ref())] {
         if text.is_some_and(|text| is_template(text)) {
             let message =
@@ -104,7 +104,7 @@ pub(super) fn command(action: &CommandAction, work: &mut Work) -> Option<Command
 }
 
 /// Refuses a value where it would choose the code that runs. No project can allow it: it is passed no names.
-fn loader(name: &str, pointer: &str, before: usize, work: &mut Work) {
+fn loader(name: &str, pointer: &str, before: usize, work: &mut Work<'_>) {
     // What was named since is this variable's.
     let Some(named) = work.named.iter().skip(before).find(|named| named.is_value()) else { return };
     if variables::refusal(name, true, &[]) != Some(variables::Refusal::Steers) {

@@ -23,9 +23,11 @@ use crate::program::reference::RESERVED;
 use crate::program::schema::Schema;
 use crate::program::template::Variable;
 use crate::program::{Program, Tool, ToolKind};
+use crate::syntax::shape::Unknown;
 
 pub use floor::loosened;
 pub use http::strays;
+pub(super) use parameters::bad_schema;
 pub use sql::named_parameters;
 use work::{Named, Work, is_at};
 
@@ -33,7 +35,7 @@ use work::{Named, Work, is_at};
 pub const MAX_FAULTS: usize = 100;
 
 /// The tool that a declaration makes of its action, and its warnings. The pointers of faults begin
-/// at the action.
+/// at the action. `unknown` are the parts of the action for which something else stands: nothing is said of them.
 ///
 /// # Errors
 /// All faults, warnings too, when there is an error among them. Of each at most [`MAX_FAULTS`].
@@ -41,8 +43,9 @@ pub fn declared(
     declaration: &ActionTool,
     action: &Action,
     properties: &ReactProperties,
+    unknown: &Unknown,
 ) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
-    let mut work = Work::default();
+    let mut work = Work::of(unknown);
     let Some(head) = action.head() else {
         return Err(vec![not_runnable(action)]);
     };
@@ -56,7 +59,7 @@ pub fn declared(
     let parameters = parameters::of(action, head.parameters, &mut work);
     let described =
         declaration.description.as_deref().or(head.description).map(str::trim).filter(|text| !text.is_empty());
-    if described.is_none() {
+    if described.is_none() && !unknown.holds("/description") {
         let at = if head.description.is_some() { "/description" } else { "/action_name" };
         work.push(
             LocalFault::warning(
@@ -101,7 +104,7 @@ pub fn embedded(
     Ok(Tool {
         name: declaration.name.clone(),
         description: declaration.description.as_deref().unwrap_or(description).to_owned(),
-        parameters: parameters::compile(parameters, "").map_err(|fault| vec![*fault])?,
+        parameters: parameters::compile(parameters)?,
         kind: ToolKind::Embedded,
         requires_approval: declaration.requires_approval,
         max_calls: declaration.max_calls,
@@ -120,7 +123,10 @@ pub fn embedded(
 /// When no object matches its `input`; the pointer begins at the loop's document.
 pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<LocalFault>> {
     let parameters = match &called.input {
-        Some(input) => parameters::compile(input.source(), "/input")?,
+        Some(input) => match parameters::no_object(input) {
+            Some(fault) => return Err(Box::new(fault.under("/input"))),
+            None => input.clone(),
+        },
         None => inputs(&called),
     };
     let described = declaration.description.as_deref().or(called.description.as_deref()).map(str::trim);

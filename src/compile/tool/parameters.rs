@@ -9,13 +9,13 @@ use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
 use crate::program::fault::LocalFault;
 use crate::program::reference::{RESERVED, escape_pointer};
-use crate::program::schema::Schema;
+use crate::program::schema::{Advice, Examined, Fix, Schema, SchemaFault, advice};
 
 /// The most names that are looked at for the nearest one, and how often that is done for an action.
 const MEASURED: (usize, usize) = (1_000, 20);
 
 /// The schema of an action's input. Names that the action takes have been gathered before.
-pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work) -> Option<Schema> {
+pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work<'_>) -> Option<Schema> {
     let Some(written) = written else {
         let names = work.arguments_at("");
         // Without any hint of what it takes, an HTTP action takes what it is given.
@@ -25,46 +25,51 @@ pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work) -> O
             derived(&names)
         });
     };
-    let schema = match compile(written, "/parameters") {
-        Ok(schema) => schema,
-        Err(fault) => {
-            work.push(*fault);
-            return None;
-        }
-    };
+    let examined = Schema::examine(written);
+    let faults = faults_of(written, &examined);
+    let (is_sound, is_object) = (faults.is_empty(), faults.iter().all(|fault| fault.code == codes::BAD_SCHEMA));
+    faults.into_iter().for_each(|fault| work.push(fault.under("/parameters")));
+    // What is wrong in one property hides no name of another.
+    let schema = examined.rest.clone().filter(|_| is_object && examined.has_names())?;
     // A name that is not there and one that is not used are most often the two ends of one slip.
-    if !unknown(&schema, work) {
+    if !unknown(&schema, work) && !work.is_partial {
         unused(&schema, action, work);
     }
     hidden(&schema, work);
-    Some(schema)
+    Some(schema).filter(|_| is_sound)
 }
 
-/// Compiles the schema of a tool's input. A call's input is always an object.
-pub(super) fn compile(written: &Value, pointer: &str) -> Result<Schema, Box<LocalFault>> {
-    let schema = Schema::compile(written.clone()).map_err(|fault| {
-        Box::new(LocalFault::error(codes::BAD_SCHEMA, format!("{pointer}{}", fault.path), fault.message))
-    })?;
-    match no_object(&schema) {
-        Some(found) => {
-            let at = format!("{pointer}{}", found.path);
-            Err(Box::new(LocalFault::error(codes::NO_OBJECT, at, found.message).help(found.help)))
-        }
-        None => Ok(schema),
+/// A fault of a schema, with how it is fixed; its pointer begins at the schema.
+pub(in crate::compile) fn bad_schema(written: &Value, fault: SchemaFault) -> LocalFault {
+    let advice = advice(written, &fault.path);
+    let fault = LocalFault::error(codes::BAD_SCHEMA, fault.path, fault.message);
+    match advice {
+        Some(Advice { help, fix: Some(Fix { written, meant }) }) => fault.help(help).rename(&written, &meant),
+        Some(Advice { help, fix: None }) => fault.help(help),
+        None => fault,
     }
 }
 
-/// Why no object can match.
-struct NoObject {
-    path: String,
-    message: String,
-    help: &'static str,
+/// Compiles the schema of a tool's input. A call's input is always an object.
+///
+/// # Errors
+/// What is wrong with it; pointers begin at the schema.
+pub(super) fn compile(written: &Value) -> Result<Schema, Vec<LocalFault>> {
+    let examined = Schema::examine(written);
+    let faults = faults_of(written, &examined);
+    examined.rest.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
-/// Why no object can match, where that can be seen without trying.
-fn no_object(schema: &Schema) -> Option<NoObject> {
+/// What is wrong with the schema of a tool's input.
+fn faults_of(written: &Value, examined: &Examined) -> Vec<LocalFault> {
+    let faults = examined.faults.iter().map(|fault| bad_schema(written, fault.clone()));
+    faults.chain(examined.rest.as_ref().and_then(no_object)).collect()
+}
+
+/// Why no object can match, where that can be seen without trying; the pointer begins at the schema.
+pub(super) fn no_object(schema: &Schema) -> Option<LocalFault> {
     const OBJECT: &str = "a tool's input is an object: {\"type\": \"object\", \"properties\": {...}}";
-    let found = |path: &str, message: String, help| Some(NoObject { path: path.to_owned(), message, help });
+    let found = |path: &str, message: String, help| Some(LocalFault::error(codes::NO_OBJECT, path, message).help(help));
     let source = schema.source();
     if *source == Value::Bool(false) {
         return found("", "the schema matches nothing at all".to_owned(), OBJECT);
@@ -104,7 +109,7 @@ fn no_object(schema: &Schema) -> Option<NoObject> {
 
 /// Tells of the names that the action takes and the schema does not have, or may leave out. Whether
 /// there is one that the schema does not have.
-fn unknown(schema: &Schema, work: &mut Work) -> bool {
+fn unknown(schema: &Schema, work: &mut Work<'_>) -> bool {
     let known = schema.properties();
     let has: HashSet<_> = known.iter().copied().collect();
     let required: HashSet<_> = schema.required().into_iter().collect();
@@ -153,7 +158,7 @@ fn list(names: &[&str]) -> String {
 }
 
 /// Warns of required parameters that the model must write and that then go nowhere.
-fn unused(schema: &Schema, action: &Action, work: &mut Work) {
+fn unused(schema: &Schema, action: &Action, work: &mut Work<'_>) {
     // What an HTTP action does not name goes to its body or query, unless the body is written.
     if matches!(action, Action::Http(http) if http.body.is_none()) {
         return;
@@ -179,7 +184,7 @@ fn unused(schema: &Schema, action: &Action, work: &mut Work) {
 }
 
 /// Warns of parameters that templates can't see, because the engine's name wins.
-fn hidden(schema: &Schema, work: &mut Work) {
+fn hidden(schema: &Schema, work: &mut Work<'_>) {
     for name in schema.properties().into_iter().filter(|name| RESERVED.contains(name)) {
         let Some(named) = work.named.iter().find(|named| named.first() == name) else { continue };
         let what = match name {

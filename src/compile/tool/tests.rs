@@ -16,7 +16,7 @@ fn compile_as(declaration: Value, action: Value) -> Result<(Tool, Vec<LocalFault
     let declaration: ActionTool = serde_json::from_value(declaration).unwrap();
     let action: Action = serde_json::from_value(action).unwrap();
     let properties = serde_json::from_value(json!({"objective": "o", "tools": []})).unwrap();
-    declared(&declaration, &action, &properties)
+    declared(&declaration, &action, &properties, &Unknown::default())
 }
 
 /// An action of a kind, with a name and a description.

@@ -10,6 +10,7 @@ use crate::diagnostic::codes;
 use crate::program::fault::LocalFault;
 use crate::program::reference::{Field, RESERVED};
 use crate::program::template::{Escape, Template, Variable};
+use crate::syntax::shape::Unknown;
 
 /// The most bytes of the pointers of the strings that take values: 16 MiB.
 const MAX_POINTERS: usize = 16 << 20;
@@ -43,8 +44,11 @@ impl Named {
 }
 
 /// What is gathered while an action is compiled.
-#[derive(Default)]
-pub(super) struct Work {
+pub(super) struct Work<'a> {
+    /// The parts of the action of which nothing is known.
+    pub unknown: &'a Unknown,
+    /// Whether a text could not be read: which values it takes is not known.
+    pub is_partial: bool,
     /// The faults, at most [`MAX_FAULTS`] errors and as many warnings.
     pub faults: Vec<LocalFault>,
     pub named: Vec<Named>,
@@ -56,8 +60,25 @@ pub(super) struct Work {
     pointers: usize,
 }
 
-impl Work {
+impl<'a> Work<'a> {
+    /// For an action with these parts of which nothing is known.
+    pub fn of(unknown: &'a Unknown) -> Self {
+        Self {
+            unknown,
+            is_partial: !unknown.is_empty(),
+            faults: Vec::new(),
+            named: Vec::new(),
+            secrets: Vec::new(),
+            errors: 0,
+            warnings: 0,
+            pointers: 0,
+        }
+    }
+
     pub fn push(&mut self, fault: LocalFault) {
+        if self.unknown.holds(&fault.pointer) {
+            return;
+        }
         let told = if fault.is_error() { &mut self.errors } else { &mut self.warnings };
         *told += 1;
         if *told <= MAX_FAULTS {
@@ -94,6 +115,7 @@ impl Work {
             }
             Err(fault) => {
                 self.push(LocalFault::template(fault, pointer));
+                self.is_partial = true;
                 None
             }
         }
@@ -110,6 +132,7 @@ impl Work {
             }
             Err(faults) => {
                 faults.into_iter().for_each(|fault| self.push(fault.under(pointer)));
+                self.is_partial = true;
                 None
             }
         }

@@ -8,12 +8,13 @@ use super::test_server::Server;
 use super::*;
 use crate::compile::tool::declared;
 use crate::language::{Action, ReactProperties};
+use crate::syntax::shape::Unknown;
 
 fn compiled(action: &Value) -> Tool {
     let action: Action = serde_json::from_value(action.clone()).unwrap();
     let properties: ReactProperties = serde_json::from_value(json!({"objective": "x", "tools": []})).unwrap();
     let declaration = serde_json::from_value(json!({"name": "t"})).unwrap();
-    declared(&declaration, &action, &properties).unwrap_or_else(|faults| panic!("{faults:?}")).0
+    declared(&declaration, &action, &properties, &Unknown::default()).unwrap_or_else(|faults| panic!("{faults:?}")).0
 }
 
 struct World {

@@ -7,11 +7,10 @@ use jsonschema::Draft;
 use referencing::{Registry, Resolved, Resolver, Retrieve, Uri};
 use serde_json::{Map, Value};
 
-use super::SchemaFault;
 use super::keyword;
 use super::pattern::Pattern;
 use super::plan::{Asks, Id, Part, Plan, Rule, Ruled};
-use super::unfit;
+use super::{MAX_FAULTS, SchemaFault, unfit};
 use crate::program::reference::escape_pointer;
 
 /// The address of a schema that has none.
@@ -53,11 +52,16 @@ pub(super) struct Lowering<'r> {
     patterns: HashMap<&'r str, Arc<Pattern>>,
     /// The bytes that patterns may still take.
     room: usize,
+    /// What is wrong.
+    faults: Vec<SchemaFault>,
 }
 
 /// Reads a schema. Its patterns may compile to `room` bytes.
-pub(super) fn lower(source: &Value, draft: Draft, room: usize) -> Result<Plan, SchemaFault> {
-    let fault = |fault: &referencing::Error| unfit::reference(source, fault, "");
+///
+/// # Errors
+/// What is wrong with it, at most [`MAX_FAULTS`] faults.
+pub(super) fn lower(source: &Value, draft: Draft, room: usize) -> Result<Plan, Vec<SchemaFault>> {
+    let fault = |fault: &referencing::Error| vec![unfit::reference(source, fault, "")];
     let resource = draft.create_resource_ref(source);
     let address = resource.id().unwrap_or(ADDRESS);
     let base = referencing::uri::from_str(address).map_err(|error| fault(&error))?;
@@ -77,19 +81,27 @@ pub(super) fn lower(source: &Value, draft: Draft, room: usize) -> Result<Plan, S
         todo: Vec::new(),
         patterns: HashMap::new(),
         room,
+        faults: Vec::new(),
     };
     if has_reference(source) {
         note_places(source, String::new(), &mut lowering.places);
     }
-    lowering.add(source, resolver, draft, Some(String::new()))?;
+    lowering.add(source, resolver, draft, Some(String::new())).map_err(|fault| vec![fault])?;
     while let Some(task) = lowering.todo.pop() {
-        let asks = lowering.read(&task)?;
+        let asks = lowering.read(&task).map_err(|fault| vec![fault])?;
+        if lowering.faults.len() >= MAX_FAULTS {
+            break;
+        }
         if let Some(part) = lowering.plan.parts.get_mut(task.id) {
             part.asks = asks;
         }
     }
+    if !lowering.faults.is_empty() {
+        lowering.faults.truncate(MAX_FAULTS);
+        return Err(lowering.faults);
+    }
     lowering.plan.finish();
-    super::depth::check(&lowering.plan)?;
+    super::depth::check(&lowering.plan).map_err(|fault| vec![fault])?;
     Ok(lowering.plan)
 }
 
@@ -211,7 +223,8 @@ impl<'r> Lowering<'r> {
         let mut rules: Vec<Ruled> = Vec::new();
         for (name, value) in members {
             let Some(name) = keyword::known(task.draft, name) else { continue };
-            keyword::read(self, task, keyword::Written { name, value, members }, &mut rules)?;
+            let read = keyword::read(self, task, keyword::Written { name, value, members }, &mut rules);
+            self.faults.extend(read.err());
         }
         rules.sort_by_key(|ruled| keyword::order(ruled.keyword));
         Ok(match rules.as_slice() {

@@ -5,7 +5,9 @@
 //! that lead to a part. Here a schema becomes a plan (`lower`, `plan`), a judge compares it with a value
 //! and remembers what came out (`judge`, `marks`), and faults are looked for afterwards (`gather`).
 
+mod advice;
 mod depth;
+mod examine;
 mod gather;
 mod judge;
 mod keyword;
@@ -33,6 +35,8 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
+pub use self::advice::{Advice, Fix, advice};
+pub use self::examine::Examined;
 use super::reference::escape_pointer;
 use crate::program::schema::gather::Gather;
 use crate::program::schema::judge::Judge;
@@ -79,6 +83,11 @@ impl Schema {
     /// When it is no valid JSON Schema, refers to elsewhere, or can't be compared with values in bounded
     /// work; `path` leads into the schema then.
     pub fn compile(source: Value) -> Result<Self, SchemaFault> {
+        Self::compile_all(source).map_err(first)
+    }
+
+    /// The same with all faults that can be seen at once.
+    fn compile_all(source: Value) -> Result<Self, Vec<SchemaFault>> {
         let cell = OnceLock::new();
         let pattern_bytes = if plain::is_plain(&source) {
             plain::pattern_bytes(&source)
@@ -89,7 +98,7 @@ impl Schema {
             bytes
         };
         if pattern_bytes > MAX_PATTERN_PROGRAMS {
-            return Err(too_many_patterns(String::new()));
+            return Err(vec![too_many_patterns(String::new())]);
         }
         Ok(Self { parts: Arc::new(Parts { source, text: OnceLock::new(), plan: cell, pattern_bytes }) })
     }
@@ -126,7 +135,8 @@ impl Schema {
         }
         // What is made only now was seen to be valid at a glance.
         let source = self.source();
-        let plan = match self.parts.plan.get_or_init(|| lower::lower(source, draft(source), usize::MAX)) {
+        let plan = match self.parts.plan.get_or_init(|| lower::lower(source, draft(source), usize::MAX).map_err(first))
+        {
             Ok(plan) => plan,
             // What is plain compiles; were it ever not so, nothing would match, and this says why.
             Err(fault) => return vec![SchemaFault { path: String::new(), message: fault.message.clone() }],
@@ -312,18 +322,26 @@ fn too_many_patterns(path: String) -> SchemaFault {
 }
 
 /// Checks a schema and makes it ready for comparing. Its patterns may compile to `room` bytes.
-fn plan(source: &Value, room: usize) -> Result<Plan, SchemaFault> {
-    unfit::check_patterns(source, "")?;
+fn plan(source: &Value, room: usize) -> Result<Plan, Vec<SchemaFault>> {
+    unfit::check_patterns(source, "").map_err(|fault| vec![fault])?;
     let draft = draft(source);
-    let checked = match draft {
-        Draft::Draft4 => jsonschema::draft4::meta::validate(source),
-        Draft::Draft6 => jsonschema::draft6::meta::validate(source),
-        Draft::Draft7 => jsonschema::draft7::meta::validate(source),
-        Draft::Draft201909 => jsonschema::draft201909::meta::validate(source),
-        _ => jsonschema::draft202012::meta::validate(source),
+    let validator = match draft {
+        Draft::Draft4 => jsonschema::draft4::meta::validator(),
+        Draft::Draft6 => jsonschema::draft6::meta::validator(),
+        Draft::Draft7 => jsonschema::draft7::meta::validator(),
+        Draft::Draft201909 => jsonschema::draft201909::meta::validator(),
+        _ => jsonschema::draft202012::meta::validator(),
     };
-    checked.map_err(|error| unfit::no_schema(source, &error))?;
+    if !validator.is_valid(source) {
+        return Err(unfit::no_schema(source, validator.iter_errors(source), MAX_FAULTS));
+    }
     lower::lower(source, draft, room)
+}
+
+/// The first of several faults.
+fn first(faults: Vec<SchemaFault>) -> SchemaFault {
+    let unfit = || SchemaFault { path: String::new(), message: "this is no JSON Schema".to_owned() };
+    faults.into_iter().next().unwrap_or_else(unfit)
 }
 
 /// The draft that a schema names; 2020-12 when it names none, or one that is not known.

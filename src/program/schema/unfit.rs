@@ -1,7 +1,8 @@
 //! What is wrong with a schema itself: no valid one, a reference that leads nowhere or elsewhere, a
 //! pattern or a number that can't be worked with.
 
-use jsonschema::ReferencingError;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{ReferencingError, ValidationError};
 use serde_json::Value;
 
 use super::SchemaFault;
@@ -10,9 +11,44 @@ use super::pattern;
 use super::problem::Problem;
 use crate::program::reference::escape_pointer;
 
-/// It does not match the schema of its draft.
-pub(super) fn no_schema(source: &Value, error: &jsonschema::ValidationError<'_>) -> SchemaFault {
-    if let jsonschema::error::ValidationErrorKind::Referencing(fault) = error.kind() {
+/// Why it does not match the schema of its draft: at most so many faults, one at a place.
+pub(super) fn no_schema<'e>(
+    source: &Value,
+    errors: impl Iterator<Item = ValidationError<'e>>,
+    most: usize,
+) -> Vec<SchemaFault> {
+    let mut faults: Vec<SchemaFault> = Vec::new();
+    for error in errors {
+        each_innermost(&error, &mut |error| {
+            if faults.len() < most {
+                let fault = by_draft(source, error);
+                if faults.iter().all(|known| known.path != fault.path) {
+                    faults.push(fault);
+                }
+            }
+        });
+        if faults.len() >= most {
+            break;
+        }
+    }
+    faults
+}
+
+/// Visits what is wrong; where none of several forms matches, what is wrong by the one that is wrong further inside.
+fn each_innermost(error: &ValidationError<'_>, visit: &mut dyn FnMut(&ValidationError<'_>)) {
+    let forms = match error.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => context.as_slice(),
+        _ => &[],
+    };
+    let is_inside = |inner: &ValidationError<'_>| inner.instance_path().as_str() != error.instance_path().as_str();
+    match forms.iter().find(|form| !form.is_empty() && form.iter().all(is_inside)) {
+        Some(form) => form.iter().for_each(|inner| each_innermost(inner, visit)),
+        None => visit(error),
+    }
+}
+
+fn by_draft(source: &Value, error: &ValidationError<'_>) -> SchemaFault {
+    if let ValidationErrorKind::Referencing(fault) = error.kind() {
         return reference(source, fault, error.instance_path().as_str());
     }
     let problem = Problem::told(error);
@@ -44,7 +80,8 @@ pub(super) fn reference(source: &Value, fault: &ReferencingError, path: &str) ->
         other => other.to_string(),
     };
     let elsewhere = matches!(fault, ReferencingError::Unretrievable { .. });
-    let found = find_reference(source, &named, "");
+    let exact = source.pointer(path).and_then(Value::as_str).map(|written| (path.to_owned(), written.to_owned()));
+    let found = exact.or_else(|| find_reference(source, &named, ""));
     let (path, reference) = found.unwrap_or((path.to_owned(), named));
     let reference = message::shorten(&reference);
     let message = if elsewhere {

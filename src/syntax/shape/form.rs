@@ -81,6 +81,9 @@ impl Deref for Part {
     }
 }
 
+/// How deep a value is that stands in for another.
+const MAX_STAND_IN_DEPTH: usize = 8;
+
 const BITS: [(&str, u8); 7] =
     [("null", 1), ("boolean", 2), ("string", 4), ("array", 8), ("object", 16), ("number", 32), ("integer", 64)];
 
@@ -124,6 +127,40 @@ impl Form {
             required: list("required").iter().filter_map(Value::as_str).collect(),
             bounds: (bound("minimum"), bound("maximum")),
             length: (length("minLength"), length("maxLength")),
+        }
+    }
+
+    /// A value that the types read, for one of which nothing is known.
+    pub(super) fn stand_in(&self) -> Value {
+        self.stand_in_to(MAX_STAND_IN_DEPTH)
+    }
+
+    fn stand_in_to(&self, depth: usize) -> Value {
+        let Some(depth) = depth.checked_sub(1) else { return Value::Null };
+        let branch = self.any_of.first().or_else(|| self.one_of.first().map(|(_, branch)| branch));
+        if let Some(word) = self.words.as_ref().and_then(|words| words.first()) {
+            return Value::from(*word);
+        }
+        if let Some(branch) = branch {
+            return branch.stand_in_to(depth);
+        }
+        match self.types.first().copied() {
+            Some("string") => Value::from(""),
+            Some("boolean") => Value::from(false),
+            Some("integer" | "number") => {
+                let least = self.bounds.0.as_ref().and_then(|least| least.parse().ok());
+                least.map_or(Value::from(0), Value::Number)
+            }
+            Some("array") => {
+                let count = self.count.0.unwrap_or_default();
+                let item = self.items.as_ref().map_or(Value::Null, |item| item.stand_in_to(depth));
+                Value::Array(vec![item; count])
+            }
+            Some("object") => {
+                let needed = self.required.iter().filter_map(|name| Some((name, self.fields.get(name)?)));
+                Value::Object(needed.map(|(name, field)| ((*name).to_owned(), field.stand_in_to(depth))).collect())
+            }
+            _ => Value::Null,
         }
     }
 

@@ -7,6 +7,7 @@ mod known;
 mod object;
 mod scalar;
 mod union;
+mod unknown;
 
 #[cfg(test)]
 mod tests;
@@ -18,18 +19,25 @@ use crate::syntax::{Kind, Node, Span, Tree, token};
 
 use form::Form;
 pub(crate) use known::{Known, known};
+pub use unknown::Unknown;
 
 /// The most faults of shape that are told of one document.
 pub const MAX_FAULTS: usize = 100;
-/// The most fields that are not known and looked at: several that belong to one other place are one fault.
+/// The most fields that are not known and looked at: several that belong to one other place are one fault. And the
+/// most values of which nothing is known.
 const MAX_UNKNOWN: usize = 1_000;
 
 /// A document after its shape was judged.
 #[derive(Debug)]
 pub struct Shaped {
     /// Its value, with numbers spelled so that serde reads them wherever a number is meant. Where
-    /// anything may stand, numbers keep their digits.
+    /// anything may stand, numbers keep their digits. A part that is not what its field takes is left out, or
+    /// replaced where the types need one, so that what stands beside it can be read.
     pub value: Value,
+    /// These parts.
+    pub unknown: Unknown,
+    /// Keys that are read as the field that they are near to, in the order of the walk.
+    pub renamed: Vec<Renamed>,
     /// What is wrong, in the order of the text, at most [`MAX_FAULTS`].
     pub faults: Vec<Diagnostic>,
 }
@@ -46,12 +54,25 @@ pub(crate) fn shape(tree: &Tree, known: &Known, whole: bool) -> Shaped {
         misplaced: Vec::new(),
         told: None,
         nearest: Nearest::default(),
-        unknown: 0,
+        unknown_names: 0,
+        unknown: Unknown::default(),
+        renamed: Vec::new(),
     };
-    let value = walker.walk(&known.form, &tree.root, None);
-    let mut faults = walker.faults;
+    let value = walker.walk(&known.form, &tree.root, None).unwrap_or_else(|| tree.value());
+    let Walker { mut faults, unknown, renamed, .. } = walker;
     faults.sort_by_key(|fault| fault.place.start);
-    Shaped { value, faults }
+    Shaped { value, unknown, renamed, faults }
+}
+
+/// A key that is read as the field that it is near to.
+#[derive(Debug)]
+pub struct Renamed {
+    /// The JSON pointer of the object; of the names on the way to it, the fields that are meant.
+    pub object: String,
+    /// The key as it is written.
+    pub key: String,
+    /// The field.
+    pub field: String,
 }
 
 struct Walker<'a> {
@@ -68,12 +89,19 @@ struct Walker<'a> {
     /// What was meant by names that are not known.
     nearest: Nearest,
     /// How many names were looked up that are not known.
-    unknown: usize,
+    unknown_names: usize,
+    /// The values of which nothing is known.
+    unknown: Unknown,
+    /// The keys that are read as the field that they are near to.
+    renamed: Vec<Renamed>,
 }
 
 impl<'a> Walker<'a> {
-    /// Judges a value and gives it. `key` is where its key stands.
-    fn walk(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+    /// Judges a value and returns it; nothing when a fault leaves it unknown. `key` is where its key stands.
+    fn walk(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
+        if node.is_fault() {
+            return None;
+        }
         if !form.any_of.is_empty() {
             return self.any_of(form, node, key);
         }
@@ -85,30 +113,59 @@ impl<'a> Walker<'a> {
         }
         if !form.takes(node) {
             self.wrong_types(&form.types, node);
-            return node.value();
+            return None;
         }
         match &node.kind {
-            Kind::Object(members) => self.object(form, node, members, key),
-            Kind::Array(items) => {
-                self.count(form, node, items.len());
-                match &form.items {
-                    Some(of) => {
-                        let walked = items
-                            .iter()
-                            .enumerate()
-                            .map(|(index, item)| self.inside(&index.to_string(), |walker| walker.walk(of, item, None)));
-                        Value::Array(walked.collect())
-                    }
-                    None => node.value(),
-                }
-            }
+            Kind::Object(members) => Some(self.object(form, node, members, key)),
+            Kind::Array(items) => self.array(form, node, items),
             Kind::String(text) => {
                 self.length(form, node, text);
-                node.value()
+                Some(node.value())
             }
             Kind::Number(digits) => self.number(form, node, digits),
-            Kind::Null | Kind::Bool(_) | Kind::Fault => node.value(),
+            Kind::Null | Kind::Bool(_) | Kind::Fault => Some(node.value()),
         }
+    }
+
+    fn array(&mut self, form: &'a Form, node: &Node, items: &[Node]) -> Option<Value> {
+        let counted = self.count(form, node, items.len());
+        let value = match &form.items {
+            Some(of) => {
+                let walked = items.iter().enumerate();
+                let walked =
+                    walked.map(|(index, item)| self.inside(&index.to_string(), |walker| walker.needed(of, item, None)));
+                Value::Array(walked.collect())
+            }
+            None => node.value(),
+        };
+        counted.then_some(value)
+    }
+
+    /// Judges a value that the types can't do without.
+    fn needed(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+        match self.walk(form, node, key) {
+            Some(value) => value,
+            None if self.mark_unknown() => form.stand_in(),
+            None => node.value(),
+        }
+    }
+
+    /// Judges a value that may be left out.
+    fn optional(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
+        match self.walk(form, node, key) {
+            Some(value) => Some(value),
+            None if self.mark_unknown() => None,
+            None => Some(node.value()),
+        }
+    }
+
+    /// Marks the value that the walk is at as unknown, unless there are too many: then what holds it can't be read.
+    fn mark_unknown(&mut self) -> bool {
+        let few = !self.full() && self.unknown.len() < MAX_UNKNOWN;
+        if few {
+            self.unknown.add(&self.pointer);
+        }
+        few
     }
 
     fn inside<T>(&mut self, key: &str, walk: impl FnOnce(&mut Self) -> T) -> T {

@@ -6,24 +6,42 @@ use serde_json::{Map, Value};
 
 use super::form::{Form, Others};
 use super::known::{resolve, words};
-use super::{MAX_UNKNOWN, Walker, insert};
+use super::{MAX_UNKNOWN, Renamed, Walker, insert};
 use crate::diagnostic::{Diagnostic, Related, codes, shown};
 use crate::syntax::{Member, Node, Span, quoted};
 
 /// The most places that one fault tells of.
 const MAX_RELATED: usize = 50;
 
+/// The field that a key which is not known is near to.
+struct Near {
+    field: &'static str,
+    /// Whether no other is as near.
+    lone: bool,
+}
+
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, form: &'a Form, node: &Node, members: &[Member], key: Option<Span>) -> Value {
         let mut explained: Vec<String> = self.told.take().into_iter().collect();
+        // The fields that keys are read as which are not known.
+        let mut meant: BTreeMap<&str, &'static str> = BTreeMap::new();
         if matches!(form.others, Others::None) {
             let (mut homes, mut absent) = (BTreeMap::new(), None);
             for member in members.iter().filter(|member| !form.fields.contains_key(&*member.key)) {
-                self.unknown += 1;
-                if !self.full() && self.unknown <= MAX_UNKNOWN {
+                self.unknown_names += 1;
+                if !self.full() && self.unknown_names <= MAX_UNKNOWN {
                     let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
                     let absent = absent.get_or_insert_with(|| fields().collect::<Vec<_>>());
-                    explained.extend(self.unknown(form, absent, member, &mut homes));
+                    let Some(near) = self.unknown(form, absent, member, &mut homes) else { continue };
+                    if near.lone && !meant.values().any(|field| *field == near.field) {
+                        meant.insert(&member.key, near.field);
+                        self.renamed.push(Renamed {
+                            object: self.pointer.clone(),
+                            key: member.key.to_string(),
+                            field: near.field.to_owned(),
+                        });
+                    }
+                    explained.push(near.field.to_owned());
                 }
             }
         }
@@ -33,36 +51,62 @@ impl<'a> Walker<'a> {
         };
         let mut map = Map::with_capacity(members.len());
         for member in members {
-            let value = match form.fields.get(&*member.key).or(others) {
-                Some(of) => self.inside(&member.key, |walker| walker.walk(of, &member.value, Some(member.key_span))),
-                None => member.value.value(),
+            let name = meant.get(&*member.key).copied().unwrap_or(&*member.key);
+            let span = Some(member.key_span);
+            let value = match form.fields.get(name).or(others) {
+                Some(of) if form.required.contains(&name) => {
+                    Some(self.inside(name, |walker| walker.needed(of, &member.value, span)))
+                }
+                Some(of) => self.inside(name, |walker| walker.optional(of, &member.value, span)),
+                // Where no other fields may stand, one that is not known was reported, and harms no other any more.
+                None if matches!(form.others, Others::None) && !self.full() => None,
+                None => Some(member.value.value()),
             };
-            insert(&mut map, &member.key, value);
+            if let Some(value) = value {
+                insert(&mut map, name, value);
+            }
         }
         self.missing(form, node, key, &explained);
+        self.fill_missing(form, &mut map);
         Value::Object(map)
     }
 
-    /// Tells of a field that is not known. Gives the name of the field that it explains the lack of.
+    /// Puts what stands in for them in the place of fields that are missing.
+    fn fill_missing(&mut self, form: &'a Form, map: &mut Map<String, Value>) {
+        // In a text that could not be read to its end, a field may stand where nothing could be read.
+        if !self.whole {
+            return;
+        }
+        for name in form.required.iter().copied().filter(|name| !map.contains_key(*name)).collect::<Vec<_>>() {
+            if let Some(field) = form.fields.get(name)
+                && self.inside(name, Self::mark_unknown)
+            {
+                insert(map, name, field.stand_in());
+            }
+        }
+    }
+
+    /// Reports a field that is not known. Returns the field that it is near to.
     /// Several that belong to one other place are one fault: `homes` says where it was told. `absent` are the
     /// known fields that are not there.
     fn unknown(
         &mut self,
         form: &Form,
-        absent: &[&str],
+        absent: &[&'static str],
         member: &Member,
         homes: &mut BTreeMap<String, usize>,
-    ) -> Option<String> {
+    ) -> Option<Near> {
         let place = self.place(member.key_span);
         let name = &*member.key;
         let (fields, required) = (field_names(form.schema), &form.required);
         let near = self.nearest.field(name, absent.iter().copied());
-        let (near, lone) = near.map_or((None, false), |(near, lone)| (Some(near.to_owned()), lone));
+        let near = near.map(|(near, lone)| (absent.iter().copied().find(|field| *field == near), lone));
+        let near = near.and_then(|(field, lone)| Some(Near { field: field?, lone }));
         let home = self.known.home(name, &self.pointer);
         let pointer = format!("{}/{}", self.pointer, crate::syntax::token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
         let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
-        let needed = near.as_deref().is_some_and(|near| required.contains(&near));
+        let needed = near.as_ref().is_some_and(|near| required.contains(&near.field));
         let (fault, explains) = match (near, home) {
             // A name that is known elsewhere is no slip of the finger, unless what it is near to is missing.
             (near, Some(home)) if !needed || near.is_none() => {
@@ -80,9 +124,8 @@ impl<'a> Walker<'a> {
                 (fault.help(help), None)
             }
             (Some(near), _) => {
-                let help = format!("the nearest name is `{near}`");
-                let fault = fault.help(help);
-                (if lone { fault.suggest(quoted(&near)) } else { fault }, Some(near))
+                let fault = fault.help(format!("the nearest name is `{}`", near.field));
+                (if near.lone { fault.suggest(quoted(near.field)) } else { fault }, Some(near))
             }
             (None, _) => {
                 let names: Vec<String> = absent.iter().map(|field| format!("`{field}`")).collect();

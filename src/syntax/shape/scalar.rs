@@ -54,36 +54,27 @@ impl Walker<'_> {
     }
 
     /// One of some words.
-    pub(super) fn word(&mut self, words: &[&str], node: &Node) -> Value {
-        let fault = match &node.kind {
-            Kind::Fault => None,
-            _ if self.full() => None,
-            Kind::String(text) if words.contains(&&**text) => None,
-            Kind::String(text) => {
-                let quoted_words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-                let message =
-                    format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
-                let place = self.place(node.span);
-                let fault = Diagnostic::error(codes::WRONG_WORD, message, self.pointer.as_str(), place);
-                Some(match self.nearest.of(text, words.iter().copied()) {
-                    Some(near) => {
-                        let fault = fault.help(format!("the nearest is `{near}`"));
-                        if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
-                    }
-                    None => fault,
-                })
-            }
-            _ => {
-                let quoted_words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-                let message =
-                    format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
-                Some(Diagnostic::error(codes::WRONG_TYPE, message, self.pointer.as_str(), self.place(node.span)))
-            }
-        };
-        if let Some(fault) = fault {
-            self.tell(fault);
+    pub(super) fn word(&mut self, words: &[&str], node: &Node) -> Option<Value> {
+        let text = node.as_str();
+        if text.is_some_and(|text| words.contains(&text)) {
+            return Some(node.value());
         }
-        node.value()
+        if self.full() {
+            return None;
+        }
+        let quoted_words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        let message = format!("{} must be {}; {} was given", self.label(), listed(&quoted_words), self.given(node));
+        let code = if text.is_some() { codes::WRONG_WORD } else { codes::WRONG_TYPE };
+        let fault = Diagnostic::error(code, message, self.pointer.as_str(), self.place(node.span));
+        let near = text.and_then(|text| Some((text, self.nearest.of(text, words.iter().copied())?)));
+        self.tell(match near {
+            Some((text, near)) => {
+                let fault = fault.help(format!("the nearest is `{near}`"));
+                if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
+            }
+            None => fault,
+        });
+        None
     }
 
     pub(super) fn length(&mut self, form: &Form, node: &Node, text: &str) {
@@ -106,24 +97,25 @@ impl Walker<'_> {
         self.tell(fault);
     }
 
-    /// How many entries an array has.
-    pub(super) fn count(&mut self, form: &Form, node: &Node, count: usize) {
+    /// Judges how many entries an array has. `false` when the types can't read so many.
+    pub(super) fn count(&mut self, form: &Form, node: &Node, count: usize) -> bool {
         let wanted = match form.count {
             (Some(least), Some(most)) if least == most && count != least => format!("exactly {least}"),
             (Some(least), _) if count < least => format!("at least {least}"),
             (_, Some(most)) if count > most => format!("at most {most}"),
-            _ => return,
+            _ => return true,
         };
         let message = format!("{} must have {wanted} entries; it has {count}", self.label());
         let place = self.place(node.span);
         self.tell(Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), place));
+        form.count.0 != form.count.1
     }
 
     /// A number. Where one is meant, the value gets a spelling that serde reads.
-    pub(super) fn number(&mut self, form: &Form, node: &Node, digits: &str) -> Value {
+    pub(super) fn number(&mut self, form: &Form, node: &Node, digits: &str) -> Option<Value> {
         let types = &form.types;
         if types.is_empty() {
-            return node.value();
+            return Some(node.value());
         }
         let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
         let (low, high) = &form.bounds;
@@ -141,15 +133,15 @@ impl Walker<'_> {
             let message = format!("{} must be {bounds}; {} was given", self.label(), self.given(node));
             let place = self.place(node.span);
             self.tell(Diagnostic::error(codes::OUT_OF_BOUNDS, message, self.pointer.as_str(), place));
-            return node.value();
+            return None;
         }
-        match number {
+        Some(match number {
             Some(_) if types.contains(&"integer") => whole(digits).unwrap_or_else(|| node.value()),
             Some(number) if digits.parse::<i64>().is_err() => {
                 Number::from_f64(number).map_or(node.value(), Value::Number)
             }
             _ => node.value(),
-        }
+        })
     }
 
     /// What was given, for a message.

@@ -10,10 +10,7 @@ use crate::syntax::{Kind, Member, Node, Span, quoted, token};
 
 impl<'a> Walker<'a> {
     /// Branches of different JSON types: the value's type decides.
-    pub(super) fn any_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
-        if node.is_fault() {
-            return Value::Null;
-        }
+    pub(super) fn any_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
         // A number is told by the branch for numbers, a whole one by that for whole ones: the first
         // that takes the type is the right one, for our types have one branch a type.
         match form.any_of.iter().find(|branch| branch.takes(node)) {
@@ -21,24 +18,22 @@ impl<'a> Walker<'a> {
             None => {
                 let types: Vec<&str> = form.any_of.iter().flat_map(|branch| branch.types.iter().copied()).collect();
                 self.wrong_types(&types, node);
-                node.value()
+                None
             }
         }
     }
 
     /// Branches that are objects with a field that says which branch it is.
-    pub(super) fn one_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+    pub(super) fn one_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
         if !form.keyed.is_empty() {
             return self.keyed(form, node, key);
         }
         let Some(tag) = form.tag else { return self.first_of(form, node, key) };
         let Kind::Object(_) = &node.kind else {
-            if !node.is_fault() {
-                self.wrong_types(&["object"], node);
-            }
-            return node.value();
+            self.wrong_types(&["object"], node);
+            return None;
         };
-        let written = node.get(tag);
+        let written = node.get(tag).or_else(|| self.misspelt(tag, node));
         let word = written.and_then(Node::as_str);
         let right = |word: &str| form.one_of.iter().find(|(of, _)| *of == Some(word)).map(|(_, branch)| &**branch);
         if let Some(branch) = word.and_then(right) {
@@ -73,17 +68,22 @@ impl<'a> Walker<'a> {
                 });
                 value
             }
-            None => node.value(),
+            // What it is can't be said: nothing reads it.
+            None => Some(node.value()),
         }
     }
 
+    /// The value of the field that says which branch it is, under a key that is near to its name.
+    fn misspelt<'n>(&mut self, tag: &str, node: &'n Node) -> Option<&'n Node> {
+        let mut members = node.members()?.iter();
+        members.find(|member| self.nearest.of(&member.key, [tag]).is_some()).map(|member| &member.value)
+    }
+
     /// Branches that are objects of one field: the field decides.
-    fn keyed(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+    fn keyed(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
         let Kind::Object(members) = &node.kind else {
-            if !node.is_fault() {
-                self.wrong_types(&["object"], node);
-            }
-            return node.value();
+            self.wrong_types(&["object"], node);
+            return None;
         };
         let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
         let names = || form.keyed.iter().map(|(name, _)| *name);
@@ -109,7 +109,7 @@ impl<'a> Walker<'a> {
                 });
             }
             let value = match of {
-                Some((_, of)) => self.inside(name, |walker| walker.walk(of, &member.value, Some(member.key_span))),
+                Some((_, of)) => self.inside(name, |walker| walker.needed(of, &member.value, Some(member.key_span))),
                 None => member.value.value(),
             };
             insert(&mut map, name, value);
@@ -121,7 +121,7 @@ impl<'a> Walker<'a> {
             let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
             self.tell(fault.help(format!("known here: {}", all.join(", "))));
         }
-        Value::Object(map)
+        Some(Value::Object(map))
     }
 
     fn unknown_key(&mut self, form: &Form, member: &Member) {
@@ -143,15 +143,12 @@ impl<'a> Walker<'a> {
     }
 
     /// Branches without a field that tells them apart: those of different types.
-    fn first_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
-        if node.is_fault() {
-            return Value::Null;
-        }
+    fn first_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
         match form.one_of.iter().find(|(_, branch)| branch.takes(node)) {
             Some((_, branch)) => self.walk(branch, node, key),
             None => {
                 self.wrong_types(&form.types, node);
-                node.value()
+                None
             }
         }
     }

@@ -1,0 +1,43 @@
+//! The values of a document of which nothing is known: a fault was reported at each of them, and what stands beside
+//! them is judged as if they were sound.
+
+use std::collections::BTreeSet;
+
+/// The JSON pointers of these values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unknown {
+    pointers: BTreeSet<String>,
+}
+
+impl Unknown {
+    pub(super) fn add(&mut self, pointer: &str) {
+        self.pointers.insert(pointer.to_owned());
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.pointers.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pointers.is_empty()
+    }
+
+    /// Whether the value at a JSON pointer is one of them, or a part of one.
+    pub fn holds(&self, pointer: &str) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let ends = pointer.match_indices('/').map(|(at, _)| at).chain([pointer.len()]);
+        ends.filter_map(|end| pointer.get(..end)).any(|around| self.pointers.contains(around))
+    }
+
+    /// Those in the value at a JSON pointer, by their pointers from there on.
+    #[must_use]
+    pub fn below(&self, pointer: &str) -> Self {
+        let after = self.pointers.range(pointer.to_owned()..).map_while(|inner| inner.strip_prefix(pointer));
+        let inside = after.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        Self { pointers: inside.map(str::to_owned).collect() }
+    }
+}
