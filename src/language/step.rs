@@ -51,6 +51,7 @@ pub enum Properties {
 
 /// Hyphen's matcher: two lists, and which of their entries belong together.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Matcher {
     /// The one list, or its `@path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,6 +65,9 @@ pub struct Matcher {
     /// How far numbers may be apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
+    /// Whether `tolerance` is an amount or a share of it. Default: `absolute`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance_mode: Option<ToleranceMode>,
     /// How many days dates may be apart.
     #[serde(rename = "dateWindowDays", default, skip_serializing_if = "Option::is_none")]
     pub date_window_days: Option<f64>,
@@ -74,6 +78,9 @@ pub struct Matcher {
     /// The field whose texts are compared for likeness.
     #[serde(rename = "descriptionKey", default, skip_serializing_if = "Option::is_none")]
     pub description_key: Option<String>,
+    /// Rules of the platform's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<Value>>,
     /// The context key of the pairs. Default: `matched`.
     #[serde(rename = "outputMatched", default, skip_serializing_if = "Option::is_none")]
     pub output_matched: Option<String>,
@@ -85,8 +92,19 @@ pub struct Matcher {
     pub output_unmatched_right: Option<String>,
 }
 
+/// What a matcher's `tolerance` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToleranceMode {
+    /// An amount: 0.02 is two cents.
+    Absolute,
+    /// A share: 0.02 is two percent.
+    Relative,
+}
+
 /// Hyphen's custom table: rows are written or read.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CustomTable {
     /// The table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,16 +139,31 @@ pub enum Operation {
 
 /// An approval by a human.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Approval {
     /// What the human is asked. A template.
     pub comment: String,
     /// What the human is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_payload: Option<Map<String, Value>>,
+    /// What a no does. Default: `go_on` where a later step reads `@__approved`, else `stop`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_rejected: Option<OnRejected>,
+}
+
+/// What a human's no does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRejected {
+    /// The run, or the item, fails.
+    Stop,
+    /// The steps after it run.
+    GoOn,
 }
 
 /// A form that a human fills in.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Form {
     /// The keys that are asked for; each becomes one of the context.
     pub expected_keys: Vec<String>,
