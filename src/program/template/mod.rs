@@ -13,6 +13,8 @@ mod secret;
 mod tag;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_comments;
 
 use std::ops::Range;
 

@@ -122,9 +122,25 @@ fn read(text: &str, begin: usize) -> Result<Tag, TemplateFault> {
                 Some((inner, at)) => rest.len() - inner.len() + at + 4,
                 None => comment.find("}}").map(|at| at + 5).ok_or_else(|| never_closed(text, begin))?,
             };
-        return Ok(Tag { range: begin..begin + end, kind: Kind::Comment, words: Vec::new() });
+        return comment_tag(text, begin..begin + end);
     }
     Words::new(text, begin).read()
+}
+
+/// A comment. Handlebars itself takes the whitespace away beside `~`; the library that reads templates leaves it there.
+fn comment_tag(text: &str, range: Range<usize>) -> Result<Tag, TemplateFault> {
+    let written = text.get(range.clone()).unwrap_or_default();
+    let mark = if written.ends_with("--}}") { written.find("--~}}").map(|at| at + 2) } else { None };
+    let mark = mark.or_else(|| written.ends_with("~}}").then(|| written.len() - 3));
+    match mark {
+        Some(at) => {
+            let at = range.start + at;
+            let message = "a comment takes no `~`: the whitespace beside it would stay";
+            Err(TemplateFault::new(codes::TEMPLATE, message, at..at + 1)
+                .help("take the `~` away, or write it in the tag beside the comment: {{~name}}"))
+        }
+        None => Ok(Tag { range, kind: Kind::Comment, words: Vec::new() }),
+    }
 }
 
 fn never_closed(text: &str, begin: usize) -> TemplateFault {
