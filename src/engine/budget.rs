@@ -25,7 +25,8 @@ pub(super) fn charge(program: &Program, state: &mut State, tokens: Tokens, cost_
         _ => tally.unpriced |= tokens != Tokens::default(),
     }
     if let Some(budget) = &program.properties.budget {
-        state.watch.budget_used = share((budget.tokens, budget.cost_usd), &used(state, &[]));
+        state.watch.budget_used =
+            share(Allowance { tokens: budget.tokens, cost_usd: budget.cost_usd }, &spent(state, &[]));
         state.watch.budget_warned |= state.watch.budget_used >= budget.warn_at;
     }
 }
@@ -56,8 +57,7 @@ pub(super) fn is_spent(program: &Program, state: &State) -> bool {
 
 /// Whether nothing is left of what the run that called this one gave it.
 pub(super) fn is_spent_for_the_caller(state: &State) -> bool {
-    let bound = state.header.bound;
-    share((bound.tokens, bound.cost_usd), &used(state, &[])) >= 1.0
+    share(state.header.bound, &spent(state, &[])) >= 1.0
 }
 
 /// What a run may still spend: of its own budget, and of what it was given.
@@ -65,18 +65,18 @@ pub fn left(program: &Program, state: &State) -> Allowance {
     let (own, given) = (program.properties.budget.as_ref(), state.header.bound);
     let tokens = [given.tokens, own.and_then(|budget| budget.tokens)].into_iter().flatten().min();
     let cost_usd = [given.cost_usd, own.and_then(|budget| budget.cost_usd)].into_iter().flatten().reduce(f64::min);
-    let used = used(state, &[]);
+    let spent = spent(state, &[]);
     Allowance {
-        tokens: tokens.map(|most| most.saturating_sub(used.0)),
-        cost_usd: cost_usd.map(|most| (most - used.1).max(0.0)),
+        tokens: tokens.map(|most| most.saturating_sub(spent.tokens)),
+        cost_usd: cost_usd.map(|most| (most - spent.cost_usd).max(0.0)),
     }
 }
 
 /// Whether these failed attempts of a tool that asks a model used all that was left, the last one some of it.
 pub fn uses_up(left: Allowance, attempts: &[FailedAttempt]) -> bool {
-    let mut used = Used(0, 0.0);
-    used.add(attempts, |attempt| attempt.price);
-    attempts.last().is_some_and(|last| last.usage.is_some()) && share((left.tokens, left.cost_usd), &used) >= 1.0
+    let mut spent = Spent { tokens: 0, cost_usd: 0.0 };
+    spent.add(attempts, |attempt| attempt.price);
+    attempts.last().is_some_and(|last| last.usage.is_some()) && share(left, &spent) >= 1.0
 }
 
 /// Whether the last of these failed attempts was paid for, and nothing is left then: no other one is made.
@@ -87,39 +87,45 @@ pub fn is_enough(program: &Program, state: &State, attempts: &[FailedAttempt]) -
 
 fn is_spent_by(program: &Program, state: &State, attempts: &[FailedAttempt]) -> bool {
     let (own, left) = (program.properties.budget.as_ref(), state.header.bound);
-    let used = used(state, attempts);
-    let bounds = own.map(|budget| (budget.tokens, budget.cost_usd)).into_iter().chain([(left.tokens, left.cost_usd)]);
-    bounds.into_iter().any(|bound| share(bound, &used) >= 1.0)
+    let spent = spent(state, attempts);
+    let own = own.map(|budget| Allowance { tokens: budget.tokens, cost_usd: budget.cost_usd });
+    own.into_iter().chain([left]).any(|most| share(most, &spent) >= 1.0)
 }
 
 fn price(state: &State, attempt: &FailedAttempt) -> Option<Price> {
     if attempt.model.is_some() { attempt.price } else { state.header.model.price }
 }
 
-/// Tokens and US dollars.
-struct Used(u64, f64);
+/// What was spent.
+struct Spent {
+    /// Tokens, read and written together.
+    tokens: u64,
+    /// US dollars.
+    cost_usd: f64,
+}
 
-impl Used {
+impl Spent {
     fn add(&mut self, attempts: &[FailedAttempt], price: impl Fn(&FailedAttempt) -> Option<Price>) {
         for attempt in attempts {
             let Some(usage) = attempt.usage else { continue };
-            self.0 = self.0.saturating_add(usage.input).saturating_add(usage.output);
-            self.1 += price(attempt).map_or(0.0, |price| cost_usd(usage, price));
+            self.tokens = self.tokens.saturating_add(usage.input).saturating_add(usage.output);
+            self.cost_usd += price(attempt).map_or(0.0, |price| cost_usd(usage, price));
         }
     }
 }
 
-fn used(state: &State, attempts: &[FailedAttempt]) -> Used {
-    let tally = &state.counters;
-    let mut used = Used(tally.tokens.input.saturating_add(tally.tokens.output), tally.cost_usd);
-    used.add(attempts, |attempt| price(state, attempt));
-    used
+fn spent(state: &State, attempts: &[FailedAttempt]) -> Spent {
+    let counters = &state.counters;
+    let tokens = counters.tokens.input.saturating_add(counters.tokens.output);
+    let mut spent = Spent { tokens, cost_usd: counters.cost_usd };
+    spent.add(attempts, |attempt| price(state, attempt));
+    spent
 }
 
-/// The share that is used of so many tokens and US dollars: the larger one of the two; 1 is all of it.
-fn share((tokens, cost_usd): (Option<u64>, Option<f64>), used: &Used) -> f64 {
-    let part = |used: f64, bound: f64| if bound > 0.0 { used / bound } else { 1.0 };
-    let tokens = tokens.map_or(0.0, |bound| part(number(used.0), number(bound)));
-    let cost = cost_usd.map_or(0.0, |bound| part(used.1, bound));
+/// The share of an allowance that is spent: the larger one of tokens and US dollars; 1 is all of it.
+fn share(most: Allowance, spent: &Spent) -> f64 {
+    let part = |spent: f64, most: f64| if most > 0.0 { spent / most } else { 1.0 };
+    let tokens = most.tokens.map_or(0.0, |most| part(number(spent.tokens), number(most)));
+    let cost = most.cost_usd.map_or(0.0, |most| part(spent.cost_usd, most));
     tokens.max(cost)
 }

@@ -2,11 +2,10 @@
 
 use serde_json::{Number, Value, json};
 
-use super::event::ToolResult;
+use super::event::{CallId, ToolResult};
 use super::memory;
 use super::outcome::Answer;
-use super::state::State;
-use super::step::failed;
+use super::state::{Call, State};
 use super::storable;
 use super::validate;
 use crate::program::{Builtin, Program};
@@ -27,6 +26,8 @@ pub(super) enum Done {
 
 /// A question to a human.
 pub(super) struct Question {
+    /// The call that asks it.
+    pub call: CallId,
     /// The question.
     pub question: String,
     /// What the model says around it.
@@ -36,9 +37,11 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// The question of an input that the schema of `__pause_for_human__` accepts.
-    pub fn of(input: &Value) -> Self {
+    /// The question of a call whose input the schema of `__pause_for_human__` accepts.
+    pub fn of(call: &Call) -> Self {
+        let input = &call.input;
         Self {
+            call: call.id,
             question: text(input, "question").unwrap_or_default(),
             context: text(input, "context"),
             options: input
@@ -60,13 +63,13 @@ pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &
             match memory::store(&mut state.memory, &key, value) {
                 Ok(()) if state.header.session.is_some() => Done::Remembered(ToolResult::Ok(json!("Stored.")), key),
                 Ok(()) => Done::Observed(ToolResult::Ok(json!("Stored."))),
-                Err(why) => Done::Observed(failed(why)),
+                Err(why) => Done::Observed(ToolResult::failed(why)),
             }
         }
         Builtin::RetrieveMemory => Done::Observed(memory::retrieve(&state.memory, text(input, "key").as_deref())),
         Builtin::LogProgress => Done::Observed(ToolResult::Ok(json!("Noted."))),
         // The validation refuses it before.
-        Builtin::RunWorkflow => Done::Observed(failed("no workflow is declared for this loop")),
+        Builtin::RunWorkflow => Done::Observed(ToolResult::failed("no workflow is declared for this loop")),
     }
 }
 
@@ -84,7 +87,7 @@ fn complete(program: &Program, input: &Value) -> Done {
             answer = read;
         }
         if !faults.is_empty() {
-            return Done::AnswerRefused(failed(format!(
+            return Done::AnswerRefused(ToolResult::failed(format!(
                 "the answer does not match what this loop must answer, and was not taken:{}",
                 validate::list(&faults)
             )));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::event::SaidCall;
-use super::state::push_tight;
+use super::tight::push_tight;
 
 /// What the model reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,6 +3,17 @@
 
 use super::event::CallId;
 
+/// An event that does not fit the run's phase. The state is untouched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl Refused {
+    pub(super) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
 /// What the driver is asked to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -16,7 +27,8 @@ pub enum Effect {
     Remember(String),
 }
 
-/// What a step asks for. Nothing: the run waits for a human, or has ended; its phase says which.
+/// What a step asks for. Nothing: the run waits for a human or for calls that are under way, was interrupted, or has
+/// ended; its phase says which.
 pub type Effects = Vec<Effect>;
 
 /// The calls among them.

@@ -7,12 +7,10 @@ mod tests;
 
 use super::budget;
 use super::conversation::{Message, Role};
-use super::effect::{Effect, Effects};
 use super::event::{Finish, ModelFault, ModelFaultCode, Reply};
-use super::limit;
-use super::outcome::Limit;
-use super::reply;
-use super::state::{Phase, State};
+use super::next::Next;
+use super::state::State;
+use super::usage;
 use crate::language::react::{History, OnLimit};
 use crate::program::Program;
 
@@ -80,7 +78,7 @@ fn bound(program: &Program, state: &State) -> Option<u64> {
 /// of what came since.
 fn next_request(state: &State) -> u64 {
     let (tokens, bytes) = state.counters.window;
-    tokens.saturating_add(state.counters.gauge.tokens(state.conversation.bytes.saturating_sub(bytes)))
+    tokens.saturating_add(state.counters.estimator.tokens(state.conversation.bytes.saturating_sub(bytes)))
 }
 
 /// Where the iterations begin that fit into so many tokens with the opening; the last one always stays,
@@ -98,7 +96,7 @@ fn fitting(state: &State, room: u64) -> Option<usize> {
     let mut kept = None;
     for start in starts.iter().rev() {
         bytes = bytes.saturating_add(size(*start, until));
-        if kept.is_some() && state.counters.gauge.tokens(bytes) > room {
+        if kept.is_some() && state.counters.estimator.tokens(bytes) > room {
             break;
         }
         (kept, until) = (Some(*start), *start);
@@ -106,66 +104,45 @@ fn fitting(state: &State, room: u64) -> Option<usize> {
     kept
 }
 
-/// Lets go what is too much: at once, or when the model has summed it up.
-pub(super) fn shorten(program: &Program, state: &mut State, until: usize, summed: bool) -> Effects {
-    if summed {
-        state.phase = Phase::Summarizing { until };
-        return vec![Effect::Summarize];
-    }
-    drop_until(state, until, None);
-    limit::next(program, state)
-}
-
 /// The model summed up what goes.
-pub(super) fn summed(program: &Program, state: &mut State, mut said: Reply, until: usize) -> Effects {
+pub(super) fn summed(program: &Program, state: &mut State, mut reply: Reply, until: usize) -> Next {
     let sent = question(program, state, until).bytes;
-    budget::tried(program, state, std::mem::take(&mut said.attempts));
+    budget::tried(program, state, std::mem::take(&mut reply.attempts));
     state.counters.summaries = state.counters.summaries.saturating_add(1);
-    reply::count(program, state, &said, sent);
-    let usable = said.finish != Finish::Filtered && !said.text.trim().is_empty();
-    drop_until(state, until, usable.then_some(said.text.as_str()));
-    limit::next(program, state)
+    usage::of_reply(program, state, &reply, sent);
+    let usable = reply.finish != Finish::Filtered && !reply.text.trim().is_empty();
+    drop_until(state, until, usable.then_some(reply.text.as_str()));
+    Next::Think
 }
 
-/// The model could not be asked to sum up.
-pub(super) fn not_summed(program: &Program, state: &mut State, fault: ModelFault, until: usize) -> Effects {
+/// Whether the run goes on without notes when the model could not sum up: what was sent is what it could not do.
+pub(super) fn goes_on_without_notes(fault: &ModelFault) -> bool {
     match fault.code {
-        // What was sent is what it could not do: the run goes on without notes.
-        ModelFaultCode::ContextExceeded | ModelFaultCode::ModelProtocol | ModelFaultCode::ModelRefused => {
-            reply::count_fault(program, state, fault);
-            drop_until(state, until, None);
-            limit::next(program, state)
-        }
-        ModelFaultCode::ModelUnreachable | ModelFaultCode::ScriptExhausted => {
-            reply::failed(program, state, fault, None)
-        }
+        ModelFaultCode::ContextExceeded | ModelFaultCode::ModelProtocol | ModelFaultCode::ModelRefused => true,
+        ModelFaultCode::ModelUnreachable | ModelFaultCode::ScriptExhausted => false,
     }
 }
 
-/// The provider says that the request is too long: once it is made shorter and sent again.
-pub(super) fn refused(program: &Program, state: &mut State) -> Effects {
-    let again = std::mem::replace(&mut state.watch.too_long, true);
-    let all = state.counters.gauge.tokens(state.conversation.bytes);
-    let length = if again { Length::Full } else { too_long(program, state, all) };
-    match (limit::spent(program, state), length) {
-        (Some(limit), _) => limit::reached(program, state, limit),
-        (None, Length::Over { until, summed }) => shorten(program, state, until, summed),
-        (None, Length::Full | Length::Fits) => limit::reached(program, state, Limit::Context),
-    }
+/// The model could not sum up: the messages go all the same.
+pub(super) fn not_summed(program: &Program, state: &mut State, fault: ModelFault, until: usize) -> Next {
+    usage::of_failure(program, state, fault);
+    drop_until(state, until, None);
+    Next::Think
 }
 
 /// Before a last word: the older half goes when the request would not fit, or when `must`.
 pub(super) fn make_room(program: &Program, state: &mut State, must: bool) {
     let over = bound(program, state).is_some_and(|bound| next_request(state) > bound);
     if must || over {
-        let all = state.counters.gauge.tokens(state.conversation.bytes);
+        let all = state.counters.estimator.tokens(state.conversation.bytes);
         if let Some(until) = fitting(state, all / 2) {
             drop_until(state, until, None);
         }
     }
 }
 
-fn drop_until(state: &mut State, until: usize, notes: Option<&str>) {
+/// Lets go of the messages behind the opening, up to this one.
+pub(super) fn drop_until(state: &mut State, until: usize, notes: Option<&str>) {
     let conversation = &state.conversation;
     let before = usize::try_from(state.counters.messages_trimmed).unwrap_or(usize::MAX);
     let gone = until.saturating_sub(conversation.opening()).saturating_add(before);
@@ -174,7 +151,7 @@ fn drop_until(state: &mut State, until: usize, notes: Option<&str>) {
     let gone = u32::try_from(gone).unwrap_or(u32::MAX);
     state.counters.messages_trimmed = state.counters.messages_trimmed.saturating_add(gone);
     let bytes = state.conversation.bytes;
-    state.counters.window = (state.counters.gauge.tokens(bytes), bytes);
+    state.counters.window = (state.counters.estimator.tokens(bytes), bytes);
 }
 
 /// Whether a message is the model's own.

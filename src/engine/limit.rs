@@ -1,33 +1,33 @@
-//! Limits, and how a run ends.
+//! Limits: what is looked at before the model is asked again, and what happens when one is reached.
 
 use super::budget;
 use super::conversation::Role;
 use super::dialect;
-use super::effect::{Effect, Effects};
 use super::history::{self, Length};
-use super::outcome::{Ending, Limit, RunError, Status, Termination};
-use super::state::{Phase, State};
+use super::next::Next;
+use super::outcome::{Limit, RunError};
+use super::state::State;
 use crate::language::react::OnLimit;
 use crate::program::Program;
 
-/// After an iteration: the next thought, unless a limit is reached. Before it, what is too much of the
-/// history goes.
-pub(super) fn next(program: &Program, state: &mut State) -> Effects {
-    if let Some(limit) = spent(program, state) {
-        return reached(program, state, limit);
-    }
-    match history::look(program, state) {
-        Length::Fits => {
-            state.phase = Phase::Thinking { forced: None };
-            vec![Effect::CallModel]
+/// After an iteration: the model is asked again, unless a limit is reached. Before it, the history is made
+/// shorter when it is too long.
+pub(super) fn think(program: &Program, state: &mut State) -> Next {
+    loop {
+        if let Some(limit) = spent(program, state) {
+            return Next::Limit(limit);
         }
-        Length::Over { until, summed } => history::shorten(program, state, until, summed),
-        Length::Full => reached(program, state, Limit::Context),
+        match history::look(program, state) {
+            Length::Fits => return Next::Ask { forced: None },
+            Length::Full => return Next::Limit(Limit::Context),
+            Length::Over { until, summed: true } => return Next::Summarize { until },
+            Length::Over { until, summed: false } => history::drop_until(state, until, None),
+        }
     }
 }
 
 /// The limit that is spent, if any; the window is the history's matter.
-pub(super) fn spent(program: &Program, state: &State) -> Option<Limit> {
+fn spent(program: &Program, state: &State) -> Option<Limit> {
     if state.counters.iterations >= program.properties.max_iterations {
         return Some(Limit::MaxIterations);
     }
@@ -37,22 +37,37 @@ pub(super) fn spent(program: &Program, state: &State) -> Option<Limit> {
     budget::is_spent(program, state).then_some(Limit::Budget)
 }
 
+/// The provider says that the request is too long: it is made shorter once, and sent again.
+pub(super) fn too_long(program: &Program, state: &mut State) -> Next {
+    let again = std::mem::replace(&mut state.watch.too_long, true);
+    let all = state.counters.estimator.tokens(state.conversation.bytes);
+    let length = if again { Length::Full } else { history::too_long(program, state, all) };
+    match (spent(program, state), length) {
+        (Some(limit), _) => Next::Limit(limit),
+        (None, Length::Over { until, summed: true }) => Next::Summarize { until },
+        (None, Length::Over { until, summed: false }) => {
+            history::drop_until(state, until, None);
+            Next::Think
+        }
+        (None, Length::Full | Length::Fits) => Next::Limit(Limit::Context),
+    }
+}
+
 /// A limit is reached: the run fails, or one last call must answer. A run whose caller has nothing left has
 /// no last call: with one in each of the loops that call each other, the budget would be passed by all of
 /// them.
-pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Effects {
+pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Next {
     if program.properties.on_limit == OnLimit::Fail || budget::is_spent_for_the_caller(state) {
-        return ended(program, state, limit);
+        return failed(program, state, limit);
     }
     history::make_room(program, state, limit == Limit::Context);
-    let words = dialect::forced_question(program.properties.dialect, told(limit));
+    let words = dialect::forced_question(program.properties.dialect, words(limit));
     state.conversation.push(Role::User, words);
-    state.phase = Phase::Thinking { forced: Some(limit) };
-    vec![Effect::CallModel]
+    Next::Ask { forced: Some(limit) }
 }
 
 /// The run fails by a limit.
-pub(super) fn ended(program: &Program, state: &mut State, limit: Limit) -> Effects {
+pub(super) fn failed(program: &Program, state: &State, limit: Limit) -> Next {
     let properties = &program.properties;
     let (code, message) = match limit {
         Limit::MaxIterations => {
@@ -66,32 +81,10 @@ pub(super) fn ended(program: &Program, state: &mut State, limit: Limit) -> Effec
     };
     // What takes longer today may take less tomorrow; the other limits will be reached again.
     let error = RunError { code: code.to_owned(), message, retryable: limit == Limit::Timeout };
-    end(state, Status::Failed, limit.into(), |ending| ending.error = Some(error))
+    Next::fail(state, limit.into(), error)
 }
 
-/// The run fails because so many answers did not match `answer_schema`.
-pub(super) fn no_answer(state: &mut State, answers: u32) -> Effects {
-    let message = format!("{answers} answers did not match answer_schema; the trace tells what was wrong with each");
-    let error = RunError { code: "invalid_replies".to_owned(), message, retryable: false };
-    end(state, Status::Failed, Termination::InvalidReplies, |ending| ending.error = Some(error))
-}
-
-/// Ends the run. `with` adds what the ending says beside status and termination.
-pub(super) fn end(
-    state: &mut State,
-    status: Status,
-    termination: Termination,
-    with: impl FnOnce(&mut Ending),
-) -> Effects {
-    let mut ending =
-        Ending { status, termination, answer: None, limit: None, stuck: None, error: None, at_ms: state.now.wall_ms };
-    with(&mut ending);
-    state.interrupted = false;
-    state.phase = Phase::Ended(Box::new(ending));
-    Vec::new()
-}
-
-fn told(limit: Limit) -> &'static str {
+fn words(limit: Limit) -> &'static str {
     match limit {
         Limit::MaxIterations => "all iterations are used",
         Limit::Timeout => "the time is over",

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::event::ToolResult;
-use super::step::failed;
 use super::storable;
 use crate::diagnostic::nearest;
 
@@ -107,8 +106,8 @@ pub(super) fn retrieve(memory: &BTreeMap<String, Value>, key: Option<&str>) -> T
     match memory.get(key) {
         Some(value) => ToolResult::Ok(value.clone()),
         None => match nearest(key, memory.keys().map(String::as_str)) {
-            Some(near) => failed(format!("nothing is stored under that key; the nearest one is {near:?}")),
-            None => failed("nothing is stored under that key"),
+            Some(near) => ToolResult::failed(format!("nothing is stored under that key; the nearest one is {near:?}")),
+            None => ToolResult::failed("nothing is stored under that key"),
         },
     }
 }

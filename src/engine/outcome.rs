@@ -116,6 +116,13 @@ pub struct Ending {
     pub at_ms: i64,
 }
 
+impl Ending {
+    /// An ending without an answer, a limit, a pattern or an error.
+    pub(super) fn new(status: Status, termination: Termination, at_ms: i64) -> Self {
+        Self { status, termination, answer: None, limit: None, stuck: None, error: None, at_ms }
+    }
+}
+
 /// What `__complete__` said.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {

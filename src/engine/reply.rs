@@ -4,17 +4,18 @@ use serde_json::Value;
 
 use super::budget;
 use super::builtin;
-use super::company::Company;
 use super::dialect::{self, Reading, Wanted};
 use super::effect::{Effect, Effects};
-use super::event::{CallId, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult};
-use super::history;
+use super::event::{CallId, ModelFault, ModelFaultCode, Reply, ToolFault, ToolResult};
 use super::json::Json;
 use super::limit;
-use super::outcome::{Answer, Limit, RunError, Status, Termination};
-use super::state::{Call, CallProgress, State, StoredEntry, Turn, push_tight};
-use super::step::failed as failure;
+use super::next::Next;
+use super::outcome::{Answer, Ending, Limit, RunError, Status, Termination};
+use super::state::{Call, CallProgress, State, StoredEntry, Turn};
+use super::tight::push_tight;
 use super::turn;
+use super::turn_policy::TurnPolicy;
+use super::usage;
 use super::validate;
 use crate::program::{Builtin, Program, ToolKind};
 
@@ -26,16 +27,22 @@ const COMPLETE: &str = "__complete__";
 const UNREADABLE_BYTES: usize = 32 * 1024;
 
 /// Takes a reply in.
-pub(super) fn take(program: &Program, state: &mut State, mut said: Reply, forced: Option<Limit>) -> Effects {
+pub(super) fn take(
+    program: &Program,
+    state: &mut State,
+    mut said: Reply,
+    forced: Option<Limit>,
+    effects: &mut Effects,
+) -> Next {
     budget::tried(program, state, std::mem::take(&mut said.attempts));
     state.counters.iterations += 1;
     state.counters.thinking_ms = said.duration_ms;
     state.watch.too_long = false;
     let sent = state.conversation.bytes;
     if let Some(usage) = said.usage {
-        state.counters.gauge.counted(usage.input, sent);
+        state.counters.estimator.counted(usage.input, sent);
     }
-    let usage = count(program, state, &said, sent);
+    let usage = usage::of_reply(program, state, &said, sent);
     state.counters.window.0 = usage.input.saturating_add(usage.output);
     let dialect = program.properties.dialect;
     let (mut reading, counts) = dialect::read_counted(dialect, &said);
@@ -45,8 +52,7 @@ pub(super) fn take(program: &Program, state: &mut State, mut said: Reply, forced
     if matches!(reading, Reading::Unreadable { .. }) {
         calls.truncate(most);
     }
-    let named = (&program.called, state.counters.iterations);
-    let calls = dialect::kept_calls(dialect, &state.conversation, calls, named);
+    let calls = dialect::kept_calls(dialect, &state.conversation, calls, &program.called, state.counters.iterations);
     let text = remembered(said.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
     state.conversation.push_calls(text, calls);
     state.counters.window.1 = state.conversation.bytes;
@@ -70,7 +76,7 @@ pub(super) fn take(program: &Program, state: &mut State, mut said: Reply, forced
             if let Some(limit) = forced {
                 return last_word(program, state, new, calls, limit);
             }
-            turn(program, state, new, calls)
+            turn(program, state, new, calls, effects)
         }
         Reading::Answer { thought, answer } => {
             state.watch.invalid_in_a_row = 0;
@@ -78,7 +84,7 @@ pub(super) fn take(program: &Program, state: &mut State, mut said: Reply, forced
             let call = Wanted::complete(answer_of(program, answer));
             match forced {
                 Some(limit) => last_word(program, state, new, vec![call], limit),
-                None => turn(program, state, new, vec![call]),
+                None => turn(program, state, new, vec![call], effects),
             }
         }
         Reading::Unreadable { thought, why } => {
@@ -129,20 +135,20 @@ fn answer_of(program: &Program, answer: Value) -> Value {
 }
 
 /// The model could not be asked.
-pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Effects {
+pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Next {
     let enough = budget::is_enough(program, state, &fault.failed);
-    let fault = count_fault(program, state, fault);
+    let fault = usage::of_failure(program, state, fault);
     if fault.code == ModelFaultCode::ContextExceeded {
         return match forced {
-            None => history::refused(program, state),
-            Some(_) => limit::ended(program, state, Limit::Context),
+            None => limit::too_long(program, state),
+            Some(_) => limit::failed(program, state, Limit::Context),
         };
     }
     if enough {
         // No other attempt was made because of the budget, whatever the last one's fault was.
         return match forced {
-            None => limit::reached(program, state, Limit::Budget),
-            Some(limit) => limit::ended(program, state, limit),
+            None => Next::Limit(Limit::Budget),
+            Some(limit) => limit::failed(program, state, limit),
         };
     }
     let code = match fault.code {
@@ -153,46 +159,20 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
         ModelFaultCode::ScriptExhausted => "script_exhausted",
     };
     let error = RunError { code: code.to_owned(), message: fault.message, retryable: fault.retryable };
-    limit::end(state, Status::Failed, Termination::ModelError, |ending| ending.error = Some(error))
-}
-
-/// Counts a reply to a request of `sent` bytes: tokens, cost, retries.
-pub(super) fn count(program: &Program, state: &mut State, said: &Reply, sent: usize) -> Tokens {
-    let tally = &mut state.counters;
-    tally.model_retries = tally.model_retries.saturating_add(said.retries);
-    if said.finish == Finish::Length {
-        tally.truncated_responses += 1;
-    }
-    let written = said.calls.iter().fold(said.text.len(), |sum, call| sum.saturating_add(call.size()));
-    let usage = said.usage.unwrap_or_else(|| {
-        tally.estimated = true;
-        Tokens { input: tally.gauge.tokens(sent), output: tally.gauge.tokens(written) }
-    });
-    let price = if said.model.is_some() { said.price } else { state.header.model.price };
-    budget::charge(program, state, usage, price.map(|price| budget::cost_usd(usage, price)));
-    usage
-}
-
-/// Counts a failure: its attempts, and what they used.
-pub(super) fn count_fault(program: &Program, state: &mut State, mut fault: ModelFault) -> ModelFault {
-    state.counters.model_retries = state.counters.model_retries.saturating_add(fault.attempts.saturating_sub(1));
-    state.counters.calls_failed = state.counters.calls_failed.saturating_add(u32::from(fault.attempts > 0));
-    budget::tried(program, state, std::mem::take(&mut fault.failed));
-    fault
+    Next::fail(state, Termination::ModelError, error)
 }
 
 /// Makes a readable reply into a turn: each call is validated, the engine's own are done at once,
 /// the others are asked for.
-fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>) -> Effects {
-    let company = Company::of(program, &calls);
-    let mut effects = Vec::new();
+fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>, effects: &mut Effects) -> Next {
+    let policy = TurnPolicy::of(program, &calls);
     let mut ending = None;
     new.calls.reserve_exact(calls.len());
     for (index, wanted) in calls.into_iter().enumerate() {
         let id = CallId { iteration: new.iteration, index: u32::try_from(index).unwrap_or(u32::MAX) };
-        let allowed = validate::call(program, state, &wanted).and_then(|tool| company.allows(tool).map(|()| tool));
+        let allowed = validate::call(program, state, &wanted).and_then(|tool| policy.allows(tool).map(|()| tool));
         let progress = match allowed {
-            Err(why) => CallProgress::Done { result: failure(why), duration_ms: 0 },
+            Err(why) => CallProgress::Done { result: ToolResult::failed(why), duration_ms: 0 },
             Ok(tool) => match tool.kind {
                 ToolKind::Builtin(which) => match builtin::run(program, state, which, &wanted.input) {
                     builtin::Done::Observed(result) => CallProgress::Done { result, duration_ms: 0 },
@@ -205,13 +185,13 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
                         CallProgress::Done { result, duration_ms: 0 }
                     }
                     builtin::Done::Completed(answer) => {
-                        ending = Some((answer, id, wanted));
+                        ending = Some(Completion { answer, id, wanted });
                         continue;
                     }
                     builtin::Done::SubrunQuestion => CallProgress::Asked,
                 },
                 _ if tool.spends() && budget::is_spent(program, state) => {
-                    CallProgress::Done { result: failure(turn::SPENT), duration_ms: 0 }
+                    CallProgress::Done { result: ToolResult::failed(turn::SPENT), duration_ms: 0 }
                 }
                 _ => {
                     *state.counters.calls.entry(wanted.name.clone()).or_default() += 1;
@@ -229,42 +209,47 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>)
         };
         new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
     }
-    effects.extend(match (ending, turn::question_of(program, &new)) {
-        (Some((answer, id, wanted)), _) => ended(program, state, new, (answer, id, wanted)),
+    match (ending, turn::question_of(program, &new)) {
+        (Some(completion), _) => ended(program, state, new, completion, effects),
         (None, Some(question)) => turn::ask_human(state, new, question),
-        (None, None) => turn::settle(program, state, new),
-    });
-    effects
+        (None, None) => Next::Settle(new),
+    }
+}
+
+/// The call that ends the run.
+struct Completion {
+    answer: Answer,
+    id: CallId,
+    wanted: Wanted,
 }
 
 /// The run ends with an answer, unless a call that was to be done before it failed.
-fn ended(
-    program: &Program,
-    state: &mut State,
-    mut new: Turn,
-    (answer, id, wanted): (Answer, CallId, Wanted),
-) -> Effects {
+fn ended(program: &Program, state: &mut State, mut new: Turn, completion: Completion, effects: &mut Effects) -> Next {
+    let Completion { answer, id, wanted } = completion;
     let fails = |call: &Call| matches!(call.progress, CallProgress::Done { result: ToolResult::Failed(_), .. });
     if new.calls.iter().any(fails) {
-        let result = failure("the answer was not taken: another call of its turn failed");
+        let result = ToolResult::failed("the answer was not taken: another call of its turn failed");
         let progress = CallProgress::Done { result, duration_ms: 0 };
         new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
         new.calls.sort_by_key(|call| call.id);
-        return turn::settle(program, state, new);
+        return Next::Settle(new);
     }
     if !new.calls.is_empty() {
         let thought = new.thought.clone();
         let before = Turn { calls: std::mem::take(&mut new.calls), thought, ..new.clone() };
         new.thought.clear();
         new.usage = None;
-        drop(turn::record(program, state, before));
+        turn::record(program, state, before, effects);
     }
     entry_of_answer(state, &new, &wanted);
-    limit::end(state, Status::Completed, Termination::Complete, |ending| ending.answer = Some(answer))
+    Next::end(Ending {
+        answer: Some(answer),
+        ..Ending::new(Status::Completed, Termination::Complete, state.now.wall_ms)
+    })
 }
 
 /// The last call of `on_limit: answer`: only an answer counts.
-fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>, limit: Limit) -> Effects {
+fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>, limit: Limit) -> Next {
     let mut calls = calls.into_iter().filter(|wanted| wanted.name == COMPLETE);
     if let (Some(wanted), None) = (calls.next(), calls.next())
         && let Ok(tool) = validate::call(program, state, &wanted)
@@ -272,22 +257,23 @@ fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>
         && let builtin::Done::Completed(answer) = builtin::run(program, state, Builtin::Complete, &wanted.input)
     {
         entry_of_answer(state, &new, &wanted);
-        return limit::end(state, Status::Completed, Termination::ForcedAnswer, |ending| {
-            ending.answer = Some(answer);
-            ending.limit = Some(limit);
+        return Next::end(Ending {
+            answer: Some(answer),
+            limit: Some(limit),
+            ..Ending::new(Status::Completed, Termination::ForcedAnswer, state.now.wall_ms)
         });
     }
     note(state, new, "the last reply gave no answer that could be taken".to_owned());
-    limit::ended(program, state, limit)
+    limit::failed(program, state, limit)
 }
 
 /// A reply that can't be read: the model is told why; three in a row end the run.
-fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced: Option<Limit>) -> Effects {
+fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced: Option<Limit>) -> Next {
     state.counters.invalid_replies += 1;
     state.watch.invalid_in_a_row += 1;
     note(state, new, why.to_owned());
     if let Some(limit) = forced {
-        return limit::ended(program, state, limit);
+        return limit::failed(program, state, limit);
     }
     if state.watch.invalid_in_a_row >= INVALID_IN_A_ROW {
         let error = RunError {
@@ -295,10 +281,10 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced
             message: format!("{INVALID_IN_A_ROW} replies in a row could not be read"),
             retryable: false,
         };
-        return limit::end(state, Status::Failed, Termination::InvalidReplies, |ending| ending.error = Some(error));
+        return Next::fail(state, Termination::InvalidReplies, error);
     }
-    dialect::tell_refusal(program.properties.dialect, &mut state.conversation, why);
-    limit::next(program, state)
+    dialect::report_refusal(program.properties.dialect, &mut state.conversation, why);
+    Next::Think
 }
 
 fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {

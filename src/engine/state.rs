@@ -7,12 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::conversation::Conversation;
+use super::effect::Refused;
 use super::event::{
     Allowance, CallId, Decided, FailedAttempt, ModelFacts, ParentCall, SubrunQuestion, Tokens, ToolFault, ToolResult,
 };
-use super::gauge::Gauge;
 use super::json::Json;
-use super::outcome::{Ending, Limit, Pause, Status};
+use super::outcome::{Ending, Limit, Pause, Status, Termination};
+use super::token_estimator::TokenEstimator;
 
 /// A run's state.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -117,6 +118,22 @@ pub struct Turn {
     pub calls: Vec<Call>,
 }
 
+impl Turn {
+    /// The call that an event is about.
+    ///
+    /// # Errors
+    /// When it is not under way.
+    pub(super) fn call_under_way(&mut self, id: CallId) -> Result<&mut Call, Refused> {
+        let iteration = self.iteration;
+        match self.calls.iter_mut().find(|call| call.id == id) {
+            Some(call) if call.progress.is_under_way() => Ok(call),
+            Some(Call { progress: CallProgress::Held, .. }) => Err(Refused::new("the call was not made yet")),
+            Some(_) => Err(Refused::new("the call has returned already")),
+            None => Err(Refused::new(format!("iteration {iteration} has no such call"))),
+        }
+    }
+}
+
 /// A call of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
@@ -163,8 +180,17 @@ pub struct Waits {
     pub decided: Option<Decided>,
     /// Whether it is to ask again, because what it asked was asked by another document.
     pub again: bool,
-    /// The tokens and the cost that were counted already.
-    pub counted: (Tokens, f64),
+    /// What was counted already.
+    pub settled: SettledCost,
+}
+
+/// What was counted of a sub-run that has not ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SettledCost {
+    /// Tokens.
+    pub tokens: Tokens,
+    /// US dollars.
+    pub cost_usd: f64,
 }
 
 impl CallProgress {
@@ -235,7 +261,7 @@ pub struct Counters {
     pub window: (u64, usize),
     /// What an estimate of tokens goes by.
     #[serde(skip)]
-    pub gauge: Gauge,
+    pub estimator: TokenEstimator,
     /// What the tokens cost in US dollars, as far as prices are known.
     #[serde(skip)]
     pub cost_usd: f64,
@@ -257,7 +283,7 @@ pub struct Counters {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Watch {
     /// The steps since the start, the last human input, or the last hint.
-    pub steps: Vec<super::stuck::Step>,
+    pub steps: Vec<super::stuck::StepDigest>,
     /// How many hints were given.
     pub hints: u32,
     /// Unreadable replies in a row.
@@ -284,6 +310,13 @@ impl Counters {
 }
 
 impl State {
+    /// A new pause, with the next number.
+    pub(super) fn new_pause(&mut self, kind: Termination, question: String, calls: Vec<CallId>) -> Pause {
+        self.watch.pauses += 1;
+        let number = self.watch.pauses;
+        Pause { number, kind, question, context: None, options: Vec::new(), calls, stuck: None, asks: None }
+    }
+
     /// The run's status.
     pub fn status(&self) -> Status {
         match &self.phase {
@@ -330,12 +363,4 @@ impl State {
         let answered = tally.iterations.saturating_add(tally.summaries);
         answered.saturating_add(tally.model_retries).saturating_add(tally.calls_failed)
     }
-}
-
-/// Adds an entry to a list that grows by a quarter: a run at rest is small.
-pub(crate) fn push_tight<T>(list: &mut Vec<T>, entry: T) {
-    if list.len() == list.capacity() {
-        list.reserve_exact(list.len() / 4 + 2);
-    }
-    list.push(entry);
 }

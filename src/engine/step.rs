@@ -1,178 +1,161 @@
-//! The step: one flat match over phase and event.
+//! The step: which event fits which phase, and what each leads to.
 
 use std::mem;
 use std::sync::Arc;
 
 use super::begin;
 use super::budget;
-use super::called;
 use super::consent;
 use super::effect::{Effect, Effects};
-use super::event::{CallId, Decided, Decision, Event, EventKind, ToolReturned};
+use super::event::{Cancelled, Decided, Decision, Event, EventKind, ToolResult, ToolReturned};
 use super::history;
-use super::human;
+use super::human::{self, Paused};
 use super::limit;
-use super::outcome::{Limit, Pause, RunError, Status, Termination};
+use super::next::Next;
+use super::outcome::{Ending, Limit, Pause, RunError, Status, Termination};
 use super::reply;
-use super::state::{Call, CallProgress, Phase, State, Turn};
+use super::state::{Phase, State};
 use super::storable;
+use super::subrun;
 use super::turn;
-use crate::engine::event::ToolResult;
 use crate::program::Program;
 
-/// An event that does not fit the run's phase. The state is untouched.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
+pub use super::effect::Refused;
 
-impl Refused {
-    /// Why.
-    pub(super) fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
-    }
-}
-
-/// Takes an event into the state and tells what to do next. No effect: the run waits for a human,
+/// Takes an event into the state and returns what to do next. No effect: the run waits for a human,
 /// waits for calls that are still under way, was interrupted, or has ended.
 ///
 /// # Errors
 /// When the event does not fit the phase; the state is untouched then.
 pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effects, Refused> {
-    fits(program, state, &event.kind)?;
     can_be_kept(&event.kind)?;
     let before = mem::replace(&mut state.now, event.at);
     let phase = mem::take(&mut state.phase);
-    let effects = match (phase, event.kind) {
+    let mut effects = Effects::new();
+    let mut next = transition(program, state, phase, event.kind, &mut effects);
+    loop {
+        next = match next {
+            Next::Think => limit::think(program, state),
+            Next::Limit(limit) => limit::reached(program, state, limit),
+            Next::Settle(turn) => turn::settle(program, state, turn, &mut effects),
+            Next::Ask { forced } => {
+                state.phase = Phase::Thinking { forced };
+                effects.push(Effect::CallModel);
+                return Ok(effects);
+            }
+            Next::Summarize { until } => {
+                state.phase = Phase::Summarizing { until };
+                effects.push(Effect::Summarize);
+                return Ok(effects);
+            }
+            Next::Wait(phase) => {
+                state.phase = phase;
+                return Ok(effects);
+            }
+            Next::End(ending) => {
+                state.interrupted = false;
+                state.phase = Phase::Ended(ending);
+                return Ok(effects);
+            }
+            Next::Refuse { phase, refused } => {
+                (state.phase, state.now) = (phase, before);
+                return Err(refused);
+            }
+        };
+    }
+}
+
+/// The table of phase and event: the only place that says which event fits which phase. What refuses an event
+/// has changed nothing.
+fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKind, effects: &mut Effects) -> Next {
+    match (phase, event) {
         (Phase::New, EventKind::Started(started)) => begin::begin(program, state, *started),
-
-        (Phase::Thinking { forced }, EventKind::ModelReplied(said)) => reply::take(program, state, said, forced),
-        (Phase::Thinking { forced }, EventKind::ModelFailed(fault)) => reply::failed(program, state, fault, forced),
-        (Phase::Thinking { forced: None }, EventKind::DeadlinePassed) => limit::reached(program, state, Limit::Timeout),
-        (Phase::Thinking { forced: Some(limit) }, EventKind::DeadlinePassed) => limit::ended(program, state, limit),
-        (Phase::Thinking { forced }, EventKind::Resumed) => {
-            state.interrupted = false;
-            state.phase = Phase::Thinking { forced };
-            vec![Effect::CallModel]
-        }
-
-        (Phase::Summarizing { until }, EventKind::Summarized(said)) => history::summed(program, state, said, until),
-        (Phase::Summarizing { until }, EventKind::ModelFailed(fault)) => {
-            history::not_summed(program, state, fault, until)
-        }
-        (Phase::Summarizing { .. }, EventKind::DeadlinePassed) => limit::reached(program, state, Limit::Timeout),
-        (Phase::Summarizing { until }, EventKind::Resumed) => {
-            state.interrupted = false;
-            state.phase = Phase::Summarizing { until };
-            vec![Effect::Summarize]
-        }
-        (phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }), EventKind::AttemptsFailed(attempts)) => {
-            state.phase = phase;
-            let made = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
-            state.counters.model_retries = state.counters.model_retries.saturating_add(made);
-            budget::tried(program, state, attempts);
-            Vec::new()
-        }
-
-        (Phase::Acting { turn }, EventKind::ToolReturned(returned)) => turn::returned(program, state, turn, returned),
-        (Phase::Acting { turn }, EventKind::ToolPaused(paused)) => called::paused(program, state, turn, *paused),
-        (Phase::Acting { turn }, EventKind::DeadlinePassed) => turn::out_of_time(program, state, turn),
-        (Phase::Acting { turn }, EventKind::Resumed) => {
-            state.interrupted = false;
-            turn::taken_up(program, state, turn)
-        }
-
-        (Phase::Paused { pause, turn }, EventKind::Human(decided)) => {
-            state.interrupted = false;
-            human::decided(program, state, (pause, turn), decided)
-        }
-        (Phase::Paused { pause: Pause { asks: Some(_), .. }, turn: Some(turn) }, EventKind::Resumed) => {
-            state.interrupted = false;
-            called::asked_again(turn, state)
-        }
-        (paused @ Phase::Paused { .. }, EventKind::Resumed) => {
-            state.interrupted = false;
-            state.phase = paused;
-            Vec::new()
+        (Phase::New, _) => Next::refuse(Phase::New, "the run has not begun"),
+        (phase, EventKind::Started(_)) => Next::refuse(phase, "the run has begun already"),
+        (Phase::Ended(ending), _) => {
+            let why = format!("the run has ended: {}", ending.status.word());
+            Next::refuse(Phase::Ended(ending), why)
         }
 
         (phase, EventKind::Interrupted) => {
             state.interrupted = true;
-            state.phase = phase;
-            Vec::new()
+            Next::Wait(phase)
         }
         (phase, EventKind::NewDocument(documents)) => {
             Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
-            state.phase = phase;
-            Vec::new()
+            Next::Wait(phase)
         }
-        (_, EventKind::Cancelled(cancelled)) => {
-            let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
-            let error = RunError { code: "cancelled".to_owned(), message, retryable: false };
-            limit::end(state, Status::Cancelled, Termination::Cancelled, |ending| ending.error = Some(error))
+        (_, EventKind::Cancelled(cancelled)) => cancel(state, cancelled),
+        (phase, EventKind::Resumed) => resume(program, state, phase, effects),
+
+        (Phase::Thinking { forced }, EventKind::ModelReplied(said)) => {
+            reply::take(program, state, said, forced, effects)
+        }
+        (Phase::Thinking { forced }, EventKind::ModelFailed(fault)) => reply::failed(program, state, fault, forced),
+        (Phase::Thinking { forced: None }, EventKind::DeadlinePassed) => Next::Limit(Limit::Timeout),
+        (Phase::Thinking { forced: Some(limit) }, EventKind::DeadlinePassed) => limit::failed(program, state, limit),
+        (phase @ Phase::Thinking { .. }, EventKind::Summarized(_)) => Next::refuse(phase, "no summary was asked for"),
+
+        (Phase::Summarizing { until }, EventKind::Summarized(said)) => history::summed(program, state, said, until),
+        (Phase::Summarizing { until }, EventKind::ModelFailed(fault)) if history::goes_on_without_notes(&fault) => {
+            history::not_summed(program, state, fault, until)
+        }
+        (Phase::Summarizing { .. }, EventKind::ModelFailed(fault)) => reply::failed(program, state, fault, None),
+        (Phase::Summarizing { .. }, EventKind::DeadlinePassed) => Next::Limit(Limit::Timeout),
+        (phase @ Phase::Summarizing { .. }, EventKind::ModelReplied(_)) => {
+            Next::refuse(phase, "a summary was asked for")
         }
 
-        (phase, _) => {
-            (state.phase, state.now) = (phase, before);
-            return Err(Refused::new("the event does not fit the run's phase"));
+        (phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }), EventKind::AttemptsFailed(attempts)) => {
+            let made = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+            state.counters.model_retries = state.counters.model_retries.saturating_add(made);
+            budget::tried(program, state, attempts);
+            Next::Wait(phase)
         }
-    };
-    Ok(effects)
-}
+        (
+            phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }),
+            EventKind::ToolReturned(_) | EventKind::ToolPaused(_),
+        ) => Next::refuse(phase, "no call is under way"),
 
-/// Whether the event fits; looked at before anything is touched.
-fn fits(program: &Program, state: &State, what: &EventKind) -> Result<(), Refused> {
-    match (&state.phase, what) {
-        (Phase::New, EventKind::Started(_)) => Ok(()),
-        (Phase::New, _) => Err(Refused::new("the run has not begun")),
-        (_, EventKind::Started(_)) => Err(Refused::new("the run has begun already")),
-        (Phase::Ended(ending), _) => Err(Refused::new(format!("the run has ended: {}", ending.status.word()))),
+        (Phase::Acting { turn }, EventKind::ToolReturned(returned)) => turn::returned(program, state, turn, returned),
+        (Phase::Acting { turn }, EventKind::ToolPaused(paused)) => subrun::paused(program, state, turn, *paused),
+        (Phase::Acting { turn }, EventKind::DeadlinePassed) => turn::out_of_time(program, state, turn, effects),
         (
-            Phase::Thinking { .. },
-            EventKind::ModelReplied(_)
-            | EventKind::ModelFailed(_)
-            | EventKind::AttemptsFailed(_)
-            | EventKind::DeadlinePassed,
-        ) => Ok(()),
-        (
-            Phase::Summarizing { .. },
-            EventKind::Summarized(_)
-            | EventKind::ModelFailed(_)
-            | EventKind::AttemptsFailed(_)
-            | EventKind::DeadlinePassed,
-        ) => Ok(()),
-        (Phase::Acting { turn }, EventKind::ToolReturned(ToolReturned { call, .. })) => open(state, turn, *call),
-        (Phase::Acting { turn }, EventKind::ToolPaused(paused)) => open(state, turn, paused.call),
-        (Phase::Acting { .. }, EventKind::DeadlinePassed) => Ok(()),
-        (Phase::Paused { pause, turn }, EventKind::Human(decided)) => {
-            human::fits(program, state, (pause, turn.as_ref()), decided)
-        }
-        (_, EventKind::Human(_)) => Err(Refused::new("the run waits for no human")),
-        (_, EventKind::Resumed | EventKind::Interrupted | EventKind::Cancelled(_) | EventKind::NewDocument(_)) => {
-            Ok(())
-        }
-        (Phase::Thinking { .. } | Phase::Summarizing { .. }, EventKind::ToolReturned(_) | EventKind::ToolPaused(_)) => {
-            Err(Refused::new("no call is under way"))
-        }
-        (Phase::Thinking { .. }, EventKind::Summarized(_)) => Err(Refused::new("no summary was asked for")),
-        (Phase::Summarizing { .. }, EventKind::ModelReplied(_)) => Err(Refused::new("a summary was asked for")),
-        (
-            Phase::Acting { .. },
+            phase @ Phase::Acting { .. },
             EventKind::ModelReplied(_)
             | EventKind::ModelFailed(_)
             | EventKind::Summarized(_)
             | EventKind::AttemptsFailed(_),
-        ) => Err(Refused::new("the model was not asked")),
-        (Phase::Paused { .. }, _) => Err(Refused::new("the run waits for a human")),
+        ) => Next::refuse(phase, "the model was not asked"),
+
+        (Phase::Paused { pause, turn }, EventKind::Human(decided)) => {
+            human::decided(program, state, Paused { pause, turn }, decided, effects)
+        }
+        (phase, EventKind::Human(_)) => Next::refuse(phase, "the run waits for no human"),
+        (phase @ Phase::Paused { .. }, _) => Next::refuse(phase, "the run waits for a human"),
     }
 }
 
-fn open(state: &State, turn: &Turn, call: CallId) -> Result<(), Refused> {
-    match state.call(call) {
-        Some(call) if call.progress.is_under_way() => Ok(()),
-        Some(Call { progress: CallProgress::Held, .. }) => Err(Refused::new("the call was not made yet")),
-        Some(_) => Err(Refused::new("the call has returned already")),
-        None => Err(Refused::new(format!("iteration {} has no such call", turn.iteration))),
+/// A driver takes the run up again: what was asked for is asked for again.
+fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effects) -> Next {
+    state.interrupted = false;
+    match phase {
+        Phase::Thinking { forced } => Next::Ask { forced },
+        Phase::Summarizing { until } => Next::Summarize { until },
+        Phase::Acting { turn } => turn::taken_up(program, turn, effects),
+        Phase::Paused { pause: Pause { asks: Some(_), .. }, turn: Some(turn) } => subrun::ask_again(turn, effects),
+        phase @ (Phase::New | Phase::Paused { .. } | Phase::Ended(_)) => Next::Wait(phase),
     }
+}
+
+/// The run is ended by hand.
+fn cancel(state: &State, cancelled: Cancelled) -> Next {
+    let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
+    let error = RunError { code: "cancelled".to_owned(), message, retryable: false };
+    Next::end(Ending {
+        error: Some(error),
+        ..Ending::new(Status::Cancelled, Termination::Cancelled, state.now.wall_ms)
+    })
 }
 
 /// Whether the event can be read back from a journal: what can't is refused before it is written.
@@ -194,9 +177,4 @@ fn can_be_kept(what: &EventKind) -> Result<(), Refused> {
         }
         _ => Ok(()),
     }
-}
-
-/// A result that the engine itself gives.
-pub(super) fn failed(class: impl Into<String>) -> ToolResult {
-    ToolResult::Failed(super::event::ToolFault { class: class.into(), detail: String::new() })
 }

@@ -8,12 +8,14 @@ use super::event::{
     CallId, Decided, Decision, Event, EventKind, ModelFault, ModelFaultCode, Moment, RunDocument, ToolFault,
     ToolResult, ToolReturned,
 };
+use super::next::Next;
 use super::notice::waiting_calls;
 use super::outcome::{Limit, Termination};
 use super::state::{Call, CallProgress, Phase, State, Turn};
 use super::step::step;
 use super::tests::{at, call, decides, play, program, returns, says, started};
 use super::{storable, turn};
+use crate::program::Program;
 
 fn nested(depth: usize) -> Value {
     (1..depth).fold(json!([]), |inner, _| json!([inner]))
@@ -195,9 +197,18 @@ fn an_unreadable_reply_does_not_fill_the_window() {
     assert!(state.conversation.bytes < 40_000);
 }
 
+/// A run whose turn has these calls, when it was looked at.
+fn settled(program: &Program, mut state: State, calls: Vec<Call>) -> State {
+    let turn = Turn { iteration: 1, calls, ..Turn::default() };
+    match turn::settle(program, &mut state, turn, &mut Vec::new()) {
+        Next::Wait(phase) => State { phase, ..state },
+        next => panic!("{next:?}"),
+    }
+}
+
 /// A turn of two calls, one that wants approval and one of unknown outcome.
 fn mixed(program: &crate::program::Program) -> State {
-    let mut state = play(program, vec![(0, started())]);
+    let state = play(program, vec![(0, started())]);
     let call = |index, tool: &str, progress| Call {
         id: CallId { iteration: 1, index },
         tool: tool.to_owned(),
@@ -206,8 +217,7 @@ fn mixed(program: &crate::program::Program) -> State {
         run_id: None,
     };
     let calls = vec![call(0, "act", CallProgress::AwaitsApproval), call(1, "send", CallProgress::Uncertain)];
-    turn::settle(program, &mut state, Turn { iteration: 1, calls, ..Turn::default() });
-    state
+    settled(program, state, calls)
 }
 
 #[test]
@@ -226,7 +236,7 @@ fn an_approval_is_not_held_up_by_a_call_of_unknown_outcome_in_the_same_turn() {
 
 /// A turn of three calls that wait for approval.
 fn three(program: &crate::program::Program) -> State {
-    let mut state = play(program, vec![(0, started())]);
+    let state = play(program, vec![(0, started())]);
     let call = |index| Call {
         id: CallId { iteration: 1, index },
         tool: "act".to_owned(),
@@ -234,8 +244,8 @@ fn three(program: &crate::program::Program) -> State {
         progress: CallProgress::AwaitsApproval,
         run_id: None,
     };
-    turn::settle(program, &mut state, Turn { iteration: 1, calls: vec![call(0), call(1), call(2)], ..Turn::default() });
-    state
+    let calls = vec![call(0), call(1), call(2)];
+    settled(program, state, calls)
 }
 
 #[test]

@@ -1,19 +1,20 @@
-//! A turn: its calls return, its observations are told, and the agent is looked at for circles.
+//! A turn: its calls return, the model reads what came of them, and repetitions are looked for.
 
 use serde_json::Value;
 
 use super::budget;
 use super::builtin::Question;
-use super::called;
-use super::dialect::{self, Told};
+use super::dialect::{self, Observation};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
 use super::memory;
-use super::outcome::{Limit, Pause, RunError, Status, Termination};
-use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn, push_tight};
-use super::step::failed;
-use super::stuck::{self, Step, Stuck};
+use super::next::Next;
+use super::outcome::{Ending, Limit, Pause, RunError, Status, Termination};
+use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
+use super::stuck::{self, StepDigest, Stuck};
+use super::subrun;
+use super::tight::push_tight;
 use crate::language::action::OnUncertain;
 use crate::language::react::StuckAction;
 use crate::program::{Builtin, Program, Tool, ToolKind};
@@ -26,40 +27,43 @@ const ANSWERS: u32 = 3;
 pub(super) const SPENT: &str = "not called: the run's budget is spent";
 
 /// A call returned.
-pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Effects {
-    if let Some(call) = turn.calls.iter_mut().find(|call| call.id == returned.call) {
-        state.counters.estimated |= returned.estimated;
-        called::count(program, state, &call.progress, (returned.tokens, returned.cost_usd));
-        call.run_id = returned.run_id.map(String::into_boxed_str);
-        call.progress = CallProgress::Done { result: returned.result, duration_ms: returned.duration_ms };
-    }
-    settle(program, state, turn)
+pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Next {
+    let call = match turn.call_under_way(returned.call) {
+        Ok(call) => call,
+        Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
+    };
+    state.counters.estimated |= returned.estimated;
+    subrun::count(program, state, &call.progress, returned.tokens, returned.cost_usd);
+    call.run_id = returned.run_id.map(String::into_boxed_str);
+    call.progress = CallProgress::Done { result: returned.result, duration_ms: returned.duration_ms };
+    Next::Settle(turn)
 }
 
 /// The run's time is over while calls are under way.
-pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
+pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_)) {
-            let result = failed("cut off: the run's time is over");
+            let result = ToolResult::failed("cut off: the run's time is over");
             call.progress = CallProgress::Done { result, duration_ms: 0 };
         } else if matches!(call.progress, CallProgress::Held | CallProgress::AwaitsApproval) {
             // No human is asked about a call that can't be made any more.
             state.counters.unmade(&call.tool);
-            let result = failed("not called: the run's time is over");
+            let result = ToolResult::failed("not called: the run's time is over");
             call.progress = CallProgress::Done { result, duration_ms: 0 };
         }
     }
-    let effects = settle(program, state, turn);
-    match state.phase {
-        // The clock may have stood a little before the limit when the turn was settled.
-        Phase::Thinking { forced: None } | Phase::Summarizing { .. } => limit::reached(program, state, Limit::Timeout),
-        _ => effects,
+    match settle(program, state, turn, effects) {
+        Next::Think => match limit::think(program, state) {
+            // The clock may have stood a little before the limit when the turn was settled.
+            Next::Ask { .. } | Next::Summarize { .. } => Next::Limit(Limit::Timeout),
+            next => next,
+        },
+        next => next,
     }
 }
 
 /// A driver takes the turn up after a crash or a stop: what was asked for may have happened.
-pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
-    let mut effects = Vec::new();
+pub(super) fn taken_up(program: &Program, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if !call.progress.is_under_way() {
             continue;
@@ -69,14 +73,13 @@ pub(super) fn taken_up(program: &Program, state: &mut State, mut turn: Turn) -> 
         if tool.is_some_and(|tool| tool.idempotent) || rule == OnUncertain::Retry {
             effects.push(Effect::CallTool(call.id));
         } else if rule == OnUncertain::Fail {
-            let result = failed("the outcome is not known: the process stopped during the call");
+            let result = ToolResult::failed("the outcome is not known: the process stopped during the call");
             call.progress = CallProgress::Done { result, duration_ms: 0 };
         } else {
             call.progress = CallProgress::Uncertain;
         }
     }
-    effects.extend(settle(program, state, turn));
-    effects
+    Next::Settle(turn)
 }
 
 /// Whether a call of this tool waits until no other call of its turn spends: what each one costs is known
@@ -95,82 +98,65 @@ pub(super) fn is_spending(program: &Program, turn: &Turn) -> bool {
 
 /// Asks for the next call that was held, unless one that spends is under way, waits for a human, or may have
 /// happened. When the budget is spent, none of them is made.
-fn let_on(program: &Program, state: &mut State, turn: &mut Turn) -> Effects {
+fn start_next_held(program: &Program, state: &mut State, turn: &mut Turn, effects: &mut Effects) {
     if !turn.calls.iter().any(|call| call.progress == CallProgress::Held) || is_spending(program, turn) {
-        return Vec::new();
+        return;
     }
     for call in turn.calls.iter_mut().filter(|call| call.progress == CallProgress::Held) {
         if !budget::is_spent(program, state) {
             state.counters.tool_calls_made += 1;
             call.progress = CallProgress::Asked;
-            return vec![Effect::CallTool(call.id)];
+            effects.push(Effect::CallTool(call.id));
+            return;
         }
         state.counters.unmade(&call.tool);
-        call.progress = CallProgress::Done { result: failed(SPENT), duration_ms: 0 };
+        call.progress = CallProgress::Done { result: ToolResult::failed(SPENT), duration_ms: 0 };
     }
-    Vec::new()
 }
 
 /// Looks at a turn: calls under way are waited for, then what needs a human, then all is observed.
-pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn) -> Effects {
-    let effects = let_on(program, state, &mut turn);
+pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
+    start_next_held(program, state, &mut turn, effects);
+    if turn.calls.iter().any(|call| call.progress.is_under_way()) {
+        return Next::Wait(Phase::Acting { turn });
+    }
     let waiting = |progress: &CallProgress| -> Vec<CallId> {
         turn.calls.iter().filter(|call| call.progress == *progress).map(|call| call.id).collect()
     };
-    if turn.calls.iter().any(|call| call.progress.is_under_way()) {
-        state.phase = Phase::Acting { turn };
-        return effects;
-    }
     let approvals = waiting(&CallProgress::AwaitsApproval);
     if !approvals.is_empty() {
-        let names = names(&turn, &approvals);
-        let question = format!("May the agent call {names}?");
-        return pause(state, Termination::Approval, question, (Some(turn), approvals));
+        let question = format!("May the agent call {}?", names(&turn, &approvals));
+        let pause = state.new_pause(Termination::Approval, question, approvals);
+        return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
     let uncertain = waiting(&CallProgress::Uncertain);
     if !uncertain.is_empty() {
         let names = names(&turn, &uncertain);
         let question = format!("The process stopped while it called {names}. Did it happen?");
-        return pause(state, Termination::Uncertain, question, (Some(turn), uncertain));
+        let pause = state.new_pause(Termination::Uncertain, question, uncertain);
+        return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
-    if let Some(id) = called::waits(&turn) {
-        return called::pause(state, turn, id);
+    if let Some(pause) = subrun::pause(state, &turn) {
+        return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
-    observe(program, state, turn)
+    observe(program, state, turn, effects)
 }
 
 /// The first question of a turn that no human has answered yet.
-pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<(CallId, Question)> {
+pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<Question> {
     let mut open = turn.calls.iter().filter(|call| call.progress == CallProgress::Asked);
     let asks = |call: &&Call| {
         let kind = program.tool(&call.tool).map(|tool| &tool.kind);
         matches!(kind, Some(ToolKind::Builtin(Builtin::PauseForHuman)))
     };
-    open.find(asks).map(|call| (call.id, Question::of(&call.input)))
+    open.find(asks).map(Question::of)
 }
 
 /// The run waits for a human's answer to the model's question.
-pub(super) fn ask_human(state: &mut State, turn: Turn, (id, question): (CallId, Question)) -> Effects {
-    let Question { question, context, options } = question;
-    pause(state, Termination::Human, question, (Some(turn), vec![id]));
-    if let Phase::Paused { pause, .. } = &mut state.phase {
-        pause.context = context;
-        pause.options = options;
-    }
-    Vec::new()
-}
-
-pub(super) fn pause(
-    state: &mut State,
-    kind: Termination,
-    question: String,
-    (turn, calls): (Option<Turn>, Vec<CallId>),
-) -> Effects {
-    state.watch.pauses += 1;
-    let number = state.watch.pauses;
-    let pause = Pause { number, kind, question, context: None, options: Vec::new(), calls, stuck: None, asks: None };
-    state.phase = Phase::Paused { pause, turn };
-    Vec::new()
+pub(super) fn ask_human(state: &mut State, turn: Turn, asked: Question) -> Next {
+    let Question { call, question, context, options } = asked;
+    let pause = state.new_pause(Termination::Human, question, vec![call]);
+    Next::Wait(Phase::Paused { pause: Pause { context, options, ..pause }, turn: Some(turn) })
 }
 
 fn names(turn: &Turn, ids: &[CallId]) -> String {
@@ -179,41 +165,42 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
     names.join(", ")
 }
 
-/// All calls of the turn are done: their observations go to the trace and to the model, then circles
-/// and limits are looked at.
-fn observe(program: &Program, state: &mut State, turn: Turn) -> Effects {
-    let Recorded { told, step, mut effects } = record(program, state, turn);
+/// All calls of the turn are done: their observations go to the trace and to the model, then repetitions
+/// are looked for.
+fn observe(program: &Program, state: &mut State, turn: Turn, effects: &mut Effects) -> Next {
+    let TurnRecord { observations, step } = record(program, state, turn, effects);
     let stuck = step.and_then(|step| {
         push_tight(&mut state.watch.steps, step);
         stuck::detect(&state.watch.steps, program.properties.on_stuck.iterations)
     });
-    effects.extend(match stuck {
-        _ if state.watch.answers_refused >= ANSWERS => limit::no_answer(state, ANSWERS),
+    if state.watch.answers_refused >= ANSWERS {
+        let message =
+            format!("{ANSWERS} answers did not match answer_schema; the trace shows what was wrong with each");
+        let error = RunError { code: "invalid_replies".to_owned(), message, retryable: false };
+        return Next::fail(state, Termination::InvalidReplies, error);
+    }
+    match stuck {
         None => {
-            dialect::tell(program.properties.dialect, &mut state.conversation, told, None);
-            limit::next(program, state)
+            dialect::report(program.properties.dialect, &mut state.conversation, observations, None);
+            Next::Think
         }
-        Some(stuck) => went_in_circles(program, state, stuck, told),
-    });
-    effects
+        Some(stuck) => is_stuck(program, state, stuck, observations),
+    }
 }
 
-/// What came of the calls of a turn.
-pub(super) struct Recorded {
-    /// What the model is told of each.
-    told: Vec<Told>,
-    /// What is looked at for circles; none when nothing was done.
-    step: Option<Step>,
-    /// What is to be kept for the session.
-    effects: Effects,
+/// What is kept of a turn beside the trace.
+pub(super) struct TurnRecord {
+    /// What the model reads of each call.
+    observations: Vec<Observation>,
+    /// What is looked at for repetitions; none when nothing was done.
+    step: Option<StepDigest>,
 }
 
 /// Takes the calls of a turn that are done into the trace, and into the memory what it is to keep of them.
-pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> Recorded {
+pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: &mut Effects) -> TurnRecord {
     let properties = &program.properties;
-    let mut told = Vec::with_capacity(turn.calls.len());
-    let mut seen = Vec::with_capacity(turn.calls.len());
-    let mut effects = Effects::new();
+    let mut observations = Vec::with_capacity(turn.calls.len());
+    let mut outcomes = Vec::with_capacity(turn.calls.len());
     for call in turn.calls {
         let Call { tool, input, progress, run_id, .. } = call;
         let CallProgress::Done { result, duration_ms } = progress else { continue };
@@ -229,12 +216,12 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> Record
         effects.extend(keys.into_iter().filter(|_| state.header.session.is_some()).map(Effect::Remember));
         let (observation, mut text) = cut(state, value, properties.max_observation_chars);
         text.push_str(&kept);
-        told.push(Told { text, failed: error.is_some() });
-        seen.push(Seen { tool, input, observation, error, duration_ms, run_id });
+        observations.push(Observation { text, failed: error.is_some() });
+        outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id });
     }
-    let step = (!seen.is_empty()).then(|| step_of(program, (turn.iteration, &turn.thought), &seen));
+    let step = (!outcomes.is_empty()).then(|| step_of(program, turn.iteration, &turn.thought, &outcomes));
     let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
-    for Seen { tool, input, observation, error, duration_ms, run_id } in seen {
+    for ToolOutcome { tool, input, observation, error, duration_ms, run_id } in outcomes {
         push_tight(
             &mut state.entries,
             StoredEntry {
@@ -252,11 +239,11 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn) -> Record
             },
         );
     }
-    Recorded { told, step, effects }
+    TurnRecord { observations, step }
 }
 
 /// What came of a call, before it is put away as an entry.
-struct Seen {
+struct ToolOutcome {
     tool: String,
     input: Value,
     observation: Value,
@@ -265,15 +252,16 @@ struct Seen {
     run_id: Option<Box<str>>,
 }
 
-fn step_of(program: &Program, (iteration, thought): (u32, &str), seen: &[Seen]) -> Step {
-    let calls = seen.iter().map(|call| {
+fn step_of(program: &Program, iteration: u32, thought: &str, outcomes: &[ToolOutcome]) -> StepDigest {
+    let calls = outcomes.iter().map(|call| {
         let polling = program.tool(&call.tool).is_some_and(|tool| tool.polling);
         (call.tool.as_str(), &call.input, &call.observation, call.error.is_some(), polling)
     });
-    Step::new(iteration, thought, calls)
+    StepDigest::new(iteration, thought, calls)
 }
 
-fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, told: Vec<Told>) -> Effects {
+/// The agent repeats itself: what the loop wants then.
+fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Vec<Observation>) -> Next {
     let rule = &program.properties.on_stuck;
     let dialect = program.properties.dialect;
     match rule.action {
@@ -287,26 +275,24 @@ fn went_in_circles(program: &Program, state: &mut State, stuck: Stuck, told: Vec
                     stuck.detail
                 ),
             };
-            dialect::tell(dialect, &mut state.conversation, told, Some(&hint));
-            limit::next(program, state)
+            dialect::report(dialect, &mut state.conversation, observations, Some(&hint));
+            Next::Think
         }
         StuckAction::Fail | StuckAction::RetryWithHint => {
-            dialect::tell(dialect, &mut state.conversation, told, None);
+            dialect::report(dialect, &mut state.conversation, observations, None);
             let message = format!("the agent was stuck: {}", stuck.detail);
             let error = RunError { code: "stuck".to_owned(), message, retryable: false };
-            limit::end(state, Status::Failed, Termination::Stuck, |ending| {
-                ending.error = Some(error);
-                ending.stuck = Some(stuck);
+            Next::end(Ending {
+                error: Some(error),
+                stuck: Some(stuck),
+                ..Ending::new(Status::Failed, Termination::Stuck, state.now.wall_ms)
             })
         }
         StuckAction::Escalate => {
-            dialect::tell(dialect, &mut state.conversation, told, None);
+            dialect::report(dialect, &mut state.conversation, observations, None);
             let question = format!("The agent is stuck: {} What should it do?", stuck.detail);
-            pause(state, Termination::Stuck, question, (None, Vec::new()));
-            if let Phase::Paused { pause, .. } = &mut state.phase {
-                pause.stuck = Some(stuck);
-            }
-            Vec::new()
+            let pause = state.new_pause(Termination::Stuck, question, Vec::new());
+            Next::Wait(Phase::Paused { pause: Pause { stuck: Some(stuck), ..pause }, turn: None })
         }
     }
 }

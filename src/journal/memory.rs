@@ -12,7 +12,7 @@ use super::{
 };
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
-use crate::engine::state::push_tight;
+use crate::engine::tight::push_tight;
 
 /// The kind of store, as names write it.
 pub(super) const KIND: StoreKind = StoreKind {

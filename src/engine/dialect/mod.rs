@@ -6,8 +6,8 @@ pub mod final_answer;
 pub mod json;
 mod native;
 mod relaxed;
+mod report;
 pub mod tags;
-mod tell;
 mod thinking;
 pub mod tool_calls;
 
@@ -19,7 +19,7 @@ use super::event::{Finish, Reply, SaidCall};
 use crate::language::react::Dialect;
 use crate::program::Program;
 pub use answer::as_json;
-pub use tell::{Told, kept_calls, tell, tell_refusal};
+pub use report::{Observation, kept_calls, report, report_refusal};
 
 /// What a reply means.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,8 +118,8 @@ pub fn read_counted(dialect: Dialect, reply: &Reply) -> (Reading, usize) {
     }
 }
 
-/// What tells the model what came of its action; `None`: nothing was called. The text is data: it can't
-/// begin another message. Native calls are answered with the text as it stands, see [`tell`].
+/// What the model reads of its action; `None`: nothing was called. The text is data: it can't
+/// begin another message. Native calls are answered with the text as it stands, see [`report`].
 pub fn write_observation(dialect: Dialect, action: Option<&str>, text: &str) -> String {
     match dialect {
         Dialect::Json => json::write_observation(action, text),

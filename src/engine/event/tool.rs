@@ -112,6 +112,13 @@ pub enum ToolResult {
     Failed(ToolFault),
 }
 
+impl ToolResult {
+    /// A failure that the engine itself reports, in words for the model.
+    pub(crate) fn failed(class: impl Into<String>) -> Self {
+        Self::Failed(ToolFault { class: class.into(), detail: String::new() })
+    }
+}
+
 /// Why a tool call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolFault {

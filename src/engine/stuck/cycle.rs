@@ -1,13 +1,13 @@
 //! A cycle of 2 to 6 actions, gone round N times, with no observation that was not seen in the first
 //! round. One action again and again is no cycle: that is `same_action`'s, which knows of polling.
 
-use super::{Pattern, Step, Stuck, last, stuck};
+use super::{StepDigest, Stuck, StuckPattern, last, stuck};
 
-pub fn detect(steps: &[Step], n: usize) -> Option<Stuck> {
+pub fn detect(steps: &[StepDigest], n: usize) -> Option<Stuck> {
     (2..=6).find_map(|length| of_length(steps, n, length))
 }
 
-fn of_length(steps: &[Step], n: usize, length: usize) -> Option<Stuck> {
+fn of_length(steps: &[StepDigest], n: usize, length: usize) -> Option<Stuck> {
     let shown = last(steps, length.saturating_mul(n))?;
     let (round, rest) = shown.split_at_checked(length)?;
     let first = round.first()?;
@@ -21,6 +21,6 @@ fn of_length(steps: &[Step], n: usize, length: usize) -> Option<Stuck> {
     }
     let names = round.iter().map(|step| format!("`{}`", step.label)).collect::<Vec<_>>().join(", ");
     let what = format!("The actions {names} were called in this order {n} times, and nothing new was observed");
-    let pattern = if length == 2 { Pattern::Alternation } else { Pattern::Cycle };
+    let pattern = if length == 2 { StuckPattern::Alternation } else { StuckPattern::Cycle };
     stuck(pattern, shown, &what)
 }

@@ -23,7 +23,7 @@ use super::digest::Digest;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stuck {
     /// Which pattern.
-    pub pattern: Pattern,
+    pub pattern: StuckPattern,
     /// The iterations that show it, first and last.
     pub iterations: (u32, u32),
     /// What was repeated, in a sentence for people and for the model.
@@ -33,7 +33,7 @@ pub struct Stuck {
 /// The patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Pattern {
+pub enum StuckPattern {
     /// The same action with the same input.
     SameAction,
     /// The same action failing.
@@ -46,9 +46,9 @@ pub enum Pattern {
     SameThought,
 }
 
-/// What detection needs to know of one iteration. Made by [`Step::new`].
+/// What detection needs to know of one iteration. Made by [`StepDigest::new`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct StepDigest {
     /// The iteration, from 1.
     pub iteration: u32,
     /// The thought without case, punctuation and spacing; none when nothing is left of it.
@@ -70,7 +70,7 @@ pub struct Step {
 /// The longest label, in characters.
 const MAX_LABEL: usize = 80;
 
-impl Step {
+impl StepDigest {
     /// A step from the calls of a turn, in the model's order: the action's name, its input, its
     /// observation, whether it failed, whether its tool is declared as polling. No calls: nothing
     /// was called in this iteration.
@@ -119,25 +119,25 @@ impl Step {
 }
 
 /// Looks for one pattern at the end of the steps, with `N`.
-type Detect = fn(&[Step], usize) -> Option<Stuck>;
+type Detect = fn(&[StepDigest], usize) -> Option<Stuck>;
 
 /// The patterns in the order in which they are looked for.
 const PATTERNS: [Detect; 4] = [same_action::detect, same_failure::detect, cycle::detect, same_thought::detect];
 
 /// The first pattern that the steps show at their end, with `n` as `on_stuck.iterations`. An `n`
 /// under 2, which no document can have, is taken as 2.
-pub fn detect(steps: &[Step], n: u32) -> Option<Stuck> {
+pub fn detect(steps: &[StepDigest], n: u32) -> Option<Stuck> {
     let n = usize::try_from(n.max(2)).ok()?;
     PATTERNS.iter().find_map(|pattern| pattern(steps, n))
 }
 
 /// The last `count` steps, when there are so many.
-fn last(steps: &[Step], count: usize) -> Option<&[Step]> {
+fn last(steps: &[StepDigest], count: usize) -> Option<&[StepDigest]> {
     steps.get(steps.len().checked_sub(count)?..)
 }
 
 /// A pattern that these steps show. `what` is a sentence without its end.
-fn stuck(pattern: Pattern, shown: &[Step], what: &str) -> Option<Stuck> {
+fn stuck(pattern: StuckPattern, shown: &[StepDigest], what: &str) -> Option<Stuck> {
     let (first, last) = (shown.first()?.iteration, shown.last()?.iteration);
     Some(Stuck { pattern, iterations: (first, last), detail: format!("{what} (iterations {first} to {last}).") })
 }

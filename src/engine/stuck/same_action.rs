@@ -1,18 +1,18 @@
 //! The same action with the same input N times in a row. A polling tool's calls count only when
 //! their observations are the same too: to ask again is what it is for.
 
-use super::{Pattern, Step, Stuck, last, stuck};
+use super::{StepDigest, Stuck, StuckPattern, last, stuck};
 
-pub fn detect(steps: &[Step], n: usize) -> Option<Stuck> {
+pub fn detect(steps: &[StepDigest], n: usize) -> Option<Stuck> {
     let shown = last(steps, n)?;
     let first = shown.first()?;
     first.action?;
-    let same = |step: &Step| {
+    let same = |step: &StepDigest| {
         step.action == first.action && (!(first.polling || step.polling) || step.observation == first.observation)
     };
     if !shown.iter().all(same) {
         return None;
     }
     let what = format!("The action `{}` was called {n} times in a row with the same input", first.label);
-    stuck(Pattern::SameAction, shown, &what)
+    stuck(StuckPattern::SameAction, shown, &what)
 }

@@ -1,8 +1,8 @@
 //! The same action failing 2N times in a row, whatever its input.
 
-use super::{Pattern, Step, Stuck, last, stuck};
+use super::{StepDigest, Stuck, StuckPattern, last, stuck};
 
-pub fn detect(steps: &[Step], n: usize) -> Option<Stuck> {
+pub fn detect(steps: &[StepDigest], n: usize) -> Option<Stuck> {
     let count = n.saturating_mul(2);
     let shown = last(steps, count)?;
     let first = shown.first()?;
@@ -10,5 +10,5 @@ pub fn detect(steps: &[Step], n: usize) -> Option<Stuck> {
         return None;
     }
     let what = format!("The action `{}` failed {count} times in a row", first.label);
-    stuck(Pattern::SameFailure, shown, &what)
+    stuck(StuckPattern::SameFailure, shown, &what)
 }

@@ -1,9 +1,9 @@
 //! The same thought, not an empty one, N times in a row, and every observation but the first one's
 //! had been seen before.
 
-use super::{Pattern, Step, Stuck, last, stuck};
+use super::{StepDigest, Stuck, StuckPattern, last, stuck};
 
-pub fn detect(steps: &[Step], n: usize) -> Option<Stuck> {
+pub fn detect(steps: &[StepDigest], n: usize) -> Option<Stuck> {
     let shown = last(steps, n)?;
     let first = shown.first()?;
     first.thought?;
@@ -20,5 +20,5 @@ pub fn detect(steps: &[Step], n: usize) -> Option<Stuck> {
         return None;
     }
     let what = format!("The same thought came {n} times in a row, and nothing new was observed");
-    stuck(Pattern::SameThought, shown, &what)
+    stuck(StuckPattern::SameThought, shown, &what)
 }

@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Pattern, Step, Stuck, detect};
+use super::{StepDigest, Stuck, StuckPattern, detect};
 
 /// One iteration: thought, action, input, observation, failed, polling.
 type Row = (&'static str, &'static str, Value, Value, bool, bool);
 
-fn step(iteration: usize, row: &Row) -> Step {
+fn step(iteration: usize, row: &Row) -> StepDigest {
     let (thought, action, input, observation, failed, polling) = row;
-    Step::new(
+    StepDigest::new(
         u32::try_from(iteration).unwrap(),
         thought,
         [(*action, input, observation, *failed, *polling)].into_iter(),
@@ -24,11 +24,11 @@ fn row(action: &'static str, input: Value, observation: Value) -> Row {
 
 /// The iteration at which the first pattern fires, and the pattern.
 fn first(rows: &[Row], n: u32) -> Option<(usize, Stuck)> {
-    let steps: Vec<Step> = rows.iter().enumerate().map(|(index, row)| step(index + 1, row)).collect();
+    let steps: Vec<StepDigest> = rows.iter().enumerate().map(|(index, row)| step(index + 1, row)).collect();
     (1..=steps.len()).find_map(|end| detect(&steps[..end], n).map(|stuck| (end, stuck)))
 }
 
-fn fires(rows: &[Row], n: u32) -> Option<(usize, Pattern)> {
+fn fires(rows: &[Row], n: u32) -> Option<(usize, StuckPattern)> {
     first(rows, n).map(|(at, stuck)| (at, stuck.pattern))
 }
 
@@ -42,8 +42,8 @@ fn letters(actions: &'static str, observations: &[&str]) -> Vec<Row> {
 #[test]
 fn the_same_action_fires_at_the_nth_time_whatever_it_observes() {
     let rows: Vec<Row> = (0..5).map(|i| row("a", json!({ "x": 1 }), json!(i))).collect();
-    assert_eq!(fires(&rows, 3), Some((3, Pattern::SameAction)));
-    assert_eq!(fires(&rows, 5), Some((5, Pattern::SameAction)));
+    assert_eq!(fires(&rows, 3), Some((3, StuckPattern::SameAction)));
+    assert_eq!(fires(&rows, 5), Some((5, StuckPattern::SameAction)));
     assert_eq!(fires(&rows, 6), None);
     let stuck = first(&rows, 3).unwrap().1;
     assert_eq!(stuck.iterations, (1, 3));
@@ -54,7 +54,7 @@ fn the_same_action_fires_at_the_nth_time_whatever_it_observes() {
 fn the_same_action_is_compared_as_json() {
     let inputs = ["{\"x\":1,\"y\":[1e1]}", "{\"y\":[10.0],\"x\":1.0}", "{ \"y\": [10], \"x\": 10e-1 }"];
     let rows: Vec<Row> = inputs.iter().map(|text| row("a", serde_json::from_str(text).unwrap(), json!(0))).collect();
-    assert_eq!(fires(&rows, 3), Some((3, Pattern::SameAction)));
+    assert_eq!(fires(&rows, 3), Some((3, StuckPattern::SameAction)));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_polling_action_fires_only_when_it_observes_the_same() {
     assert_eq!(fires(&poll(&[1, 2, 3, 4, 5, 6, 7]), 3), None);
     assert_eq!(fires(&poll(&[1, 1, 2, 2, 3, 3]), 3), None);
     assert_eq!(fires(&poll(&[1, 2, 1, 2, 1, 2, 1, 2]), 3), None);
-    assert_eq!(fires(&poll(&[1, 2, 2, 2]), 3), Some((4, Pattern::SameAction)));
+    assert_eq!(fires(&poll(&[1, 2, 2, 2]), 3), Some((4, StuckPattern::SameAction)));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn the_same_failure_fires_at_twice_n_whatever_the_input() {
         let one = |(i, failed): (usize, &bool)| ("", "a", json!({ "x": i }), json!({ "error": i }), *failed, false);
         fails.iter().enumerate().map(one).collect()
     };
-    assert_eq!(fires(&rows(&[true; 6]), 3), Some((6, Pattern::SameFailure)));
+    assert_eq!(fires(&rows(&[true; 6]), 3), Some((6, StuckPattern::SameFailure)));
     assert_eq!(
         first(&rows(&[true; 6]), 3).unwrap().1.detail,
         "The action `a` failed 6 times in a row (iterations 1 to 6)."
@@ -106,9 +106,9 @@ fn two_failing_actions_in_turn_are_no_same_failure() {
 
 #[test]
 fn an_alternation_fires_when_it_went_round_n_times_without_news() {
-    assert_eq!(fires(&letters("abababab", &["x", "y"]), 3), Some((6, Pattern::Alternation)));
-    assert_eq!(fires(&letters("abababab", &["x"]), 3), Some((6, Pattern::Alternation)));
-    assert_eq!(fires(&letters("abababab", &["x", "y", "y", "x"]), 3), Some((6, Pattern::Alternation)));
+    assert_eq!(fires(&letters("abababab", &["x", "y"]), 3), Some((6, StuckPattern::Alternation)));
+    assert_eq!(fires(&letters("abababab", &["x"]), 3), Some((6, StuckPattern::Alternation)));
+    assert_eq!(fires(&letters("abababab", &["x", "y", "y", "x"]), 3), Some((6, StuckPattern::Alternation)));
     assert_eq!(fires(&letters("ababa", &["x", "y"]), 3), None);
     let detail = first(&letters("ababab", &["x"]), 3).unwrap().1.detail;
     assert_eq!(
@@ -123,7 +123,7 @@ fn an_alternation_with_news_does_not_fire_until_the_news_is_old() {
     assert_eq!(fires(&letters("ababab", &["x", "y", "x", "y", "x", "new"]), 3), None);
     assert_eq!(
         fires(&letters("abababab", &["1", "1", "2", "2", "2", "2", "2", "2"]), 3),
-        Some((7, Pattern::Alternation))
+        Some((7, StuckPattern::Alternation))
     );
 }
 
@@ -131,7 +131,7 @@ fn an_alternation_with_news_does_not_fire_until_the_news_is_old() {
 fn cycles_of_three_to_six_fire_and_one_of_seven_does_not() {
     for (actions, length) in [("abcabcabc", 3), ("abcdabcdabcd", 4), ("abcdeabcdeabcde", 5), ("abcdefabcdefabcdef", 6)]
     {
-        assert_eq!(fires(&letters(actions, &["x"]), 3), Some((3 * length, Pattern::Cycle)), "{actions}");
+        assert_eq!(fires(&letters(actions, &["x"]), 3), Some((3 * length, StuckPattern::Cycle)), "{actions}");
         assert_eq!(fires(&letters(&actions[..actions.len() - 1], &["x"]), 3), None, "{actions}");
     }
     assert_eq!(fires(&letters("abcdefgabcdefgabcdefgabcdefg", &["x"]), 3), None);
@@ -139,8 +139,8 @@ fn cycles_of_three_to_six_fire_and_one_of_seven_does_not() {
 
 #[test]
 fn a_cycle_may_hold_an_action_twice_and_may_begin_late() {
-    assert_eq!(fires(&letters("aabaabaab", &["x"]), 3), Some((9, Pattern::Cycle)));
-    assert_eq!(fires(&letters("qrsabcabcabc", &["x"]), 3), Some((12, Pattern::Cycle)));
+    assert_eq!(fires(&letters("aabaabaab", &["x"]), 3), Some((9, StuckPattern::Cycle)));
+    assert_eq!(fires(&letters("qrsabcabcabc", &["x"]), 3), Some((12, StuckPattern::Cycle)));
     assert_eq!(fires(&letters("abcabdabc", &["x"]), 3), None);
 }
 
@@ -166,14 +166,14 @@ fn thoughts(rows: &[(&'static str, i32)]) -> Vec<Row> {
 #[test]
 fn the_same_thought_fires_when_nothing_new_was_observed() {
     let rows = thoughts(&[("I try again.", 1), ("i try, again", 1), ("I TRY AGAIN!", 1)]);
-    assert_eq!(fires(&rows, 3), Some((3, Pattern::SameThought)));
+    assert_eq!(fires(&rows, 3), Some((3, StuckPattern::SameThought)));
     assert_eq!(
         first(&rows, 3).unwrap().1.detail,
         "The same thought came 3 times in a row, and nothing new was observed (iterations 1 to 3)."
     );
     // Seen long before the thought began.
     let rows = thoughts(&[("p", 1), ("q", 2), ("r", 3), ("t", 4), ("t", 1), ("t", 2)]);
-    assert_eq!(fires(&rows, 3), Some((6, Pattern::SameThought)));
+    assert_eq!(fires(&rows, 3), Some((6, StuckPattern::SameThought)));
 }
 
 #[test]
@@ -189,18 +189,18 @@ fn the_same_thought_does_not_fire_with_news_when_empty_or_when_it_changes() {
 fn a_turn_of_several_calls_is_compared_as_a_whole_and_in_its_order() {
     let (x, y, seen) = (json!({ "x": 1 }), json!({ "y": 1 }), json!(0));
     let turn = |i: u32, calls: [(&'static str, &Value); 2]| {
-        Step::new(i, "", calls.into_iter().map(|(name, input)| (name, input, &seen, false, false)))
+        StepDigest::new(i, "", calls.into_iter().map(|(name, input)| (name, input, &seen, false, false)))
     };
     let forth = [("a", &x), ("b", &y)];
     let back = [("b", &y), ("a", &x)];
-    let same: Vec<Step> = (1..=3).map(|i| turn(i, forth)).collect();
+    let same: Vec<StepDigest> = (1..=3).map(|i| turn(i, forth)).collect();
     let stuck = detect(&same, 3).unwrap();
-    assert_eq!((stuck.pattern, stuck.detail.contains("`a, b`")), (Pattern::SameAction, true));
+    assert_eq!((stuck.pattern, stuck.detail.contains("`a, b`")), (StuckPattern::SameAction, true));
     assert_eq!(detect(&[turn(1, forth), turn(2, back), turn(3, forth)], 3), None);
     let polling = |i: u32, seen: [i32; 2]| {
         let seen = seen.map(|seen| json!(seen));
         let calls = [("a", &x, &seen[0], false, true), ("b", &y, &seen[1], true, false)];
-        Step::new(i, "", calls.into_iter())
+        StepDigest::new(i, "", calls.into_iter())
     };
     let mixed = polling(1, [0, 1]);
     assert!(!mixed.polling && !mixed.failed, "every call must be so");
@@ -208,7 +208,7 @@ fn a_turn_of_several_calls_is_compared_as_a_whole_and_in_its_order() {
 
 #[test]
 fn iterations_that_called_nothing_are_no_action() {
-    let steps: Vec<Step> = (1..=20).map(|i| Step::new(i, "", std::iter::empty())).collect();
+    let steps: Vec<StepDigest> = (1..=20).map(|i| StepDigest::new(i, "", std::iter::empty())).collect();
     assert_eq!(detect(&steps, 2), None);
     assert!(!steps[0].failed && !steps[0].polling && steps[0].action.is_none());
 }
@@ -228,9 +228,9 @@ fn names_in_a_sentence_are_shortened_and_escaped() {
 #[test]
 fn the_first_pattern_of_the_order_is_told() {
     let rows: Vec<Row> = (0..6).map(|_| ("t", "a", json!({}), json!({ "error": 1 }), true, false)).collect();
-    assert_eq!(fires(&rows, 2), Some((2, Pattern::SameAction)));
-    let steps: Vec<Step> = rows.iter().enumerate().map(|(i, row)| step(i + 1, row)).collect();
-    assert_eq!(detect(&steps, 3).unwrap().pattern, Pattern::SameAction);
+    assert_eq!(fires(&rows, 2), Some((2, StuckPattern::SameAction)));
+    let steps: Vec<StepDigest> = rows.iter().enumerate().map(|(i, row)| step(i + 1, row)).collect();
+    assert_eq!(detect(&steps, 3).unwrap().pattern, StuckPattern::SameAction);
     assert_eq!(detect(&[], 3), None);
     assert_eq!(detect(&steps, u32::MAX), None);
     assert_eq!(detect(&steps[..1], 0), None, "less than 2 is taken as 2");

@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::event::CallId;
 use crate::engine::event::{ModelFacts, Tokens, ToolFault, ToolResult};
 use crate::engine::state::{Call, StoredEntry, Turn};
-use crate::engine::stuck::Pattern;
+use crate::engine::stuck::StuckPattern;
 use crate::trace::tests_state::{entry, state};
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn numbers_keep_their_digits() {
 
 #[test]
 fn a_failed_run_says_why_and_keeps_what_was_found() {
-    let stuck = Stuck { pattern: Pattern::SameAction, iterations: (2, 4), detail: "3 times the same".to_owned() };
+    let stuck = Stuck { pattern: StuckPattern::SameAction, iterations: (2, 4), detail: "3 times the same".to_owned() };
     let error = RunError { code: "stuck".to_owned(), message: "it went in circles".to_owned(), retryable: false };
     let mut state =
         ended(Ending { stuck: Some(stuck), error: Some(error), ..ending(Status::Failed, Termination::Stuck) });

@@ -35,7 +35,7 @@ fn calling(program: &Program, times: u32) -> State {
         run_id: None,
     };
     let calls = (0..times).map(call).collect();
-    turn::settle(program, &mut state, Turn { iteration: 1, calls, ..Turn::default() });
+    state.phase = Phase::Acting { turn: Turn { iteration: 1, calls, ..Turn::default() } };
     state
 }
 

@@ -1,4 +1,4 @@
-//! What the engine tells the model: the observations of a turn, as the dialect places them.
+//! What the engine reports to the model: the observations of a turn, as the dialect places them.
 
 use super::{is_native, question, tags, write_observation};
 use crate::engine::conversation::{Conversation, Role};
@@ -6,9 +6,9 @@ use crate::engine::event::SaidCall;
 use crate::language::react::Dialect;
 use crate::program::tool_names::Called;
 
-/// What the model is told of one call, or of a reply that could not be read.
+/// What the model reads of one call, or of a reply that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Observation {
     /// The words.
     pub text: String,
     /// Whether the call failed.
@@ -20,7 +20,8 @@ pub fn kept_calls(
     dialect: Dialect,
     conversation: &Conversation,
     calls: Vec<SaidCall>,
-    (called, iteration): (&Called, u32),
+    called: &Called,
+    iteration: u32,
 ) -> Vec<SaidCall> {
     if !is_native(dialect) || calls.is_empty() {
         return Vec::new();
@@ -29,20 +30,20 @@ pub fn kept_calls(
     super::native::kept(calls, called, iteration, |id| said().any(|call| call.id == id))
 }
 
-/// Tells what came of a turn's calls, in their order, and a note of the engine's behind it. Native calls
+/// Reports what came of a turn's calls, in their order, and a note of the engine's behind it. Native calls
 /// are answered one by one; all else is one message.
-pub fn tell(dialect: Dialect, conversation: &mut Conversation, told: Vec<Told>, note: Option<&str>) {
+pub fn report(dialect: Dialect, conversation: &mut Conversation, observations: Vec<Observation>, note: Option<&str>) {
     let calls = if is_native(dialect) { last_calls(conversation) } else { Vec::new() };
-    let mut told = told.into_iter();
+    let mut observations = observations.into_iter();
     for id in calls {
-        let Told { text, failed } = told.next().unwrap_or_else(|| Told {
+        let Observation { text, failed } = observations.next().unwrap_or_else(|| Observation {
             text: "Not called: see the first observation of this turn.".to_owned(),
             failed: true,
         });
         conversation.push_answer(id, failed, text);
     }
     let mut rest = String::new();
-    for Told { text, .. } in told {
+    for Observation { text, .. } in observations {
         let observation = write_observation(dialect, None, &text);
         if rest.is_empty() {
             rest = observation;
@@ -62,8 +63,8 @@ pub fn tell(dialect: Dialect, conversation: &mut Conversation, told: Vec<Told>, 
     }
 }
 
-/// Tells why a reply could not be taken.
-pub fn tell_refusal(dialect: Dialect, conversation: &mut Conversation, why: &str) {
+/// Reports why a reply could not be taken.
+pub fn report_refusal(dialect: Dialect, conversation: &mut Conversation, why: &str) {
     match dialect {
         // What could not be read was no tool's response.
         Dialect::Tags => {
@@ -71,7 +72,7 @@ pub fn tell_refusal(dialect: Dialect, conversation: &mut Conversation, why: &str
             conversation.push(Role::User, words);
         }
         Dialect::Json | Dialect::ToolCalls | Dialect::FinalAnswer => {
-            tell(dialect, conversation, vec![Told { text: why.to_owned(), failed: true }], None);
+            report(dialect, conversation, vec![Observation { text: why.to_owned(), failed: true }], None);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// What an estimate of tokens goes by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gauge {
+pub struct TokenEstimator {
     /// The tokens that a provider counted in a request of so many bytes: the first one, and the last.
     first: Option<(u64, usize)>,
     last: Option<(u64, usize)>,
@@ -16,7 +16,7 @@ const LEAST: u64 = 60;
 /// Without any count: a token of English or JSON has about four bytes.
 const USUAL: u64 = 250;
 
-impl Gauge {
+impl TokenEstimator {
     /// A provider counted the tokens of a request of so many bytes.
     pub fn counted(&mut self, tokens: u64, bytes: usize) {
         if tokens == 0 || bytes == 0 {
@@ -52,32 +52,32 @@ mod tests {
 
     #[test]
     fn without_a_count_a_token_has_four_bytes() {
-        assert_eq!(Gauge::default().tokens(4_000), 1_000);
-        assert_eq!((Gauge::default().tokens(1), Gauge::default().tokens(0)), (1, 0));
+        assert_eq!(TokenEstimator::default().tokens(4_000), 1_000);
+        assert_eq!((TokenEstimator::default().tokens(1), TokenEstimator::default().tokens(0)), (1, 0));
     }
 
     #[test]
     fn one_count_sets_the_estimate_right_by_its_ratio() {
-        let mut gauge = Gauge::default();
-        gauge.counted(500, 1_000);
-        assert_eq!(gauge.tokens(3_000), 1_500);
+        let mut estimator = TokenEstimator::default();
+        estimator.counted(500, 1_000);
+        assert_eq!(estimator.tokens(3_000), 1_500);
     }
 
     #[test]
     fn what_every_request_holds_beside_the_text_is_not_taken_for_the_text() {
-        let mut gauge = Gauge::default();
+        let mut estimator = TokenEstimator::default();
         // 3,000 tokens of tool schemas, and a quarter token a byte.
-        gauge.counted(3_000 + 250, 1_000);
-        gauge.counted(3_000 + 1_250, 5_000);
-        assert_eq!(gauge.tokens(8_000), 2_000);
+        estimator.counted(3_000 + 250, 1_000);
+        estimator.counted(3_000 + 1_250, 5_000);
+        assert_eq!(estimator.tokens(8_000), 2_000);
     }
 
     #[test]
     fn counts_that_make_no_sense_stay_within_reason() {
         for (tokens, bytes) in [(0, 10), (10, 0), (u64::MAX, 1), (1, usize::MAX)] {
-            let mut gauge = Gauge::default();
-            gauge.counted(tokens, bytes);
-            assert!((60..=1_000).contains(&gauge.tokens(1_000)), "{tokens} {bytes}");
+            let mut estimator = TokenEstimator::default();
+            estimator.counted(tokens, bytes);
+            assert!((60..=1_000).contains(&estimator.tokens(1_000)), "{tokens} {bytes}");
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::program::{Builtin, Program, Tool, ToolKind};
 
 /// What the calls of a turn are, taken together.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Company {
+pub(super) struct TurnPolicy {
     /// How many calls there are.
     calls: usize,
     /// How many of them end the run.
@@ -17,25 +17,25 @@ pub(super) struct Company {
     asks: bool,
 }
 
-impl Company {
-    /// The company of a turn's calls.
+impl TurnPolicy {
+    /// The policy of a turn's calls.
     pub fn of(program: &Program, calls: &[Wanted]) -> Self {
-        let mut company = Self { calls: calls.len(), endings: 0, telling: 0, asks: false };
+        let mut policy = Self { calls: calls.len(), endings: 0, telling: 0, asks: false };
         for wanted in calls {
             match builtin(program, wanted) {
-                Some((Builtin::Complete, _)) => company.endings += 1,
+                Some((Builtin::Complete, _)) => policy.endings += 1,
                 Some((Builtin::StoreMemory | Builtin::LogProgress, _)) => {}
                 Some((Builtin::PauseForHuman, tool)) => {
-                    company.telling += 1;
-                    company.asks |= wanted.unread.is_none() && tool.parameters.faults(&wanted.input).is_empty();
+                    policy.telling += 1;
+                    policy.asks |= wanted.unread.is_none() && tool.parameters.faults(&wanted.input).is_empty();
                 }
-                _ => company.telling += 1,
+                _ => policy.telling += 1,
             }
         }
-        company
+        policy
     }
 
-    /// Whether a call of this tool may be made in this company.
+    /// Whether a call of this tool may be made in this policy.
     ///
     /// # Errors
     /// Why it is not made, in words for the model.

@@ -1,0 +1,29 @@
+//! What every decision must fit, be it about a run's own pause or about that of a sub-run.
+
+use super::effect::Refused;
+use super::event::Decision;
+use super::outcome::Termination;
+
+/// The hash of a decision is that of no call that waits.
+pub(super) const OTHER_CALL: &str =
+    "the call that waits is not the one that was shown: look at it again, and decide with its new hash";
+/// A decision that makes a call names none of several.
+pub(super) const SEVERAL_CALLS: &str = "several calls wait: say which one, each is decided on its own";
+
+/// Whether a decision is of the kind that a pause waits for.
+///
+/// # Errors
+/// Why it is not, and what would be.
+pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), Refused> {
+    match (kind, decision) {
+        (Termination::Human | Termination::Stuck, Decision::Answer(_))
+        | (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_))
+        | (Termination::Uncertain, Decision::Retry | Decision::Happened(_)) => Ok(()),
+        (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
+        (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
+        (Termination::Uncertain, _) => {
+            Err(Refused::new("the run waits to hear whether a call happened: say what it gave, or repeat it"))
+        }
+        _ => Err(Refused::new("the run waits for no human")),
+    }
+}

@@ -1,0 +1,55 @@
+//! What a transition returns to `step`: where the run goes. No transition calls another one, so that each can
+//! be read on its own.
+
+use super::effect::Refused;
+use super::outcome::{Ending, Limit, RunError, Status, Termination};
+use super::state::{Phase, State, Turn};
+
+/// Where the run goes. The first three lead to one of the others; those end the step.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// The next iteration, unless a limit is reached or the history is too long.
+    Think,
+    /// A limit is reached: the model is asked for a last answer, or the run fails.
+    Limit(Limit),
+    /// The calls of the turn are looked at: what is under way is waited for, what is done is observed.
+    Settle(Turn),
+    /// The model is asked; `forced` when it must answer because of a limit.
+    Ask {
+        /// The limit that was reached.
+        forced: Option<Limit>,
+    },
+    /// The model is asked to sum up the messages up to this one.
+    Summarize {
+        /// The place of the first message that stays.
+        until: usize,
+    },
+    /// The run waits in this phase: for its calls, for a human, or for what was asked before.
+    Wait(Phase),
+    /// The run is over.
+    End(Box<Ending>),
+    /// The event does not fit: the run is left in the phase that it was in.
+    Refuse {
+        /// That phase.
+        phase: Phase,
+        /// Why.
+        refused: Refused,
+    },
+}
+
+impl Next {
+    /// The event does not fit this phase.
+    pub fn refuse(phase: Phase, why: impl Into<String>) -> Self {
+        Self::Refuse { phase, refused: Refused::new(why) }
+    }
+
+    /// The run ends without an answer.
+    pub fn fail(state: &State, termination: Termination, error: RunError) -> Self {
+        Self::end(Ending { error: Some(error), ..Ending::new(Status::Failed, termination, state.now.wall_ms) })
+    }
+
+    /// The run ends.
+    pub fn end(ending: Ending) -> Self {
+        Self::End(Box::new(ending))
+    }
+}
