@@ -22,7 +22,7 @@ pub fn events(run_id: &str, events: &[String], texts: &[Blob]) -> Result<Vec<Eve
         .enumerate()
         .map(|(at, event)| {
             let fault = |why: String| Fault::Journal { run: run_id.to_owned(), reason: format!("event {at}: {why}") };
-            let mut event: Event = serde_json::from_str(event).map_err(|error| fault(error.to_string()))?;
+            let mut event = Event::read(event).map_err(|why| fault(why.to_string()))?;
             event.kind.put_back(texts).map_err(|digest| fault(format!("its text {digest} is missing")))?;
             Ok(event)
         })

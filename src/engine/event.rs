@@ -17,12 +17,12 @@ pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCa
 pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolReturned};
 
 /// Something that came from outside, with its moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "super::machine::Written")]
 pub struct Event {
     /// When it came.
     pub at: Moment,
     /// What came.
-    #[serde(rename = "what")]
     pub kind: EventKind,
 }
 

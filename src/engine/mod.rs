@@ -17,6 +17,7 @@ pub mod history;
 mod human;
 pub mod json;
 mod limit;
+pub mod machine;
 mod memory;
 mod next;
 pub mod notice;

@@ -1,0 +1,118 @@
+//! Machines: what folds a run's events. The loop is the only one today. The first event of a run names its machine,
+//! so that a store can hold runs of others, and a version that lacks one says so.
+//!
+//! A second machine gives what the loop gives: its step ([`step`](super::step::step)), its state with a
+//! [`Status`](super::outcome::Status), an id and a phase that says what is waited for, and the notices of a step.
+//! Its events share [`Event`], so that the journal and the order of the driver (step, append, effects) stay as they are.
+
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
+
+use super::event::{Event, EventKind, Moment};
+
+/// What folds a run's events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Machine {
+    /// The loop. A journal that names no machine is one of a loop.
+    #[default]
+    Loop,
+}
+
+/// Why the text of an event can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// The run is one of a machine that this version lacks.
+    #[error(
+        "the run needs the machine {0:?}, which this version of loopctl does not have: use the version that began \
+         the run, or a later one"
+    )]
+    Machine(String),
+    /// It is no event.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// An event as it is written.
+#[derive(Deserialize)]
+pub(super) struct Written {
+    #[serde(default)]
+    machine: Machine,
+    at: Moment,
+    #[serde(rename = "what")]
+    kind: EventKind,
+}
+
+impl From<Written> for Event {
+    fn from(written: Written) -> Self {
+        let Written { machine: Machine::Loop, at, kind } = written;
+        Self { at, kind }
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_first = matches!(self.kind, EventKind::Started(_));
+        let mut fields = serializer.serialize_struct("Event", if is_first { 3 } else { 2 })?;
+        if is_first {
+            fields.serialize_field("machine", &Machine::Loop)?;
+        }
+        fields.serialize_field("at", &self.at)?;
+        fields.serialize_field("what", &self.kind)?;
+        fields.end()
+    }
+}
+
+impl Event {
+    /// Reads an event of a journal.
+    ///
+    /// # Errors
+    /// When it is no event, or the first one of a run that another machine folds.
+    pub fn read(text: &str) -> Result<Self, Unreadable> {
+        serde_json::from_str(text)
+            .map_err(|error| machine_of(text).map_or(Unreadable::Json(error), Unreadable::Machine))
+    }
+}
+
+/// The name of a machine that this version lacks, when the event has one.
+fn machine_of(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        machine: String,
+    }
+    let Named { machine } = serde_json::from_str(text).ok()?;
+    let known = serde_json::from_value::<Machine>(machine.as_str().into()).is_ok();
+    (!known).then_some(machine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tests::{at, started};
+
+    #[test]
+    fn only_the_first_event_names_its_machine() {
+        let written = |kind| serde_json::to_string(&at(0, kind)).unwrap();
+        assert!(written(started()).starts_with(r#"{"machine":"loop","at":"#));
+        assert!(!written(EventKind::Resumed).contains("machine"));
+    }
+
+    #[test]
+    fn a_journal_without_a_machine_is_one_of_a_loop() {
+        let text = serde_json::to_string(&at(0, started())).unwrap();
+        let before = text.replacen(r#""machine":"loop","#, "", 1);
+        assert_ne!(text, before);
+        assert_eq!(format!("{:?}", Event::read(&before).unwrap()), format!("{:?}", Event::read(&text).unwrap()));
+    }
+
+    #[test]
+    fn a_run_of_an_unknown_machine_is_refused_in_a_sentence_that_says_what_to_do() {
+        let text = r#"{"machine":"flow","at":{"wall_ms":0,"active_ms":0},"what":{"flow_started":{}}}"#;
+        assert_eq!(
+            Event::read(text).unwrap_err().to_string(),
+            "the run needs the machine \"flow\", which this version of loopctl does not have: use the version that \
+             began the run, or a later one"
+        );
+        assert!(matches!(Event::read("{}"), Err(Unreadable::Json(_))));
+        assert!(matches!(Event::read(r#"{"machine":"loop"}"#), Err(Unreadable::Json(_))));
+    }
+}
