@@ -74,7 +74,7 @@ pub fn left(program: &Program, state: &State) -> Allowance {
 
 /// Whether these failed attempts of a tool that asks a model used all that was left, the last one some of it.
 pub fn uses_up(left: Allowance, attempts: &[FailedAttempt]) -> bool {
-    let mut spent = Spent { tokens: 0, cost_usd: 0.0 };
+    let mut spent = SpentSoFar { tokens: 0, cost_usd: 0.0 };
     spent.add(attempts, |attempt| attempt.price);
     attempts.last().is_some_and(|last| last.usage.is_some()) && share(left, &spent) >= 1.0
 }
@@ -97,14 +97,14 @@ fn price(state: &State, attempt: &FailedAttempt) -> Option<Price> {
 }
 
 /// What was spent.
-struct Spent {
+struct SpentSoFar {
     /// Tokens, read and written together.
     tokens: u64,
     /// US dollars.
     cost_usd: f64,
 }
 
-impl Spent {
+impl SpentSoFar {
     fn add(&mut self, attempts: &[FailedAttempt], price: impl Fn(&FailedAttempt) -> Option<Price>) {
         for attempt in attempts {
             let Some(usage) = attempt.usage else { continue };
@@ -114,16 +114,16 @@ impl Spent {
     }
 }
 
-fn spent(state: &State, attempts: &[FailedAttempt]) -> Spent {
+fn spent(state: &State, attempts: &[FailedAttempt]) -> SpentSoFar {
     let counters = &state.counters;
     let tokens = counters.tokens.input.saturating_add(counters.tokens.output);
-    let mut spent = Spent { tokens, cost_usd: counters.cost_usd };
+    let mut spent = SpentSoFar { tokens, cost_usd: counters.cost_usd };
     spent.add(attempts, |attempt| price(state, attempt));
     spent
 }
 
 /// The share of an allowance that is spent: the larger one of tokens and US dollars; 1 is all of it.
-fn share(most: Allowance, spent: &Spent) -> f64 {
+fn share(most: Allowance, spent: &SpentSoFar) -> f64 {
     let part = |spent: f64, most: f64| if most > 0.0 { spent / most } else { 1.0 };
     let tokens = most.tokens.map_or(0.0, |most| part(number(spent.tokens), number(most)));
     let cost = most.cost_usd.map_or(0.0, |most| part(spent.cost_usd, most));

@@ -21,7 +21,7 @@ pub(super) enum Done {
     /// An answer that does not match `answer_schema`, and the observation that says why.
     AnswerRefused(ToolResult),
     /// A question to a human, whose answer is the observation.
-    SubrunQuestion,
+    AsksHuman,
 }
 
 /// A question to a human.
@@ -56,7 +56,7 @@ impl Question {
 pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &Value) -> Done {
     match which {
         Builtin::Complete => complete(program, input),
-        Builtin::PauseForHuman => Done::SubrunQuestion,
+        Builtin::PauseForHuman => Done::AsksHuman,
         Builtin::StoreMemory => {
             let key = text(input, "key").unwrap_or_default();
             let value = input.get("value").cloned().unwrap_or_default();

@@ -18,7 +18,7 @@ pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolRe
 
 /// Something that came from outside, with its moment.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(from = "super::machine::Written")]
+#[serde(from = "super::machine::WrittenEvent")]
 pub struct Event {
     /// When it came.
     pub at: Moment,

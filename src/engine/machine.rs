@@ -34,7 +34,7 @@ pub enum Unreadable {
 
 /// An event as it is written.
 #[derive(Deserialize)]
-pub(super) struct Written {
+pub(super) struct WrittenEvent {
     #[serde(default)]
     machine: Machine,
     at: Moment,
@@ -42,9 +42,9 @@ pub(super) struct Written {
     kind: EventKind,
 }
 
-impl From<Written> for Event {
-    fn from(written: Written) -> Self {
-        let Written { machine: Machine::Loop, at, kind } = written;
+impl From<WrittenEvent> for Event {
+    fn from(written: WrittenEvent) -> Self {
+        let WrittenEvent { machine: Machine::Loop, at, kind } = written;
         Self { at, kind }
     }
 }
@@ -76,10 +76,10 @@ impl Event {
 /// The name of a machine that this version lacks, when the event has one.
 fn machine_of(text: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Named {
+    struct NamesMachine {
         machine: String,
     }
-    let Named { machine } = serde_json::from_str(text).ok()?;
+    let NamesMachine { machine } = serde_json::from_str(text).ok()?;
     let known = serde_json::from_value::<Machine>(machine.as_str().into()).is_ok();
     (!known).then_some(machine)
 }

@@ -188,7 +188,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>,
                         ending = Some(Completion { answer, id, wanted });
                         continue;
                     }
-                    builtin::Done::SubrunQuestion => CallProgress::Asked,
+                    builtin::Done::AsksHuman => CallProgress::Asked,
                 },
                 _ if tool.spends() && budget::is_spent(program, state) => {
                     CallProgress::Done { result: ToolResult::failed(turn::SPENT), duration_ms: 0 }

@@ -33,7 +33,7 @@ pub struct State {
     /// What was counted.
     pub counters: Counters,
     /// What the detection of circles and of unreadable models looks at.
-    pub watch: Watch,
+    pub watch: Watchdog,
     /// The last moment that an event told of.
     pub now: super::event::Moment,
     /// Whether a driver stopped between two steps, so that the run can be resumed.
@@ -281,7 +281,7 @@ pub struct Counters {
 
 /// What the detection of circles and of unreadable models looks at.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Watch {
+pub struct Watchdog {
     /// The steps since the start, the last human input, or the last hint.
     pub steps: Vec<super::stuck::StepDigest>,
     /// How many hints were given.

@@ -60,7 +60,7 @@ pub fn is_cut(look: &Look, call: &WaitingCall) -> bool {
 
 /// What could deceive a reader of this call, a sentence each, harmless for a terminal.
 pub fn concerns(call: &WaitingCall) -> Vec<String> {
-    let mut found = Found::default();
+    let mut found = Suspicions::default();
     found.walk(&call.action_input);
     let mut told = Vec::new();
     if found.unseen > 0 {
@@ -97,7 +97,7 @@ fn spelled(text: &str) -> String {
 
 /// What was found in a value.
 #[derive(Default)]
-struct Found {
+struct Suspicions {
     unseen: u64,
     blank: u64,
     secret: u64,
@@ -105,7 +105,7 @@ struct Found {
     alike: Vec<(String, String)>,
 }
 
-impl Found {
+impl Suspicions {
     fn walk(&mut self, value: &Value) {
         match value {
             Value::String(text) if text == HIDDEN => self.secret += 1,

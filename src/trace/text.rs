@@ -32,7 +32,7 @@ pub struct Pieces {
 
 /// What a tool or the engine said about a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Observation<'a> {
+pub struct ShownObservation<'a> {
     /// The tool's name, when several calls are under way and it must be told whose it is.
     pub whose: Option<&'a str>,
     /// What was said.
@@ -68,7 +68,7 @@ impl Pieces {
     }
 
     /// What came of a call.
-    pub fn observation(&self, observation: &Observation<'_>) -> String {
+    pub fn observation(&self, observation: &ShownObservation<'_>) -> String {
         let (mark, tone) = if observation.success { ("←", Tone::Good) } else { ("✗", Tone::Bad) };
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(tone, mark));
         let text = match observation.value {
@@ -288,8 +288,12 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
     if entry.success && entry.observation.is_null() {
         return shown;
     }
-    let observation =
-        Observation { whose: None, value: &entry.observation, success: entry.success, duration_ms: entry.duration_ms };
+    let observation = ShownObservation {
+        whose: None,
+        value: &entry.observation,
+        success: entry.success,
+        duration_ms: entry.duration_ms,
+    };
     shown.push_str(&pieces.observation(&observation));
     if let Some(run_id) = &entry.run_id {
         shown.push_str(&pieces.remark(&format!("run {run_id}")));

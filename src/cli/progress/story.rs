@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::engine::event::ToolFault;
 use crate::engine::notice::Notice;
-use crate::trace::text::{Observation, Pieces, took};
+use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
 
@@ -95,7 +95,7 @@ impl Story {
             Notice::Observed { action, action_input, observation, success, duration_ms, error, .. } => {
                 let observation = self.redact.value(observation);
                 let seen =
-                    Observation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };
+                    ShownObservation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };
                 let text = self.observed(action.as_deref(), action_input.as_ref().unwrap_or(&Value::Null), &seen);
                 text + &self.detail(error.as_ref())
             }
@@ -128,7 +128,7 @@ impl Story {
         self.pieces.call(&self.redact.text(action), &self.redact.value(input))
     }
 
-    fn observed(&mut self, action: Option<&str>, input: &Value, seen: &Observation<'_>) -> String {
+    fn observed(&mut self, action: Option<&str>, input: &Value, seen: &ShownObservation<'_>) -> String {
         self.any_shown = true;
         let Some(action) = action else { return self.pieces.observation(seen) };
         if seen.success && is_shown_otherwise(action) {
@@ -139,7 +139,7 @@ impl Story {
             Some(at) => {
                 self.open.remove(at);
                 let name = self.redact.text(action);
-                self.pieces.observation(&Observation { whose: self.several.then_some(&*name), ..*seen })
+                self.pieces.observation(&ShownObservation { whose: self.several.then_some(&*name), ..*seen })
             }
             // A call that the engine answered itself was not shown before.
             None => {
