@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::called::Origin;
 use super::clock;
 use super::engine::{Engine, Finished, Watch, World};
 use super::fault::Fault;
 use super::fold::written;
-use super::hold::Hold;
+use super::lease_guard::LeaseGuard;
 use super::model::ModelClient;
-use super::run::{Driver, Seat};
+use super::run::{Driver, RunLease};
 use super::start::{self, Start};
+use super::subrun::SubrunOrigin;
 use super::tool::OpenedRun;
 use crate::engine::effect::Effects;
 use crate::engine::event::{Event, EventKind, Moment, Started};
@@ -23,21 +23,21 @@ use crate::program::Program;
 /// What came of beginning a run.
 pub enum Begin {
     /// It is in the store, and is the caller's to drive.
-    New(Box<Begun>),
+    New(Box<StartedRun>),
     /// A run of this id, document and input was begun before.
     Same(String),
 }
 
 /// A run that has begun and that nobody drives yet. Dropped, it stays in the store for whoever takes it
 /// up.
-pub struct Begun {
+pub struct StartedRun {
     state: State,
     effects: Effects,
     models: Vec<Arc<ModelClient>>,
-    seat: Seat,
+    seat: RunLease,
 }
 
-impl Begun {
+impl StartedRun {
     /// The run's id.
     pub fn run_id(&self) -> &str {
         &self.seat.run_id
@@ -77,7 +77,12 @@ impl Engine {
     ///
     /// # Errors
     /// When the store fails under way.
-    pub async fn drive(&self, program: &Arc<Program>, begun: Box<Begun>, watch: Watch<'_>) -> Result<Finished, Fault> {
+    pub async fn drive(
+        &self,
+        program: &Arc<Program>,
+        begun: Box<StartedRun>,
+        watch: Watch<'_>,
+    ) -> Result<Finished, Fault> {
         let run = OpenedRun { run_id: begun.run_id().to_owned(), ..OpenedRun::default() };
         let _tools = self.world.toolbox.open(run);
         let (driver, effects) = begun.driver(&self.world, program, watch.clone());
@@ -90,12 +95,12 @@ impl Engine {
         &self,
         program: &Arc<Program>,
         start: Start,
-        origin: Option<&Origin>,
+        origin: Option<&SubrunOrigin>,
     ) -> Result<Begin, Fault> {
         self.world.vault.find_all();
         let models = match self.models(program, start.model.as_deref()) {
             Ok(models) => models,
-            Err(fault) => return self.there(program, (&start, origin), fault).await,
+            Err(fault) => return self.there(program, &start, origin, fault).await,
         };
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
         start::priced(program, &models, &self.world.models)?;
@@ -106,7 +111,7 @@ impl Engine {
                 self.can_call(program, &facts.name)?;
                 match self.earlier(program, &start).await {
                     Ok(earlier) => earlier,
-                    Err(fault) => return self.there(program, (&start, origin), fault).await,
+                    Err(fault) => return self.there(program, &start, origin, fault).await,
                 }
             }
         };
@@ -116,7 +121,7 @@ impl Engine {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
         started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
-        let identity = identity(&mut started, (&start, origin))?;
+        let identity = identity(&mut started, &start, origin)?;
         let org = match origin {
             // Whose the run is that calls it, it is too.
             Some(origin) => self.find(&origin.caller.run_id).await?.and_then(|run| run.org),
@@ -145,9 +150,9 @@ impl Engine {
         let effects = step(program, &mut state, event)?;
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
-                let hold = Hold::new(&self.world.journal, &run_id, &lease);
-                let seat = Seat { run_id, fence: lease.fence, events: 1, hold };
-                Ok(Begin::New(Box::new(Begun { state, effects, models, seat })))
+                let hold = LeaseGuard::new(&self.world.journal, &run_id, &lease);
+                let seat = RunLease { run_id, fence: lease.fence, events: 1, hold };
+                Ok(Begin::New(Box::new(StartedRun { state, effects, models, seat })))
             }
             Created::Same => Ok(Begin::Same(run_id)),
             Created::Conflict => Err(Fault::Conflict(run_id)),
@@ -159,19 +164,20 @@ impl Engine {
     async fn there(
         &self,
         program: &Program,
-        (start, origin): (&Start, Option<&Origin>),
+        start: &Start,
+        origin: Option<&SubrunOrigin>,
         missing: Fault,
     ) -> Result<Begin, Fault> {
         let Some(run_id) = start.run_id.clone() else { return Err(missing) };
         let Some(run) = self.find(&run_id).await? else { return Err(missing) };
         let mut started = start.event(program, run_id.clone(), None, &self.world.texts)?;
-        let identity = identity(&mut started, (start, origin))?;
+        let identity = identity(&mut started, start, origin)?;
         if run.identity == identity { Ok(Begin::Same(run_id)) } else { Err(Fault::Conflict(run_id)) }
     }
 }
 
 /// What makes two starts the same; a run that another one calls is marked as such.
-fn identity(started: &mut Started, (start, origin): (&Start, Option<&Origin>)) -> Result<String, Fault> {
+fn identity(started: &mut Started, start: &Start, origin: Option<&SubrunOrigin>) -> Result<String, Fault> {
     match origin {
         Some(origin) => origin.mark(started),
         None => Ok(start::identity(started, start)),

@@ -1,11 +1,11 @@
 //! A run's end by hand: at once when nobody drives it, else by its driver.
 
-use super::called;
 use super::clock;
 use super::engine::{Engine, Finished, Watch, status_record};
 use super::fault::Fault;
 use super::fold::{self, written};
-use super::hold::Hold;
+use super::lease_guard::LeaseGuard;
+use super::subrun;
 use crate::engine::event::{Cancelled, Event, EventKind, Moment};
 use crate::engine::notice::Mark;
 use crate::engine::outcome::Status;
@@ -35,7 +35,7 @@ impl Engine {
             }
             Err(fault) => return Err(Fault::Store(fault)),
         };
-        let hold = Hold::new(journal, run_id, &lease);
+        let hold = LeaseGuard::new(journal, run_id, &lease);
         let ended = self.end_by_hand(program, run_id, reason, lease.fence).await;
         // What came of it is what the caller must hear; a lease that could not be given back expires.
         drop(hold.give_back().await);
@@ -52,7 +52,7 @@ impl Engine {
         let events = self.events(run_id).await?;
         let seq = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let mut state = fold::fold(program, run_id, events)?;
-        called::close(&self.world, program, &state).await?;
+        subrun::close(&self.world, program, &state).await?;
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: state.now.active_ms };
         let event = Event { at, kind: EventKind::Cancelled(Cancelled { reason }) };
         let text = written(&event)?;

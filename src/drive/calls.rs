@@ -7,12 +7,12 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
-use super::called::{self, Calling, Made};
 use super::clock;
 use super::engine::World;
-use super::family::Member;
 use super::fault::Fault;
-use super::run::{Around, Came, Driver, Waited, time_left};
+use super::run::{Driver, Interruption, Interrupts, Waited, time_left};
+use super::subrun::{self, PerformedCall, SubrunRequest};
+use super::subrun_budget::SubrunBudgetGuard;
 use super::tool::{BoxFuture, Spent, ToolCall};
 use crate::engine::budget;
 use crate::engine::effect::{Effect, Effects, calls_of};
@@ -22,7 +22,7 @@ use crate::engine::state::RunHeader;
 use crate::program::Program;
 
 /// What the calls of a turn share.
-struct Turn {
+struct TurnContext {
     program: Arc<Program>,
     header: Arc<RunHeader>,
     now: String,
@@ -36,11 +36,12 @@ impl<'a> Driver<'a> {
         let mut under_way: FuturesUnordered<_> = self.begin_calls(calls).into_iter().collect();
         let (mut effects, mut stopped) = (Effects::new(), false);
         let came = loop {
-            let left = time_left(&self.state, self.active);
-            let around = Around { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
+            let left = time_left(&self.state, self.active.0, self.active.1);
+            let around =
+                Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
             match around.wait(under_way.next()).await? {
                 Waited::Done(Some(made)) => match made? {
-                    Made::Event(what) => {
+                    PerformedCall::Event(what) => {
                         let next = self.take(what).await?;
                         // A call that was held begins as soon as what it waited for has returned.
                         let let_on = calls_of(&next);
@@ -50,24 +51,24 @@ impl<'a> Driver<'a> {
                         }
                         effects.extend(next.into_iter().filter(|effect| !matches!(effect, Effect::CallTool(_))));
                     }
-                    Made::Stopped => stopped = true,
+                    PerformedCall::Stopped => stopped = true,
                 },
                 Waited::Done(None) => return Ok((!stopped).then_some(effects)),
-                Waited::Came(came) => break came,
+                Waited::Interruption(came) => break came,
             }
         };
         // A run that was called gives its lease back, so that it can be ended.
         drop(under_way);
         match came {
-            Came::Event(what) => self.take(what).await.map(Some),
-            Came::Stop => Ok(None),
+            Interruption::Event(what) => self.take(what).await.map(Some),
+            Interruption::Stop => Ok(None),
         }
     }
 
-    fn begin_calls(&self, calls: &[CallId]) -> Vec<BoxFuture<'a, Result<Made, Fault>>> {
+    fn begin_calls(&self, calls: &[CallId]) -> Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> {
         // Where there is a bound, calls that spend are made one after the other: all that is left is for this one.
         let bound = budget::left(self.program, &self.state);
-        let turn = Arc::new(Turn {
+        let turn = Arc::new(TurnContext {
             program: Arc::clone(self.program),
             header: Arc::clone(&self.state.header),
             now: clock::rfc3339(clock::wall_ms()),
@@ -77,7 +78,7 @@ impl<'a> Driver<'a> {
             Some(tool) if !self.world.toolbox.is_scripted(tool) => Some((tool, tool.called_loop()?)),
             _ => None,
         };
-        let mut begun: Vec<BoxFuture<'a, Result<Made, Fault>>> = Vec::with_capacity(calls.len());
+        let mut begun: Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> = Vec::with_capacity(calls.len());
         for call in calls.iter().filter_map(|id| self.state.call(*id)) {
             self.tell(|| Notice::ToolCalled {
                 call: call.id,
@@ -86,15 +87,21 @@ impl<'a> Driver<'a> {
             });
             begun.push(match called(&call.tool) {
                 Some((tool, called)) => {
-                    let left = time_left(&self.state, self.active);
-                    let calling = Calling::new(&self.state, call, (tool, called), (left, bound));
-                    let family = self.family.as_ref().map(Member::family).unwrap_or_default();
-                    called::call(Arc::clone(self.world), calling, (self.watch.stop.clone(), family))
+                    let left = time_left(&self.state, self.active.0, self.active.1);
+                    let calling = SubrunRequest::new(
+                        &self.state,
+                        call,
+                        called,
+                        left.min(Duration::from_millis(tool.timeout_ms)),
+                        bound,
+                    );
+                    let family = self.family.as_ref().map(SubrunBudgetGuard::family).unwrap_or_default();
+                    subrun::call(Arc::clone(self.world), calling, self.watch.stop.clone(), family)
                 }
                 None => {
                     let (world, turn, id) = (Arc::clone(self.world), Arc::clone(&turn), call.id);
                     let (name, input) = (call.tool.clone(), call.input.clone());
-                    Box::pin(async move { Ok(make(&world, &turn, id, (&name, &input)).await) })
+                    Box::pin(async move { Ok(make(&world, &turn, id, &name, &input).await) })
                 }
             });
         }
@@ -103,12 +110,12 @@ impl<'a> Driver<'a> {
 }
 
 /// Makes one call of a tool that is no loop.
-async fn make(world: &World, turn: &Turn, id: CallId, (name, input): (&str, &Value)) -> Made {
+async fn make(world: &World, turn: &TurnContext, id: CallId, name: &str, input: &Value) -> PerformedCall {
     let began = clock::instant();
     let returned = |result, spent: Spent| {
         let duration_ms = clock::elapsed_ms(began);
         let Spent { tokens, cost_usd, estimated } = spent;
-        Made::Event(EventKind::ToolReturned(ToolReturned {
+        PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
             call: id,
             result,
             duration_ms,

@@ -8,18 +8,18 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::begin::Begin;
-use super::called;
 use super::clock;
-use super::family::Families;
 use super::fault::Fault;
 use super::fold;
-use super::hold::{Leased, LeasedRun};
+use super::lease_guard::{Leased, LeasedRun};
 use super::model::{Ask, ModelClient, Models, ScriptPlayer, Wire};
-use super::run::{Driver, Seat};
+use super::run::{Driver, RunLease};
 use super::secret::Vault;
 use super::start::{self, Start};
 use super::stop::Stop;
-use super::texts::Texts;
+use super::subrun;
+use super::subrun_budget::SubrunBudgets;
+use super::texts::SharedTexts;
 use super::tool::{EmbeddedTool, OpenedRun, Toolbox};
 use crate::engine::dialect;
 use crate::engine::event::{Decided, Decision, Event, EventKind, Moment};
@@ -44,8 +44,8 @@ pub(super) struct World {
     pub models: Arc<Models>,
     pub toolbox: Toolbox,
     pub vault: Arc<Vault>,
-    pub texts: Texts,
-    pub families: Families,
+    pub texts: SharedTexts,
+    pub families: SubrunBudgets,
 }
 
 /// Makes an [`Engine`].
@@ -155,8 +155,8 @@ impl EngineBuilder {
                 models,
                 toolbox,
                 vault,
-                texts: Texts::default(),
-                families: Families::default(),
+                texts: SharedTexts::default(),
+                families: SubrunBudgets::default(),
             }),
         }
     }
@@ -232,15 +232,15 @@ impl Engine {
         let LeasedRun { leased: Leased { run_id, lease, hold }, events } = run;
         let run_id = run_id.as_str();
         match Box::pin(self.take_up(program, run_id, events, &resume)).await {
-            Ok(Taken::AsItIs(state)) => {
+            Ok(Resumption::AsItIs(state)) => {
                 hold.give_back().await.map_err(Fault::Store)?;
                 Ok(Finished { state })
             }
-            Ok(Taken::Up { state, what, events, models }) => {
+            Ok(Resumption::Up { state, what, events, models }) => {
                 let calls = |tool: &String| usize::try_from(state.calls_returned(tool)).unwrap_or(usize::MAX);
                 let returned = state.counters.calls.keys().map(|tool| (tool.clone(), calls(tool))).collect();
                 let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
-                let seat = Seat { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
+                let seat = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
                 let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
                 driver.tell_start(true);
                 let finished = driver.go_on(what).await?;
@@ -260,7 +260,7 @@ impl Engine {
         run_id: &str,
         events: Vec<Event>,
         resume: &Resume,
-    ) -> Result<Taken, Fault> {
+    ) -> Result<Resumption, Fault> {
         let adopted = match fold::same_document(program, &events) {
             Err(Fault::Changed { .. }) if resume.new_document => {
                 Some(EventKind::NewDocument(start::documents(program, &self.world.texts)))
@@ -270,12 +270,12 @@ impl Engine {
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let state = fold::fold(program, run_id, events);
         let state = if adopted.is_some() { fold::adoptable(state)? } else { state? };
-        let stale = called::asked_by_another(self, program, &state).await?;
-        let unseen = |decided: &Decided| decided.hash.is_none() && called::is_yes(decided);
-        let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && called::needs_sight(decided);
+        let stale = subrun::asked_by_another(self, program, &state).await?;
+        let unseen = |decided: &Decided| decided.hash.is_none() && subrun::is_yes(decided);
+        let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && subrun::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
-            (Phase::Ended(_), None) => return Ok(Taken::AsItIs(state)),
-            (Phase::Paused { .. }, None) if adopted.is_none() && !stale => return Ok(Taken::AsItIs(state)),
+            (Phase::Ended(_), None) => return Ok(Resumption::AsItIs(state)),
+            (Phase::Paused { .. }, None) if adopted.is_none() && !stale => return Ok(Resumption::AsItIs(state)),
             // What waits is shown again, as the new document has it; by the run that asks.
             (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
             (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
@@ -284,7 +284,7 @@ impl Engine {
                 return Err(Fault::Refused(why.to_owned()));
             }
             (_, Some(decided)) => {
-                called::fits(self, program, &state, decided).await?;
+                subrun::fits(self, program, &state, decided).await?;
                 Some(EventKind::Human(decided.clone()))
             }
             (_, None) => Some(EventKind::Resumed),
@@ -292,7 +292,7 @@ impl Engine {
         let model = Some(state.header.model.name.as_str()).filter(|name| !name.is_empty());
         let models = self.models(program, model)?;
         let what = adopted.into_iter().chain(what).collect();
-        Ok(Taken::Up { state, what, events: count, models })
+        Ok(Resumption::Up { state, what, events: count, models })
     }
 
     /// The same start again: waits while another driver has the run, takes it up when it was cut off.
@@ -376,7 +376,7 @@ impl Engine {
     }
 }
 
-enum Taken {
+enum Resumption {
     AsItIs(State),
     Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<ModelClient>> },
 }

@@ -18,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::syntax::MAX_BYTES;
 
 pub use absent::absent;
-pub use around::{Around, Library, MAX_FILES, MAX_TOTAL};
+pub use around::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
 use guarded::Unread;
 pub use replace::replace;
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};

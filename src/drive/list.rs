@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::called;
+use super::subrun;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
 use crate::engine::state::{CallProgress, Phase, State};
@@ -37,10 +37,10 @@ pub fn called(program: &Program, state: &State) -> Vec<String> {
     let mut runs: Vec<String> = told.collect();
     if let Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } = &state.phase {
         for call in &turn.calls {
-            let under_way = matches!(call.progress, CallProgress::Asked) && called::loop_of(program, call).is_some();
+            let under_way = matches!(call.progress, CallProgress::Asked) && subrun::loop_of(program, call).is_some();
             let run = match &call.run_id {
                 Some(run_id) => Some(run_id.to_string()),
-                None => under_way.then(|| called::id(&state.header.run_id, call.id)),
+                None => under_way.then(|| subrun::id(&state.header.run_id, call.id)),
             };
             runs.extend(run);
         }

@@ -2,17 +2,15 @@
 
 pub mod begin;
 mod by_hand;
-mod called;
 mod calls;
 pub mod clock;
 mod descriptors;
 pub mod egress;
 pub mod engine;
-mod family;
 pub mod fault;
 pub mod files;
 pub mod fold;
-pub mod hold;
+pub mod lease_guard;
 pub mod list;
 pub mod model;
 pub mod notices;
@@ -23,6 +21,8 @@ mod said;
 pub mod secret;
 pub mod start;
 pub mod stop;
+mod subrun;
+mod subrun_budget;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

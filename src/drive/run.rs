@@ -1,21 +1,21 @@
 //! The driver of one run: the only loop that awaits. It performs an effect, takes what came of it into
 //! the state, makes it durable, and only then performs the next.
 
-mod around;
+mod interrupts;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::called;
 use super::clock;
 use super::engine::{Finished, Watch, World, status_record};
-use super::family::Member;
 use super::fault::Fault;
 use super::fold::written;
-use super::hold::Hold;
+use super::lease_guard::LeaseGuard;
 use super::model::{self, Ask, ModelClient, RetriedAttempt, Wire};
 use super::said;
 use super::stop::Stop;
+use super::subrun;
+use super::subrun_budget::SubrunBudgetGuard;
 use crate::engine::budget;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects, calls_of};
@@ -27,8 +27,8 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Append, failpoint};
 use crate::program::Program;
-use around::cancel_request;
-pub(super) use around::{Around, Waited};
+use interrupts::cancel_request;
+pub(super) use interrupts::{Interrupts, Waited};
 
 /// How often a run looks whether its end was asked for.
 const LOOK: Duration = Duration::from_millis(250);
@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(250);
 const LAST_WORD_MS: u64 = 60_000;
 
 /// The driver's place in the journal.
-pub(super) struct Seat {
+pub(super) struct RunLease {
     /// The run.
     pub run_id: String,
     /// The lease's number.
@@ -44,7 +44,7 @@ pub(super) struct Seat {
     /// How many events the run has.
     pub events: u64,
     /// The lease: it goes back when the driver leaves, however it does.
-    pub hold: Hold,
+    pub hold: LeaseGuard,
 }
 
 /// Drives one run.
@@ -53,7 +53,7 @@ pub(super) struct Driver<'a> {
     pub(super) program: &'a Arc<Program>,
     models: Vec<Arc<ModelClient>>,
     pub(super) state: State,
-    pub(super) seat: Seat,
+    pub(super) seat: RunLease,
     pub(super) watch: Watch<'a>,
     wire: Wire,
     /// The active time before this driver, and when it began.
@@ -61,11 +61,11 @@ pub(super) struct Driver<'a> {
     /// When it was last looked whether the run's end was asked for; never yet in a run that is taken up.
     looked: Option<Instant>,
     /// The runs that it calls, and those that they call; none for a loop that calls no loop.
-    pub(super) family: Option<Member<'a>>,
+    pub(super) family: Option<SubrunBudgetGuard<'a>>,
 }
 
 /// What came while an effect was performed.
-pub(super) enum Came {
+pub(super) enum Interruption {
     Event(EventKind),
     Stop,
 }
@@ -75,7 +75,7 @@ impl<'a> Driver<'a> {
         world: &'a Arc<World>,
         program: &'a Arc<Program>,
         models: Vec<Arc<ModelClient>>,
-        (state, seat): (State, Seat),
+        (state, seat): (State, RunLease),
         watch: Watch<'a>,
     ) -> Box<Self> {
         let mut wire = Wire::default();
@@ -85,7 +85,7 @@ impl<'a> Driver<'a> {
         let active = (state.now.active_ms, now);
         // A request may be older than the driver who takes the run up.
         let looked = (seat.events <= 1).then_some(now);
-        let family = Member::of(world, program, &state.header);
+        let family = SubrunBudgetGuard::of(world, program, &state.header);
         // On the heap: a future that is moved moves a pointer, and holds the driver once.
         Box::new(Self { world, program, models, state, seat, watch, wire, active, looked, family })
     }
@@ -176,8 +176,8 @@ impl<'a> Driver<'a> {
                     self.take(EventKind::AttemptsFailed(failed)).await?;
                 }
                 effects = match came {
-                    Came::Event(what) => self.take(what).await?,
-                    Came::Stop => return self.interrupt().await,
+                    Interruption::Event(what) => self.take(what).await?,
+                    Interruption::Stop => return self.interrupt().await,
                 };
             } else {
                 return Ok(());
@@ -190,7 +190,7 @@ impl<'a> Driver<'a> {
     pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
         if let EventKind::DeadlinePassed | EventKind::Cancelled(_) = what {
             // First: should the process die now, a run that was called does not outlive its caller.
-            called::close(self.world, self.program, &self.state).await?;
+            subrun::close(self.world, self.program, &self.state).await?;
         }
         let event = Event { at: self.moment(), kind: what };
         let (text, texts) = (written(&event)?, event.kind.texts());
@@ -230,7 +230,7 @@ impl<'a> Driver<'a> {
     /// Asks the model for the next step, or to sum up what goes from the history. Right before, the lease
     /// is looked at: a driver that was asleep for longer than its lease makes no call. Gives the failed
     /// attempts too, when something else came before their call had its end.
-    async fn ask_model(&mut self) -> Result<(Came, Vec<event::FailedAttempt>), Fault> {
+    async fn ask_model(&mut self) -> Result<(Interruption, Vec<event::FailedAttempt>), Fault> {
         self.confirm().await?;
         let iteration = self.state.counters.iterations + 1;
         let summary = self.state.summary_question(self.program);
@@ -263,14 +263,14 @@ impl<'a> Driver<'a> {
             deltas: (!sums_up && listener.is_some_and(Listener::wants_deltas)).then_some(&delta),
             enough: Some(&enough),
         };
-        let left = time_left(&self.state, self.active);
+        let left = time_left(&self.state, self.active.0, self.active.1);
         if left.is_zero() {
             // Even the shortest timer takes a moment, and a model that is near answers within it.
-            return Ok((Came::Event(EventKind::DeadlinePassed), Vec::new()));
+            return Ok((Interruption::Event(EventKind::DeadlinePassed), Vec::new()));
         }
         // Pinned here and lent: a future that is handed on would take its place in each that holds it.
         let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
-        let around = Around { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
+        let around = Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
         let answer = around.wait(asked).await?;
         let what = match answer {
             Waited::Done(Ok(mut reply)) => {
@@ -278,12 +278,12 @@ impl<'a> Driver<'a> {
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
             Waited::Done(Err(fault)) => EventKind::ModelFailed(fault),
-            Waited::Came(came) => {
+            Waited::Interruption(came) => {
                 let mut failed = attempts.lock().unwrap_or_else(PoisonError::into_inner);
                 return Ok((came, std::mem::take(&mut *failed)));
             }
         };
-        Ok((Came::Event(what), Vec::new()))
+        Ok((Interruption::Event(what), Vec::new()))
     }
 
     /// Ends the work between two steps: the run is left as it is, or interrupted.
@@ -339,8 +339,8 @@ impl<'a> Driver<'a> {
 }
 
 /// The active time that is left.
-pub(super) fn time_left(state: &State, (before, began): (u64, Instant)) -> Duration {
-    let active = before.saturating_add(clock::elapsed_ms(began));
+pub(super) fn time_left(state: &State, before_ms: u64, began: Instant) -> Duration {
+    let active = before_ms.saturating_add(clock::elapsed_ms(began));
     let bound = match state.phase {
         // The last word has a time of its own, from the moment that it was asked for.
         Phase::Thinking { forced: Some(_) } => state.now.active_ms.saturating_add(LAST_WORD_MS),

@@ -38,12 +38,12 @@ const MIN_SCRUBBED: usize = 4;
 pub struct Vault {
     keys: BTreeMap<String, String>,
     root: PathBuf,
-    found: RwLock<Found>,
+    found: RwLock<FoundSecret>,
 }
 
 /// What was resolved until now.
 #[derive(Default)]
-struct Found {
+struct FoundSecret {
     /// The texts by source (`env:VAR`).
     texts: BTreeMap<String, SecretString>,
     /// Finds every one of them; none when there is nothing to find.

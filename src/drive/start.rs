@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use super::model::{ModelClient, Models};
-use super::texts::Texts;
+use super::texts::SharedTexts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
 use crate::engine::event::{Allowance, ModelFacts, RunDocument, Started};
@@ -50,7 +50,7 @@ impl Start {
         program: &Program,
         run_id: String,
         model: Option<ModelFacts>,
-        texts: &Texts,
+        texts: &SharedTexts,
     ) -> Result<Started, Fault> {
         let now = clock::rfc3339(clock::wall_ms());
         let today = now.get(..10).unwrap_or_default();
@@ -105,7 +105,7 @@ fn unresolved(program: &Program, why: &str) -> Fault {
 }
 
 /// The texts that give a program its meaning, as a journal keeps them.
-pub(super) fn documents(program: &Program, texts: &Texts) -> Vec<RunDocument> {
+pub(super) fn documents(program: &Program, texts: &SharedTexts) -> Vec<RunDocument> {
     let document =
         |source: &Source| RunDocument { file: source.name.to_string(), text: texts.share(Arc::clone(&source.text)) };
     program.sources.iter().map(document).collect()

@@ -12,9 +12,9 @@ const BYTES: usize = 16 << 20;
 
 /// The long texts of the last runs.
 #[derive(Debug, Default)]
-pub(super) struct Texts(Mutex<VecDeque<Blob>>);
+pub(super) struct SharedTexts(Mutex<VecDeque<Blob>>);
 
-impl Texts {
+impl SharedTexts {
     /// The text as it is held already, or as it will be from now on.
     pub fn share<T: AsRef<str> + Into<Arc<str>>>(&self, text: T) -> Blob {
         if let Some(held) = self.find(text.as_ref()) {
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn equal_texts_are_held_once_and_others_apart() {
-        let texts = Texts::default();
+        let texts = SharedTexts::default();
         let (one, two) = (texts.share("a prompt".to_owned()), texts.share(Arc::<str>::from("a prompt")));
         assert!(Arc::ptr_eq(one.shared(), two.shared()));
         assert_eq!(one, Blob::new("a prompt"));
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn neither_many_nor_large_texts_are_held_for_long() {
-        let texts = Texts::default();
+        let texts = SharedTexts::default();
         for number in 0..1_000 {
             texts.share(number.to_string());
         }

@@ -44,23 +44,23 @@ mod imp {
     static WAY: AtomicU64 = AtomicU64::new(0);
 
     /// One entry of the list.
-    pub(super) struct Plan {
+    pub(super) struct FailPlan {
         pub(super) room: String,
         pub(super) number: u64,
         pub(super) what: String,
     }
 
-    pub(super) fn parse(list: &str) -> Vec<Plan> {
+    pub(super) fn parse(list: &str) -> Vec<FailPlan> {
         let entry = |text: &str| {
             let mut parts = text.trim().splitn(3, ':');
             let (room, number, what) = (parts.next()?, parts.next()?, parts.next()?);
-            Some(Plan { room: room.to_owned(), number: number.parse().ok()?, what: what.to_owned() })
+            Some(FailPlan { room: room.to_owned(), number: number.parse().ok()?, what: what.to_owned() })
         };
         list.split(',').filter_map(entry).collect()
     }
 
-    fn plans() -> &'static [Plan] {
-        static PLANS: OnceLock<Vec<Plan>> = OnceLock::new();
+    fn plans() -> &'static [FailPlan] {
+        static PLANS: OnceLock<Vec<FailPlan>> = OnceLock::new();
         #[expect(clippy::disallowed_methods, reason = "crash tests steer a test build from outside")]
         PLANS.get_or_init(|| parse(&std::env::var("LOOPCTL_FAIL").unwrap_or_default()))
     }

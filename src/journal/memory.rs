@@ -30,21 +30,21 @@ pub(super) const KIND: StoreKind = StoreKind {
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     /// Locked for writing while a run is made, and never longer.
-    shelf: RwLock<Shelf>,
+    shelf: RwLock<RunTable>,
     sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
-    by_id: HashMap<Arc<str>, Arc<Run>>,
+struct RunTable {
+    by_id: HashMap<Arc<str>, Arc<StoredRun>>,
     /// The same runs by organisation: whoever asks for another one's run finds as little as for none.
-    by_org: HashMap<Option<String>, HashMap<Arc<str>, Arc<Run>>>,
-    in_order: Vec<Arc<Run>>,
+    by_org: HashMap<Option<String>, HashMap<Arc<str>, Arc<StoredRun>>>,
+    in_order: Vec<Arc<StoredRun>>,
 }
 
 /// A run: what never changes, and what does.
 #[derive(Debug)]
-struct Run {
+struct StoredRun {
     run_id: Arc<str>,
     loop_name: String,
     session: Option<String>,
@@ -137,7 +137,7 @@ impl MemoryJournal {
         Self::default()
     }
 
-    fn run(&self, run_id: &str) -> Result<Arc<Run>, StoreFault> {
+    fn run(&self, run_id: &str) -> Result<Arc<StoredRun>, StoreFault> {
         failpoint::store_call()?;
         let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
         shelf.by_id.get(run_id).cloned().ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))
@@ -161,7 +161,7 @@ impl MemoryJournal {
             callback: CallbackProgress::default(),
         };
         let id: Arc<str> = new.run_id.into();
-        let run = Arc::new(Run {
+        let run = Arc::new(StoredRun {
             run_id: Arc::clone(&id),
             loop_name: new.loop_name,
             session: new.session,
@@ -227,7 +227,7 @@ pub(super) fn out_of_order(run_id: &str, seq: u64, next: u64) -> StoreFault {
     StoreFault::Other(format!("event {seq} of run {run_id} can't be appended: its next event is number {next}"))
 }
 
-impl Run {
+impl StoredRun {
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -291,7 +291,7 @@ impl Journal for MemoryJournal {
 
     fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let rest = |run: Arc<Run>| run.book().events.from(from, most);
+        let rest = |run: Arc<StoredRun>| run.book().events.from(from, most);
         Ticket::ready(self.run(run_id).map(rest))
     }
 
@@ -322,7 +322,7 @@ impl Journal for MemoryJournal {
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {
         let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
-        let is_under = |run: &&Arc<Run>| {
+        let is_under = |run: &&Arc<StoredRun>| {
             run.parent_run_id.is_some() && run.run_id.strip_prefix(run_id).is_some_and(|rest| rest.starts_with('.'))
         };
         let called = shelf.in_order.iter().filter(is_under).count();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::check::sign;
 use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
-use crate::drive::files::{self, Around, Library};
+use crate::drive::files::{self, Library, Neighbours};
 use crate::language::Project;
 use crate::load::{self, Loaded, Unsound};
 use crate::program::Program;
@@ -28,7 +28,7 @@ pub struct Folder {
     pub source: Option<Source>,
     /// The loops by name.
     pub loops: BTreeMap<String, Offered>,
-    around: Arc<Around>,
+    around: Arc<Neighbours>,
 }
 
 /// A loop of the folder.

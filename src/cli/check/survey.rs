@@ -10,7 +10,7 @@ use crate::check::sign;
 use crate::cli::report::Tally;
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
-use crate::drive::files::{self, Around, Library, Target, Targets};
+use crate::drive::files::{self, Library, Neighbours, Target, Targets};
 use crate::load;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
@@ -161,7 +161,7 @@ struct Work<'a> {
     target: &'a Target,
     document: Box<Document>,
     /// What stands around it, when that matters to it.
-    around: Option<Arc<Around>>,
+    around: Option<Arc<Neighbours>>,
 }
 
 /// The faults of a document and what belongs to it, and the texts that they stand in.

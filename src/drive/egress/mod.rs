@@ -22,7 +22,7 @@ use crate::policy::host::{self, AllowedHost, literal, without_dot};
 pub type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// How names become addresses.
-pub type Lookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
+pub type NameLookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
 
 /// Why something may not, or can't, be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum EgressFault {
 pub struct Egress {
     hosts: Option<Arc<[AllowedHost]>>,
     private: bool,
-    lookup: Lookup,
+    lookup: NameLookup,
 }
 
 impl fmt::Debug for Egress {
@@ -56,7 +56,7 @@ impl Egress {
     }
 
     /// The same with another way to look names up.
-    pub fn with_lookup(allow: &Allow, lookup: Lookup) -> Self {
+    pub fn with_lookup(allow: &Allow, lookup: NameLookup) -> Self {
         let hosts =
             allow.hosts.as_ref().map(|hosts| hosts.iter().filter_map(|text| AllowedHost::parse(text)).collect());
         Self { hosts, private: allow.private_addresses, lookup }

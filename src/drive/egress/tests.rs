@@ -265,7 +265,7 @@ fn a_refusal_names_the_host() {
 fn looking_up(answers: Vec<Vec<IpAddr>>) -> (Egress, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&count);
-    let lookup: Lookup = Arc::new(move |_| {
+    let lookup: NameLookup = Arc::new(move |_| {
         let nth = calls.fetch_add(1, Ordering::SeqCst);
         let answer = answers[nth % answers.len()].clone();
         Box::pin(async move { Ok(answer) })

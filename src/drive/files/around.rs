@@ -16,7 +16,7 @@ pub const MAX_TOTAL: usize = 64 << 20;
 
 /// What stands around the documents of one folder.
 #[derive(Debug)]
-pub struct Around {
+pub struct Neighbours {
     root: PathBuf,
     project: Option<Source>,
     given: Vec<Source>,
@@ -32,7 +32,7 @@ pub struct Around {
     faults: Vec<Diagnostic>,
 }
 
-impl Around {
+impl Neighbours {
     /// Why nothing in the folder can be run.
     pub fn faults(&self) -> &[Diagnostic] {
         &self.faults
@@ -72,7 +72,7 @@ pub struct Library {
     /// How a file is called, by its path without links.
     spelled: BTreeMap<PathBuf, PathBuf>,
     texts: BTreeMap<PathBuf, Result<Source, Box<Diagnostic>>>,
-    folders: BTreeMap<PathBuf, Arc<Around>>,
+    folders: BTreeMap<PathBuf, Arc<Neighbours>>,
     readings: Readings,
 }
 
@@ -93,7 +93,7 @@ impl Library {
     }
 
     /// What stands around the documents of a folder.
-    pub fn around(&mut self, folder: &Path) -> Arc<Around> {
+    pub fn around(&mut self, folder: &Path) -> Arc<Neighbours> {
         if let Some(around) = self.folders.get(folder) {
             return Arc::clone(around);
         }
@@ -102,7 +102,7 @@ impl Library {
         around
     }
 
-    fn look_around(&mut self, folder: &Path) -> Around {
+    fn look_around(&mut self, folder: &Path) -> Neighbours {
         let mut faults = Vec::new();
         let mut known = BTreeSet::new();
         let project = find_project(folder);
@@ -121,8 +121,14 @@ impl Library {
                 Err(fault) => faults.push(*fault),
             }
         }
-        let mut search =
-            Search { library: self, root: root.canonicalize().ok(), known, total: 0, found: vec![], unread: vec![] };
+        let mut search = NeighbourSearch {
+            library: self,
+            root: root.canonicalize().ok(),
+            known,
+            total: 0,
+            found: vec![],
+            unread: vec![],
+        };
         let folders = if faults.is_empty() { folders(folder, &root) } else { Vec::new() };
         let mut all = |name: &str| {
             for folder in &folders {
@@ -136,7 +142,7 @@ impl Library {
         let (actions, loops, workflows) = (all("actions"), all("loops"), all("workflows"));
         let (unread, readings) = (search.unread, self.readings.clone());
         let absent = Arc::new(project.as_ref().map(|project| absent(project, &root)).unwrap_or_default());
-        Around { root, project, given, actions, loops, workflows, readings, unread, absent, faults }
+        Neighbours { root, project, given, actions, loops, workflows, readings, unread, absent, faults }
     }
 
     fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {
@@ -206,7 +212,7 @@ fn outside(file: &Path) -> Box<Diagnostic> {
     Box::new(fault.help("put the file itself there, or a link to one inside of the folder"))
 }
 
-struct Search<'a> {
+struct NeighbourSearch<'a> {
     library: &'a mut Library,
     root: Option<PathBuf>,
     /// What was taken already, by its path without links.
@@ -216,7 +222,7 @@ struct Search<'a> {
     unread: Vec<Diagnostic>,
 }
 
-impl Search<'_> {
+impl NeighbourSearch<'_> {
     /// Takes the JSON files of a folder, in the order of their names.
     fn folder(&mut self, folder: &Path) -> Result<(), Box<Diagnostic>> {
         let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };

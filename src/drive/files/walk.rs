@@ -46,7 +46,7 @@ pub struct Targets {
 /// # Errors
 /// When there are more files, or more bytes, than are looked at.
 pub fn targets(paths: &[PathBuf]) -> Result<Targets, Box<Diagnostic>> {
-    let mut walk = Walk::default();
+    let mut walk = FolderWalk::default();
     for path in paths {
         let stdin = path == Path::new("-");
         if !stdin && path.is_dir() {
@@ -60,7 +60,7 @@ pub fn targets(paths: &[PathBuf]) -> Result<Targets, Box<Diagnostic>> {
 }
 
 #[derive(Default)]
-struct Walk {
+struct FolderWalk {
     targets: Targets,
     /// Where each file stands among the targets, by its path without links.
     seen: BTreeMap<PathBuf, usize>,
@@ -69,7 +69,7 @@ struct Walk {
     bytes: u64,
 }
 
-impl Walk {
+impl FolderWalk {
     fn take(&mut self, target: Target) {
         let key = target.real.clone().unwrap_or_else(|| target.path.clone());
         match self.seen.get(&key).and_then(|at| self.targets.files.get_mut(*at)) {

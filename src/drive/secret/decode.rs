@@ -47,13 +47,13 @@ const ENTITIES: &[(&[u8], u8)] = &[
 ];
 
 /// What is left of a text when its escapes are taken away once.
-pub struct View {
+pub struct DecodedView {
     pub bytes: Vec<u8>,
     /// Where each byte begins in the original, and where that ends.
     starts: Vec<u32>,
 }
 
-impl View {
+impl DecodedView {
     /// The part of the original that a part of the bytes came from, to the end of its last escape.
     pub fn original(&self, start: usize, end: usize) -> (usize, usize) {
         let at = |index: usize| self.starts.get(index).or_else(|| self.starts.last()).copied().unwrap_or_default();
@@ -67,13 +67,13 @@ impl View {
 /// The bytes with each `%41`, `\u0041`, `\x41`, `\101`, `\n`, `\"`, `&#65;`, `&#x41;` and `&lt;` as the
 /// character that it stands for; none when there is nothing to take away. `before` is what they were
 /// made of, unless they are the original. Linear in the bytes.
-pub fn decoded(bytes: &[u8], before: Option<&View>) -> Option<View> {
+pub fn decoded(bytes: &[u8], before: Option<&DecodedView>) -> Option<DecodedView> {
     let first = bytes.iter().position(|byte| begins(*byte))?;
     let place = |index: usize| match before {
         Some(view) => view.starts.get(index).copied().unwrap_or(u32::MAX),
         None => u32::try_from(index).unwrap_or(u32::MAX),
     };
-    let mut view = View { bytes: Vec::with_capacity(bytes.len()), starts: Vec::with_capacity(bytes.len() + 1) };
+    let mut view = DecodedView { bytes: Vec::with_capacity(bytes.len()), starts: Vec::with_capacity(bytes.len() + 1) };
     let mut changed = false;
     view.bytes.extend(bytes.iter().take(first));
     view.starts.extend((0..first).map(place));
@@ -105,13 +105,13 @@ pub fn begins(byte: u8) -> bool {
 }
 
 /// What an escape stands for, and how many bytes it takes.
-struct Escape {
+struct EscapeSpelling {
     text: [u8; 4],
     length: usize,
     taken: usize,
 }
 
-impl Escape {
+impl EscapeSpelling {
     fn byte(byte: u8, taken: usize) -> Self {
         Self { text: [byte, 0, 0, 0], length: 1, taken }
     }
@@ -124,32 +124,32 @@ impl Escape {
 }
 
 /// The escape that some bytes begin with.
-fn escape(rest: &[u8]) -> Option<Escape> {
+fn escape(rest: &[u8]) -> Option<EscapeSpelling> {
     match rest {
         [b'%', b'u', a, b, c, d, ..] if unit([*a, *b, *c, *d]).is_some() => utf16(rest),
-        [b'%', a, b, ..] => Some(Escape::byte(pair(*a, *b)?, 3)),
+        [b'%', a, b, ..] => Some(EscapeSpelling::byte(pair(*a, *b)?, 3)),
         [b'\\', b'u', b'{', inner @ ..] => {
             let length = inner.iter().take(7).position(|byte| *byte == b'}')?;
-            Escape::sign(number(inner.get(..length)?, 16)?, length.saturating_add(4))
+            EscapeSpelling::sign(number(inner.get(..length)?, 16)?, length.saturating_add(4))
         }
         [b'\\', b'u', ..] => utf16(rest),
-        [b'\\', b'U', inner @ ..] => Escape::sign(number(inner.get(..8)?, 16)?, 10),
-        [b'\\', b'x', a, b, ..] => Some(Escape::byte(pair(*a, *b)?, 4)),
+        [b'\\', b'U', inner @ ..] => EscapeSpelling::sign(number(inner.get(..8)?, 16)?, 10),
+        [b'\\', b'x', a, b, ..] => Some(EscapeSpelling::byte(pair(*a, *b)?, 4)),
         [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] => {
-            Some(Escape::byte(u8::try_from(number(&[*a, *b, *c], 8)?).ok()?, 4))
+            Some(EscapeSpelling::byte(u8::try_from(number(&[*a, *b, *c], 8)?).ok()?, 4))
         }
         // Cut at the end of a text.
         [b'\\', b'0'..=b'3', b'0'..=b'7'] => None,
         // The end of a line that goes on in the next one.
-        [b'\\', b'\n', ..] => Some(Escape { text: [0; 4], length: 0, taken: 2 }),
-        [b'\\', letter, ..] => Some(Escape::byte(control(*letter)?, 2)),
+        [b'\\', b'\n', ..] => Some(EscapeSpelling { text: [0; 4], length: 0, taken: 2 }),
+        [b'\\', letter, ..] => Some(EscapeSpelling::byte(control(*letter)?, 2)),
         [b'&', b'#', b'x' | b'X', inner @ ..] => entity(inner, 16, 3),
         [b'&', b'#', inner @ ..] => entity(inner, 10, 2),
         [b'&', inner @ ..] => {
             let length = inner.iter().take(9).position(|byte| *byte == b';')?;
             let name = inner.get(..length)?;
             let (_, sign) = ENTITIES.iter().find(|(known, _)| *known == name)?;
-            Some(Escape::byte(*sign, length.saturating_add(2)))
+            Some(EscapeSpelling::byte(*sign, length.saturating_add(2)))
         }
         _ => None,
     }
@@ -171,25 +171,25 @@ fn control(letter: u8) -> Option<u8> {
 }
 
 /// `\u0041` or `%u0041`, and the two of them that one character above U+FFFF takes.
-fn utf16(rest: &[u8]) -> Option<Escape> {
+fn utf16(rest: &[u8]) -> Option<EscapeSpelling> {
     let at = |from: usize| unit(rest.get(from..from.checked_add(4)?)?.try_into().ok()?);
     let high = at(2)?;
     if !(0xD800..0xDC00).contains(&high) {
-        return Escape::sign(high, 6);
+        return EscapeSpelling::sign(high, 6);
     }
     if rest.get(..2) != rest.get(6..8) {
         return None;
     }
     let low = at(8)?.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
-    Escape::sign(0x1_0000_u32.checked_add(high.checked_sub(0xD800)?.checked_mul(0x400)?)?.checked_add(low)?, 12)
+    EscapeSpelling::sign(0x1_0000_u32.checked_add(high.checked_sub(0xD800)?.checked_mul(0x400)?)?.checked_add(low)?, 12)
 }
 
 /// A number of `&#65;`, with or without its `;`. At the end of a text it may be cut, and is left.
-fn entity(inner: &[u8], base: u32, before: usize) -> Option<Escape> {
+fn entity(inner: &[u8], base: u32, before: usize) -> Option<EscapeSpelling> {
     let length = inner.iter().take(DIGITS).take_while(|byte| char::from(**byte).is_digit(base)).count();
     let digits = inner.get(..length).filter(|digits| !digits.is_empty())?;
     let end = usize::from(inner.get(length)? == &b';');
-    Escape::sign(number(digits, base)?, before.saturating_add(length).saturating_add(end))
+    EscapeSpelling::sign(number(digits, base)?, before.saturating_add(length).saturating_add(end))
 }
 
 fn unit(digits: [u8; 4]) -> Option<u32> {

@@ -11,7 +11,7 @@ use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{AhoCorasick, Anchored, BuildError, MatchKind};
 use serde_json::{Map, Value};
 
-use super::decode::{View, begins, decoded};
+use super::decode::{DecodedView, begins, decoded};
 use super::encodings::{LAYERS, Spellings};
 
 /// A byte that is passed over. No spelling has it.
@@ -22,13 +22,13 @@ const OTHER: u8 = 0xFF;
 const ESCAPE: usize = 12;
 
 pub struct Scrubber {
-    readings: [Reading; 4],
+    readings: [ScrubReading; 4],
     /// What stands in the place of each secret.
     labels: Vec<String>,
 }
 
 /// One way of reading.
-struct Reading {
+struct ScrubReading {
     /// Says fast of most texts that there is nothing in them.
     glance: Option<AhoCorasick>,
     automaton: NFA,
@@ -46,7 +46,7 @@ struct Reading {
 
 /// A part of a text, or of the bytes that are compared of it.
 #[derive(Clone, Copy)]
-struct Span {
+struct SecretSpan {
     start: usize,
     end: usize,
     /// The length of the longest spelling in it, whose owner names it.
@@ -74,10 +74,10 @@ impl Scrubber {
         }
         let [plain, hex, base64, base32] = patterns;
         let readings = [
-            Reading::new(plain, as_it_is, 0, 4)?.with_glance()?,
-            Reading::new(hex, as_hex, 0, 8)?,
-            Reading::new(base64, as_base64, 2, 6)?,
-            Reading::new(base32, as_base32, 6, 7)?,
+            ScrubReading::new(plain, as_it_is, 0, 4)?.with_glance()?,
+            ScrubReading::new(hex, as_hex, 0, 8)?,
+            ScrubReading::new(base64, as_base64, 2, 6)?,
+            ScrubReading::new(base32, as_base32, 6, 7)?,
         ];
         Ok(Self { readings, labels })
     }
@@ -127,18 +127,18 @@ impl Scrubber {
     }
 
     /// The parts of a text that are secrets, in order; those that overlap are one.
-    fn find(&self, text: &[u8], cut: bool) -> Vec<Span> {
+    fn find(&self, text: &[u8], cut: bool) -> Vec<SecretSpan> {
         let mut found = Vec::new();
         for reading in &self.readings {
             found.extend(reading.find(text, cut));
         }
-        let mut view: Option<View> = None;
+        let mut view: Option<DecodedView> = None;
         for _ in 0..LAYERS {
             let bytes = view.as_ref().map_or(text, |view| &view.bytes);
             let Some(next) = decoded(bytes, view.as_ref()) else { break };
             for span in self.readings.iter().flat_map(|reading| reading.find(&next.bytes, cut)) {
                 let (start, end) = next.original(span.start, span.end);
-                found.push(Span { start, end, ..span });
+                found.push(SecretSpan { start, end, ..span });
             }
             view = Some(next);
         }
@@ -149,7 +149,7 @@ impl Scrubber {
     }
 }
 
-impl Reading {
+impl ScrubReading {
     fn new(
         patterns: BTreeMap<Vec<u8>, usize>,
         compare: fn(u8) -> u8,
@@ -182,7 +182,7 @@ impl Reading {
     }
 
     /// The parts of the bytes that are secrets, in order.
-    fn find(&self, bytes: &[u8], cut: bool) -> Vec<Span> {
+    fn find(&self, bytes: &[u8], cut: bool) -> Vec<SecretSpan> {
         let mut found = Vec::new();
         if self.may_hold(bytes) {
             let least = self.automaton.min_pattern_len();
@@ -197,7 +197,7 @@ impl Reading {
                 let end = rest.iter().skip(least).position(|byte| self.compared(*byte) == OTHER);
                 let part = rest.get(..end.map_or(rest.len(), |end| end.saturating_add(least))).unwrap_or_default();
                 let after = rest.get(part.len()..).unwrap_or_default();
-                found.extend(self.read(part, after).into_iter().map(|span| Span {
+                found.extend(self.read(part, after).into_iter().map(|span| SecretSpan {
                     start: span.start.saturating_add(from),
                     end: span.end.saturating_add(from),
                     ..span
@@ -207,7 +207,7 @@ impl Reading {
         }
         if cut && let Some(span) = self.beginning_at_end(bytes) {
             let placed = self.placed(bytes, &[], vec![span]);
-            placed.into_iter().for_each(|span| add(&mut found, Span { end: bytes.len(), ..span }));
+            placed.into_iter().for_each(|span| add(&mut found, SecretSpan { end: bytes.len(), ..span }));
         }
         found
     }
@@ -222,7 +222,7 @@ impl Reading {
     }
 
     /// The parts of some bytes that are secrets; their padding may lie in those after them.
-    fn read(&self, bytes: &[u8], after: &[u8]) -> Vec<Span> {
+    fn read(&self, bytes: &[u8], after: &[u8]) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
         let mut state = self.start;
         let mut count = 0_usize;
@@ -238,7 +238,7 @@ impl Reading {
                     let pattern = self.automaton.match_pattern(state, at);
                     let longest = self.automaton.pattern_len(pattern);
                     let owner = self.owners.get(pattern.as_usize()).copied().unwrap_or_default();
-                    add(&mut spans, Span { start: count.saturating_sub(longest), end: count, longest, owner });
+                    add(&mut spans, SecretSpan { start: count.saturating_sub(longest), end: count, longest, owner });
                 }
             }
         }
@@ -246,7 +246,7 @@ impl Reading {
     }
 
     /// Where the bytes end in the beginning of a spelling, be it with a cut escape behind it.
-    fn beginning_at_end(&self, bytes: &[u8]) -> Option<Span> {
+    fn beginning_at_end(&self, bytes: &[u8]) -> Option<SecretSpan> {
         let mut ends: BTreeMap<StateID, usize> = BTreeMap::new();
         let mut state = self.start;
         let all = bytes.iter().filter(|byte| self.compared(**byte) != PASSED).count();
@@ -258,7 +258,7 @@ impl Reading {
             state = self.automaton.next_state(Anchored::No, state, byte);
         }
         ends.insert(state, all);
-        let mut best: Option<Span> = None;
+        let mut best: Option<SecretSpan> = None;
         for (pattern, owner) in self.patterns.iter().zip(&self.owners) {
             let mut state = self.start;
             let beginning = pattern.len().saturating_sub(1);
@@ -266,7 +266,7 @@ impl Reading {
                 state = self.automaton.next_state(Anchored::No, state, *byte);
                 let length = index.saturating_add(1);
                 let Some(end) = ends.get(&state).filter(|_| length >= self.beginning) else { continue };
-                let span = Span { start: end.saturating_sub(length), end: all, longest: length, owner: *owner };
+                let span = SecretSpan { start: end.saturating_sub(length), end: all, longest: length, owner: *owner };
                 best = best.filter(|best| best.start <= span.start).or(Some(span));
             }
         }
@@ -274,7 +274,7 @@ impl Reading {
     }
 
     /// The same parts, counted in all bytes, with the padding behind them.
-    fn placed(&self, bytes: &[u8], after: &[u8], spans: Vec<Span>) -> Vec<Span> {
+    fn placed(&self, bytes: &[u8], after: &[u8], spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
         let mut placed = Vec::with_capacity(spans.len());
         let mut spans = spans.into_iter().peekable();
         let (mut count, mut start) = (0_usize, 0);
@@ -290,7 +290,7 @@ impl Reading {
             if count == span.end {
                 let next = index.saturating_add(1);
                 let rest = bytes.iter().skip(next).chain(after);
-                placed.push(Span { start, end: next.saturating_add(self.padding_of(rest)), ..span });
+                placed.push(SecretSpan { start, end: next.saturating_add(self.padding_of(rest)), ..span });
                 spans.next();
             }
         }
@@ -308,10 +308,10 @@ impl Reading {
 
 /// Adds a span whose end is not before the last one's. Those that overlap become one, named by the
 /// longest.
-fn add(spans: &mut Vec<Span>, mut span: Span) {
+fn add(spans: &mut Vec<SecretSpan>, mut span: SecretSpan) {
     while let Some(last) = spans.pop_if(|last| span.start < last.end) {
         let name = if last.longest >= span.longest { last } else { span };
-        span = Span {
+        span = SecretSpan {
             start: last.start.min(span.start),
             end: last.end.max(span.end),
             longest: name.longest,

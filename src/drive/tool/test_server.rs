@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 /// A server on a free port of 127.0.0.1; each connection is asked once.
-pub(super) struct Server {
+pub(super) struct TestServer {
     pub(super) address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
+impl TestServer {
     /// Answers every request as `answer` says, which gets the request's text and the connection.
     pub(super) fn new(answer: impl Fn(&str, &mut TcpStream) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::test_server::{Server, answer};
+use super::test_server::{TestServer, answer};
 use super::*;
 use crate::language::action::OnUncertain;
 use crate::program::Builtin;
@@ -219,7 +219,7 @@ async fn what_is_not_there_is_not_available() {
 
 #[tokio::test]
 async fn http_goes_through_the_projects_guard() {
-    let server = Server::saying(answer(200, "", "{\"ok\":true}"));
+    let server = TestServer::saying(answer(200, "", "{\"ok\":true}"));
     let url = server.url("/tickets");
     let shut = World::new(&json!({}));
     assert_eq!(shut.class(http_tool(&url)).await, "address not allowed");

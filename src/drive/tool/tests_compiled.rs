@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::test_server::Server;
+use super::test_server::TestServer;
 use super::*;
 use crate::compile::tool::declared;
 use crate::language::{Action, ReactProperties};
@@ -68,7 +68,7 @@ fn class(result: ToolResult) -> String {
 
 #[tokio::test]
 async fn an_http_action_as_written() {
-    let server = Server::json("{\"echo\":\"hunter22-and-more\"}");
+    let server = TestServer::json("{\"echo\":\"hunter22-and-more\"}");
     let world = world(None);
     let action = json!({"kind": "http", "action_name": "t", "description": "d", "url": server.url("/t/{{id}}/x?k={{q}}"), "http_method": "POST",
         "headers": {"Authorization": "Bearer orgconfig:k", "X-Who": "{{who}}"}, "query": {"n": "@n"}});
@@ -132,7 +132,7 @@ async fn a_secret_where_a_failure_s_text_is_cut_is_taken_out_whole() {
 async fn a_secret_in_a_long_header_of_an_answer_is_taken_out_whole() {
     let world = world(None);
     let etag = format!("{}hunter22-and-more", "x".repeat(190));
-    let server = Server::saying(format!("HTTP/1.1 200 OK\r\netag: {etag}\r\ncontent-length: 0\r\n\r\n"));
+    let server = TestServer::saying(format!("HTTP/1.1 200 OK\r\netag: {etag}\r\ncontent-length: 0\r\n\r\n"));
     let action = json!({"kind": "http", "action_name": "t", "description": "d", "http_method": "HEAD", "url": server.url("/"), "headers": {"x-key": "orgconfig:k"}});
     let ToolResult::Ok(value) = run(&world, &action, json!({})).await else { panic!("it is a success") };
     assert_eq!(value["headers"]["etag"], format!("{}[secret k]", "x".repeat(190)));

@@ -18,7 +18,7 @@ use crate::journal::now::Clock;
 
 /// What may be known of the leases without asking the database.
 #[derive(Debug, Default)]
-pub(super) struct View {
+pub(super) struct LeaseView {
     /// Until when others leave us alone, by the clock that they read too.
     until_ms: i64,
     /// The same by the clock that no one can set.
@@ -26,7 +26,7 @@ pub(super) struct View {
     fences: HashMap<String, u64>,
 }
 
-impl View {
+impl LeaseView {
     /// Whether the lease of this number is ours as far as we know.
     pub(super) fn has(&self, run_id: &str, fence: u64) -> bool {
         self.fences.get(run_id) == Some(&fence)
@@ -40,7 +40,7 @@ impl View {
 
 /// A run that we drive.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldLease {
     /// Its key in the tables.
     pub(super) row: i64,
     /// The lease's number.
@@ -56,8 +56,8 @@ pub(super) struct Leases {
     clock: Clock,
     ttl: Duration,
     member: Option<Membership>,
-    held: HashMap<String, Held>,
-    view: Arc<RwLock<View>>,
+    held: HashMap<String, HeldLease>,
+    view: Arc<RwLock<LeaseView>>,
     /// A renewal that waits for its commit: until when, by both clocks.
     beaten: Option<(i64, u64)>,
     next_beat_ms: u64,
@@ -80,7 +80,7 @@ impl Leases {
         }
     }
 
-    pub(super) fn view(&self) -> Arc<RwLock<View>> {
+    pub(super) fn view(&self) -> Arc<RwLock<LeaseView>> {
         Arc::clone(&self.view)
     }
 
@@ -89,12 +89,12 @@ impl Leases {
         self.member.as_ref().map(|member| member.name.as_str())
     }
 
-    pub(super) fn held(&mut self, run_id: &str) -> Option<&mut Held> {
+    pub(super) fn held(&mut self, run_id: &str) -> Option<&mut HeldLease> {
         self.held.get_mut(run_id)
     }
 
     /// Notes a lease that was granted and is durable.
-    pub(super) fn granted(&mut self, run_id: &str, held: Held) {
+    pub(super) fn granted(&mut self, run_id: &str, held: HeldLease) {
         let fence = u64::try_from(held.fence).unwrap_or(0);
         self.edit(|view| view.fences.insert(run_id.to_owned(), fence));
         self.held.insert(run_id.to_owned(), held);
@@ -243,7 +243,7 @@ impl Leases {
         u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX) / 3 * 2
     }
 
-    fn edit<T>(&self, change: impl FnOnce(&mut View) -> T) -> T {
+    fn edit<T>(&self, change: impl FnOnce(&mut LeaseView) -> T) -> T {
         change(&mut self.view.write().unwrap_or_else(PoisonError::into_inner))
     }
 }

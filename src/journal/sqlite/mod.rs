@@ -26,9 +26,9 @@ use serde_json::Value;
 
 use self::drivers::Drivers;
 use self::lease::Leases;
-use self::read::{Census, Reader};
-use self::requests::{Cancel, GiveBack, MakeSure, NoteCallback, Take};
-use self::writer::Writer;
+use self::read::{Census, SqliteReader};
+use self::requests::{CancelRun, GiveBack, MakeSure, NoteCallback, Take};
+use self::writer::SqliteWriter;
 use super::now::Clock;
 use super::open::StoreKind;
 use super::{
@@ -56,9 +56,9 @@ pub(super) const KIND: StoreKind = StoreKind {
 /// gives its leases back and closes the file.
 pub struct SqliteJournal {
     // The readers end first: the last one to close the file tidies it up, and only the writer can.
-    quick: Reader,
-    slow: Reader,
-    writer: Writer,
+    quick: SqliteReader,
+    slow: SqliteReader,
+    writer: SqliteWriter,
     drivers: Drivers,
     clock: Clock,
 }
@@ -68,7 +68,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 /// How a store behaves.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SqliteOptions {
     /// How long others leave the runs of a driver alone that lives but no longer renews its lease.
     /// It is renewed after a third of it. Default: 30 s; at least 100 ms.
     pub lease_ttl: Duration,
@@ -76,7 +76,7 @@ pub struct Options {
     pub busy_timeout: Duration,
 }
 
-impl Default for Options {
+impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
             lease_ttl: failpoint::time("lease").unwrap_or(Duration::from_secs(30)),
@@ -93,7 +93,7 @@ impl SqliteJournal {
     /// `ReadOnly`, `Corrupt`, `Full`, or `Locked` after five seconds. A file that is refused is left
     /// as it is.
     pub fn open(path: &Path) -> Result<Self, StoreFault> {
-        Self::open_with(path, Options::default())
+        Self::open_with(path, SqliteOptions::default())
     }
 
     /// As [`SqliteJournal::open`], with other waiting times.
@@ -101,11 +101,11 @@ impl SqliteJournal {
     /// # Errors
     /// As [`SqliteJournal::open`].
     #[expect(clippy::needless_pass_by_value, reason = "options are made for one store")]
-    pub fn open_with(path: &Path, options: Options) -> Result<Self, StoreFault> {
+    pub fn open_with(path: &Path, options: SqliteOptions) -> Result<Self, StoreFault> {
         Self::start(path, &options, Clock::new())
     }
 
-    fn start(path: &Path, options: &Options, clock: Clock) -> Result<Self, StoreFault> {
+    fn start(path: &Path, options: &SqliteOptions, clock: Clock) -> Result<Self, StoreFault> {
         let store = path.display().to_string();
         let failed = |error: std::io::Error| StoreFault::Open { store: store.clone(), reason: error.to_string() };
         // An absolute path: the folder may be changed later, and `:memory:` is a name like any other.
@@ -114,9 +114,9 @@ impl SqliteJournal {
         let drivers = Drivers::of(&path);
         let leases = Leases::new(drivers.clone(), clock.clone(), options.lease_ttl.max(SHORTEST_LEASE));
         Ok(Self {
-            quick: Reader::start(&path, options.busy_timeout).map_err(failed)?,
-            slow: Reader::start(&path, options.busy_timeout).map_err(failed)?,
-            writer: Writer::start(connection, store.clone(), leases).map_err(failed)?,
+            quick: SqliteReader::start(&path, options.busy_timeout).map_err(failed)?,
+            slow: SqliteReader::start(&path, options.busy_timeout).map_err(failed)?,
+            writer: SqliteWriter::start(connection, store.clone(), leases).map_err(failed)?,
             drivers,
             clock,
         })
@@ -126,7 +126,7 @@ impl SqliteJournal {
         Census::new(self.drivers.clone(), self.clock.clone())
     }
 
-    fn write<R: writer::Request>(&self, request: R) -> Ticket<R::Answer> {
+    fn write<R: writer::WriteRequest>(&self, request: R) -> Ticket<R::Answer> {
         match failpoint::store_call() {
             Ok(()) => self.writer.ask(request),
             Err(fault) => Ticket::ready(Err(fault)),
@@ -221,7 +221,7 @@ impl Journal for SqliteJournal {
     }
 
     fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
-        self.write(Cancel { run_id: run_id.to_owned(), reason })
+        self.write(CancelRun { run_id: run_id.to_owned(), reason })
     }
 
     /// A look-up by key on a connection that only reads: a few microseconds, always as fresh as the

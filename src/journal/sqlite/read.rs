@@ -28,13 +28,13 @@ use crate::journal::{
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
 
 /// A thread that reads. Its connection is opened by the first question.
-pub(super) struct Reader {
+pub(super) struct SqliteReader {
     inbox: Option<Sender<Question>>,
     thread: Option<JoinHandle<()>>,
     store: String,
 }
 
-impl Reader {
+impl SqliteReader {
     /// Starts the thread.
     pub(super) fn start(path: &Path, patience: Duration) -> std::io::Result<Self> {
         let (inbox, questions) = channel::<Question>();
@@ -83,7 +83,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for SqliteReader {
     fn drop(&mut self) {
         self.inbox = None;
         if let Some(thread) = self.thread.take() {

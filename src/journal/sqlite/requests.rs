@@ -4,11 +4,11 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
-use super::lease::{Held, Leases};
+use super::lease::{HeldLease, Leases};
 use super::take_ups::{self, TakeUps};
 use super::texts;
 use super::trouble::Trouble;
-use super::writer::{Desk, Request};
+use super::writer::{Transaction, WriteRequest};
 use crate::engine::outcome::Status;
 use crate::journal::memory::out_of_order;
 use crate::journal::{Append, CallbackProgress, CallbackState, Created, Lease, NewRun, StoreFault, failpoint};
@@ -52,7 +52,7 @@ fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-impl Request for NewRun {
+impl WriteRequest for NewRun {
     type Answer = Created;
 
     fn run_id(&self) -> &str {
@@ -63,8 +63,8 @@ impl Request for NewRun {
         true
     }
 
-    fn perform(&self, desk: &mut Desk<'_>) -> Result<Created, Trouble> {
-        let there = desk
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Created, Trouble> {
+        let there = transaction
             .connection
             .prepare_cached("SELECT identity = ?2 FROM runs WHERE run_id = ?1")?
             .query_row([&self.run_id, &self.identity], |row| row.get::<_, bool>(0))
@@ -72,9 +72,10 @@ impl Request for NewRun {
         if let Some(same) = there {
             return Ok(if same { Created::Same } else { Created::Conflict });
         }
-        desk.leases.ensure(desk.connection)?;
-        let me = desk.leases.me().unwrap_or_default();
-        desk.connection
+        transaction.leases.ensure(transaction.connection)?;
+        let me = transaction.leases.me().unwrap_or_default();
+        transaction
+            .connection
             .prepare_cached(
                 "INSERT INTO runs (run_id, fence, driver, status, iterations, events, started_at_ms, updated_at_ms,
                    session, loop_name, identity, org, callback_url, callback, parent_run_id)
@@ -93,19 +94,19 @@ impl Request for NewRun {
                 self.callback_url.as_ref().and_then(|_| word(&CallbackState::Pending)),
                 self.parent_run_id
             ])?;
-        let row = desk.connection.last_insert_rowid();
-        if !insert_event(desk.connection, (row, 0, &self.run_id), &self.event, (1, me))? {
+        let row = transaction.connection.last_insert_rowid();
+        if !insert_event(transaction.connection, (row, 0, &self.run_id), &self.event, (1, me))? {
             return Err(Trouble::Database(rusqlite::Error::QueryReturnedNoRows));
         }
-        texts::keep(desk.connection, row, &self.texts)?;
-        desk.appended += 1;
-        desk.made = row;
+        texts::keep(transaction.connection, row, &self.texts)?;
+        transaction.appended += 1;
+        transaction.made = row;
         Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
     }
 
     fn durable(&self, answer: &Created, row: i64, leases: &mut Leases) {
         if let Created::New(_) = answer {
-            leases.granted(&self.run_id, Held { row, fence: 1, next: Some(1) });
+            leases.granted(&self.run_id, HeldLease { row, fence: 1, next: Some(1) });
         }
     }
 
@@ -116,7 +117,7 @@ impl Request for NewRun {
     }
 }
 
-impl Request for Append {
+impl WriteRequest for Append {
     type Answer = ();
 
     fn run_id(&self) -> &str {
@@ -127,11 +128,11 @@ impl Request for Append {
         true
     }
 
-    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
-        let connection = desk.connection;
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        let connection = transaction.connection;
         let fenced = || Trouble::Refused(StoreFault::Fenced(self.run_id.clone()));
-        let me = desk.leases.me().unwrap_or_default().to_owned();
-        let Some(held) = desk.leases.held(&self.run_id).filter(|held| count(held.fence) == self.fence) else {
+        let me = transaction.leases.me().unwrap_or_default().to_owned();
+        let Some(held) = transaction.leases.held(&self.run_id).filter(|held| count(held.fence) == self.fence) else {
             let there = connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1")?.exists([&self.run_id])?;
             return Err(if there { fenced() } else { StoreFault::NoSuchRun(self.run_id.clone()).into() });
         };
@@ -144,13 +145,13 @@ impl Request for Append {
             return Err(out_of_order(&self.run_id, self.seq, count(next)).into());
         }
         if !insert_event(connection, (held.row, next, &self.run_id), &self.event, (held.fence, &me))? {
-            desk.leases.lost(&self.run_id);
+            transaction.leases.lost(&self.run_id);
             return Err(fenced());
         }
         held.next = Some(next + 1);
         let row = held.row;
         texts::keep(connection, row, &self.texts)?;
-        desk.appended += 1;
+        transaction.appended += 1;
         if let Some(status_record) = &self.status_record {
             connection
                 .prepare_cached(
@@ -194,15 +195,15 @@ pub(super) fn cut_short(run_id: &str) -> StoreFault {
 /// Takes the lease of a run.
 pub(super) struct Take(pub(super) String);
 
-impl Request for Take {
+impl WriteRequest for Take {
     type Answer = Lease;
 
     fn run_id(&self) -> &str {
         &self.0
     }
 
-    fn perform(&self, desk: &mut Desk<'_>) -> Result<Lease, Trouble> {
-        let connection = desk.connection;
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Lease, Trouble> {
+        let connection = transaction.connection;
         let found = connection
             .prepare_cached(
                 "SELECT id, fence, events, runs.driver, until_ms, failed_take_ups, take_up_events
@@ -219,17 +220,17 @@ impl Request for Take {
         if events < known.max(1) {
             return Err(cut_short(&self.0).into());
         }
-        if driver.is_some() && driver.as_deref() == desk.leases.me() {
+        if driver.is_some() && driver.as_deref() == transaction.leases.me() {
             return Err(StoreFault::Driven(self.0.clone()).into());
         }
         let died = driver.is_some();
         if let (Some(driver), Some(until_ms)) = (driver, until_ms) {
-            if desk.leases.is_protected(&driver, until_ms) {
+            if transaction.leases.is_protected(&driver, until_ms) {
                 return Err(StoreFault::Driven(self.0.clone()).into());
             }
-            desk.leases.bury(connection, &driver)?;
+            transaction.leases.bury(connection, &driver)?;
         }
-        desk.leases.ensure(connection)?;
+        transaction.leases.ensure(connection)?;
         let fence = fence.saturating_add(1);
         let all = take_ups::events_of_all(connection, &self.0, events)?;
         let now = before.one_more(all, died);
@@ -237,14 +238,14 @@ impl Request for Take {
             .prepare_cached(
                 "UPDATE runs SET fence = ?2, driver = ?3, failed_take_ups = ?4, take_up_events = ?5 WHERE id = ?1",
             )?
-            .execute(params![row, fence, desk.leases.me(), now.failed, now.events])?;
-        desk.made = row;
+            .execute(params![row, fence, transaction.leases.me(), now.failed, now.events])?;
+        transaction.made = row;
         Ok(Lease { fence: count(fence), events: count(events), failed_take_ups: now.failed })
     }
 
     fn durable(&self, lease: &Lease, row: i64, leases: &mut Leases) {
         let fence = i64::try_from(lease.fence).unwrap_or(i64::MAX);
-        leases.granted(&self.0, Held { row, fence, next: None });
+        leases.granted(&self.0, HeldLease { row, fence, next: None });
     }
 
     fn unclaimed(&self, lease: &Lease, leases: &mut Leases) {
@@ -258,27 +259,29 @@ pub(super) struct GiveBack {
     pub(super) fence: u64,
 }
 
-impl Request for GiveBack {
+impl WriteRequest for GiveBack {
     type Answer = ();
 
     fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
         let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
-        let events = desk.leases.held(&self.run_id).and_then(|held| held.next);
-        let failed = desk
+        let events = transaction.leases.held(&self.run_id).and_then(|held| held.next);
+        let failed = transaction
             .connection
             .prepare_cached(
                 "UPDATE runs SET driver = NULL, events = coalesce(?4, events)
                  WHERE run_id = ?1 AND fence = ?2 AND driver = ?3 RETURNING failed_take_ups",
             )?
-            .query_row(params![self.run_id, fence, desk.leases.me(), events], |row| row.get::<_, u32>(0))
+            .query_row(params![self.run_id, fence, transaction.leases.me(), events], |row| row.get::<_, u32>(0))
             .optional()?;
         match failed {
             None | Some(0) => Ok(()),
-            Some(_) => take_ups::forget_if_something_happened(desk.connection, &self.run_id).map_err(Trouble::from),
+            Some(_) => {
+                take_ups::forget_if_something_happened(transaction.connection, &self.run_id).map_err(Trouble::from)
+            }
         }
     }
 
@@ -299,16 +302,16 @@ pub(super) struct MakeSure {
     pub(super) fence: u64,
 }
 
-impl Request for MakeSure {
+impl WriteRequest for MakeSure {
     type Answer = ();
 
     fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
-        desk.leases.ensure(desk.connection)?;
-        match desk.leases.held(&self.run_id) {
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        transaction.leases.ensure(transaction.connection)?;
+        match transaction.leases.held(&self.run_id) {
             Some(held) if count(held.fence) == self.fence => Ok(()),
             _ => Err(StoreFault::Fenced(self.run_id.clone()).into()),
         }
@@ -316,20 +319,20 @@ impl Request for MakeSure {
 }
 
 /// Asks for a run's end. The first one's reason stays.
-pub(super) struct Cancel {
+pub(super) struct CancelRun {
     pub(super) run_id: String,
     pub(super) reason: Option<String>,
 }
 
-impl Request for Cancel {
+impl WriteRequest for CancelRun {
     type Answer = ();
 
     fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
-        let found = desk
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        let found = transaction
             .connection
             .prepare_cached(
                 "UPDATE runs SET cancel_reason = CASE cancel_requested WHEN 0 THEN ?2 ELSE cancel_reason END,
@@ -346,15 +349,15 @@ pub(super) struct NoteCallback {
     pub(super) progress: CallbackProgress,
 }
 
-impl Request for NoteCallback {
+impl WriteRequest for NoteCallback {
     type Answer = ();
 
     fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    fn perform(&self, desk: &mut Desk<'_>) -> Result<(), Trouble> {
-        let found = desk
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
+        let found = transaction
             .connection
             .prepare_cached(
                 "UPDATE runs SET callback = CASE WHEN callback IS NULL THEN NULL ELSE ?2 END, callback_tries = ?3

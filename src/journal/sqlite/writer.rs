@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::lease::{Leases, View};
+use super::lease::{LeaseView, Leases};
 use super::requests::GiveBack;
 use super::trouble::{Trouble, fault, is_everyones};
 use crate::journal::{StoreFault, Ticket, failpoint};
@@ -21,7 +21,7 @@ const BATCH: usize = 512;
 const LINGER: Duration = Duration::from_micros(100);
 
 /// What a request works with: the transaction that is open.
-pub(super) struct Desk<'a> {
+pub(super) struct Transaction<'a> {
     pub(super) connection: &'a Connection,
     pub(super) leases: &'a mut Leases,
     /// The events that were written in it.
@@ -31,7 +31,7 @@ pub(super) struct Desk<'a> {
 }
 
 /// Something to be written.
-pub(super) trait Request: Send + 'static {
+pub(super) trait WriteRequest: Send + 'static {
     /// What the asker gets.
     type Answer: Send;
 
@@ -44,9 +44,9 @@ pub(super) trait Request: Send + 'static {
     }
 
     /// Writes it. May be called again after a rollback.
-    fn perform(&self, desk: &mut Desk<'_>) -> Result<Self::Answer, Trouble>;
+    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Trouble>;
 
-    /// It is durable, and the asker is about to be told; `row` is what it left in [`Desk::made`].
+    /// It is durable, and the asker is about to be told; `row` is what it left in [`Transaction::made`].
     fn durable(&self, _answer: &Self::Answer, _row: i64, _leases: &mut Leases) {}
 
     /// The asker has gone.
@@ -57,7 +57,7 @@ pub(super) trait Request: Send + 'static {
 }
 
 /// A request with whoever waits for it.
-struct Pending<R: Request> {
+struct Pending<R: WriteRequest> {
     request: R,
     outcome: Option<Result<(R::Answer, i64), StoreFault>>,
     asker: oneshot::Sender<Result<R::Answer, StoreFault>>,
@@ -67,11 +67,11 @@ struct Pending<R: Request> {
 trait Job: Send {
     fn run_id(&self) -> &str;
     fn writes_event(&self) -> bool;
-    fn perform(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()>;
+    fn perform(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()>;
     fn answer(self: Box<Self>, committed: Result<(), StoreFault>, leases: &mut Leases);
 }
 
-impl<R: Request> Job for Pending<R> {
+impl<R: WriteRequest> Job for Pending<R> {
     fn run_id(&self) -> &str {
         self.request.run_id()
     }
@@ -80,10 +80,10 @@ impl<R: Request> Job for Pending<R> {
         self.request.writes_event()
     }
 
-    fn perform(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()> {
-        desk.made = 0;
-        self.outcome = Some(match self.request.perform(desk) {
-            Ok(answer) => Ok((answer, desk.made)),
+    fn perform(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()> {
+        transaction.made = 0;
+        self.outcome = Some(match self.request.perform(transaction) {
+            Ok(answer) => Ok((answer, transaction.made)),
             Err(Trouble::Refused(fault)) => Err(fault),
             Err(Trouble::Database(error)) => return Err(error),
         });
@@ -109,7 +109,7 @@ impl<R: Request> Job for Pending<R> {
     }
 }
 
-enum Message {
+enum WriterMessage {
     Job(Box<dyn Job>),
     /// Tests only: work on the connection; `false` ends the thread as a crash would.
     #[cfg(test)]
@@ -118,37 +118,38 @@ enum Message {
 
 /// The way to the writer's thread. When it goes, the thread does what waits, gives all leases back
 /// and closes the file.
-pub(super) struct Writer {
-    inbox: Option<Sender<Message>>,
+pub(super) struct SqliteWriter {
+    inbox: Option<Sender<WriterMessage>>,
     thread: Option<JoinHandle<()>>,
-    view: Arc<RwLock<View>>,
+    view: Arc<RwLock<LeaseView>>,
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Starts the thread.
     pub(super) fn start(connection: Connection, store: String, leases: Leases) -> std::io::Result<Self> {
         connection.set_prepared_statement_cache_capacity(64);
         let (inbox, requests) = channel();
         let view = leases.view();
-        let desk = Thread { connection, store, leases };
-        let thread = std::thread::Builder::new().name("journal".to_owned()).spawn(move || desk.run(&requests))?;
+        let transaction = Thread { connection, store, leases };
+        let thread =
+            std::thread::Builder::new().name("journal".to_owned()).spawn(move || transaction.run(&requests))?;
         Ok(Self { inbox: Some(inbox), thread: Some(thread), view })
     }
 
     /// What may be known of the leases without asking.
-    pub(super) fn view(&self) -> &RwLock<View> {
+    pub(super) fn view(&self) -> &RwLock<LeaseView> {
         &self.view
     }
 
     /// Hands a request in.
-    pub(super) fn ask<R: Request>(&self, request: R) -> Ticket<R::Answer> {
+    pub(super) fn ask<R: WriteRequest>(&self, request: R) -> Ticket<R::Answer> {
         let (asker, answer) = oneshot::channel();
         // Should the thread be gone, the asker goes too, and the ticket says so.
-        let _ = self.send(Message::Job(Box::new(Pending { request, outcome: None, asker })));
+        let _ = self.send(WriterMessage::Job(Box::new(Pending { request, outcome: None, asker })));
         Ticket::Coming(answer)
     }
 
-    fn send(&self, message: Message) -> bool {
+    fn send(&self, message: WriterMessage) -> bool {
         self.inbox.as_ref().is_some_and(|inbox| inbox.send(message).is_ok())
     }
 
@@ -156,11 +157,11 @@ impl Writer {
     /// would, with the lock let go and nothing given back.
     #[cfg(test)]
     pub(super) fn touch(&self, work: impl FnOnce(&Connection) -> bool + Send + 'static) {
-        assert!(self.send(Message::Touch(Box::new(work))));
+        assert!(self.send(WriterMessage::Touch(Box::new(work))));
     }
 }
 
-impl Drop for Writer {
+impl Drop for SqliteWriter {
     fn drop(&mut self) {
         self.inbox = None;
         if let Some(thread) = self.thread.take() {
@@ -171,7 +172,7 @@ impl Drop for Writer {
 }
 
 /// Why a transaction came to nothing.
-struct Failure {
+struct TransactionFailure {
     fault: StoreFault,
     /// Whether trying each request alone may help the others.
     one_by_one: bool,
@@ -184,16 +185,16 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(mut self, requests: &Receiver<Message>) {
+    fn run(mut self, requests: &Receiver<WriterMessage>) {
         let mut batch: Vec<Box<dyn Job>> = Vec::new();
         let mut company = 0;
         while let Some(first) = self.wait(requests) {
             let mut message = first;
             loop {
                 match message {
-                    Some(Message::Job(job)) => batch.push(job),
+                    Some(WriterMessage::Job(job)) => batch.push(job),
                     #[cfg(test)]
-                    Some(Message::Touch(work)) => {
+                    Some(WriterMessage::Touch(work)) => {
                         if !work(&self.connection) {
                             return;
                         }
@@ -215,7 +216,7 @@ impl Thread {
     }
 
     /// The next request; `Some(None)` when it is time to renew the leases, `None` at the end.
-    fn wait(&self, requests: &Receiver<Message>) -> Option<Option<Message>> {
+    fn wait(&self, requests: &Receiver<WriterMessage>) -> Option<Option<WriterMessage>> {
         let Some(rest) = self.leases.rest() else {
             return requests.recv().ok().map(Some);
         };
@@ -261,7 +262,7 @@ impl Thread {
         }
     }
 
-    fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+    fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), TransactionFailure> {
         if cfg!(debug_assertions) {
             let coming = jobs.iter().filter(|job| job.writes_event()).count();
             reach(u64::try_from(coming).unwrap_or(0), failpoint::BEFORE_WRITE);
@@ -287,23 +288,24 @@ impl Thread {
     }
 
     /// The transaction itself; tells how many events it wrote.
-    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<u64, Failure> {
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<u64, TransactionFailure> {
         let Self { connection, store, leases } = self;
-        let everyones = |error: rusqlite::Error| Failure { fault: fault(&error, store, None), one_by_one: false };
+        let everyones =
+            |error: rusqlite::Error| TransactionFailure { fault: fault(&error, store, None), one_by_one: false };
         execute(connection, "BEGIN IMMEDIATE").map_err(everyones)?;
         if leases.is_due() {
             leases
                 .beat(connection)
-                .map_err(|trouble| Failure { fault: trouble.into_fault(store, None), one_by_one: false })?;
+                .map_err(|trouble| TransactionFailure { fault: trouble.into_fault(store, None), one_by_one: false })?;
         }
-        let mut desk = Desk { connection, leases, appended: 0, made: 0 };
+        let mut transaction = Transaction { connection, leases, appended: 0, made: 0 };
         for job in jobs {
-            job.perform(&mut desk).map_err(|error| {
+            job.perform(&mut transaction).map_err(|error| {
                 let fault = fault(&error, store, Some(job.run_id()));
-                Failure { one_by_one: !is_everyones(&fault), fault }
+                TransactionFailure { one_by_one: !is_everyones(&fault), fault }
             })?;
         }
-        let appended = desk.appended;
+        let appended = transaction.appended;
         reach(appended, failpoint::AFTER_WRITE);
         execute(connection, "COMMIT").map_err(everyones)?;
         Ok(appended)

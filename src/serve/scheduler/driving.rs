@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 use super::active::NoticeForwarder;
 use super::slots::RunSlot;
 use super::{ActiveRun, QueuedRun, Scheduler};
-use crate::drive::begin::Begun;
+use crate::drive::begin::StartedRun;
 use crate::drive::engine::{Finished, Resume, Watch};
 use crate::drive::fault::Fault;
-use crate::drive::hold::LeasedRun;
+use crate::drive::lease_guard::LeasedRun;
 use crate::journal::StoreFault;
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
@@ -62,7 +62,7 @@ impl Drop for DrivenRun {
 /// What a driver does with its run.
 pub(super) enum DriverTask {
     /// Drives one that was started.
-    Start(Box<Begun>),
+    Start(Box<StartedRun>),
     /// Resumes one.
     Resume {
         run: Box<LeasedRun>,

@@ -25,7 +25,7 @@ use super::metrics::Metrics;
 use super::problem::Problem;
 use super::quotas::{Held, Owner, Permit, Shares, later};
 use super::run_store::{FoldedRun, ProgramOfRun, RunStore};
-use crate::drive::begin::Begun;
+use crate::drive::begin::StartedRun;
 use crate::drive::engine::{Engine, Resume};
 use crate::drive::fault::Fault;
 use crate::drive::stop::Stop;
@@ -165,7 +165,7 @@ impl Scheduler {
     pub async fn start(
         self: &Arc<Self>,
         program: ProgramOfRun,
-        begun: Box<Begun>,
+        begun: Box<StartedRun>,
         admission: Admission,
     ) -> Result<Arc<ActiveRun>, Fault> {
         let run_id = begun.run_id().to_owned();

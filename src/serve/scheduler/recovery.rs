@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ActiveRun, QueuedRun, Scheduler};
 use crate::drive::fault::Fault;
-use crate::drive::hold::{Leased, LeasedRun};
+use crate::drive::lease_guard::{Leased, LeasedRun};
 use crate::engine::outcome::Status;
 use crate::journal::{RunFilter, StoreFault};
 use crate::serve::quotas::Owner;

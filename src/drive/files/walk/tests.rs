@@ -95,12 +95,12 @@ fn what_is_not_there_is_left_to_the_reader_and_stdin_is_no_folder() {
 
 #[test]
 fn more_files_than_are_looked_at_are_refused() {
-    let mut walk = Walk { found: MAX_WALKED, ..Walk::default() };
+    let mut walk = FolderWalk { found: MAX_WALKED, ..FolderWalk::default() };
     assert!(walk.bounded(Path::new("x")).is_ok());
     walk.found += 1;
     assert!(walk.bounded(Path::new("x")).unwrap_err().message.contains("more than 20000 JSON files"));
-    let walk = Walk { bytes: MAX_WALKED_BYTES + 1, ..Walk::default() };
+    let walk = FolderWalk { bytes: MAX_WALKED_BYTES + 1, ..FolderWalk::default() };
     assert!(walk.bounded(Path::new("x")).is_err());
-    let walk = Walk { entries: MAX_ENTRIES + 1, ..Walk::default() };
+    let walk = FolderWalk { entries: MAX_ENTRIES + 1, ..FolderWalk::default() };
     assert!(walk.bounded(Path::new("x")).is_err());
 }

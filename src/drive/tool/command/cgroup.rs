@@ -9,8 +9,8 @@ use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
 use super::enter;
-pub(super) use super::enter::Failure;
-use super::left::{Mark, rest};
+pub(super) use super::enter::StartFailure;
+use super::left::{ProcessMark, rest};
 use crate::drive::{clock, descriptors};
 
 /// What is written into each group. The first four are there where our own group hands the controllers on.
@@ -50,20 +50,20 @@ impl CallGroup {
     ///
     /// # Errors
     /// When no descriptor is left: the limits could not be written.
-    pub(super) fn new(mark: &Mark) -> io::Result<Option<Self>> {
+    pub(super) fn new(mark: &ProcessMark) -> io::Result<Option<Self>> {
         if !enter::is_available() {
             return Ok(None);
         }
         own()?.map_or(Ok(None), |own| Self::below(&own, mark))
     }
 
-    fn below(own: &Path, mark: &Mark) -> io::Result<Option<Self>> {
+    fn below(own: &Path, mark: &ProcessMark) -> io::Result<Option<Self>> {
         let folder = own.join(format!("{}{}", prefix(std::process::id()), mark.value()));
         if let Err(error) = fs::create_dir(&folder) {
             tracing::debug!(%error, "a program runs without a cgroup");
             return Ok(None);
         }
-        let group = Self { folder, token: Mark::new().value().to_owned() };
+        let group = Self { folder, token: ProcessMark::new().value().to_owned() };
         limit(&group.folder)?;
         Ok(Some(group))
     }
@@ -80,7 +80,7 @@ impl CallGroup {
     }
 
     /// Why the program did not start, when it did not.
-    pub(super) fn failure(&self, status: ExitStatus, said: &[u8]) -> Option<Failure> {
+    pub(super) fn failure(&self, status: ExitStatus, said: &[u8]) -> Option<StartFailure> {
         enter::failure(status.code(), said, &self.token)
     }
 

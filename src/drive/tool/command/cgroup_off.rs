@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
-use super::left::Mark;
+use super::left::ProcessMark;
 
 /// There is none.
 #[derive(Debug)]
@@ -14,13 +14,13 @@ pub(super) struct CallGroup(Infallible);
 
 /// A failed start of one.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum StartFailure {
     Group(io::Error),
     Program(io::Error),
 }
 
 impl CallGroup {
-    pub(super) fn new(_: &Mark) -> io::Result<Option<Self>> {
+    pub(super) fn new(_: &ProcessMark) -> io::Result<Option<Self>> {
         Ok(None)
     }
 
@@ -32,7 +32,7 @@ impl CallGroup {
         match self.0 {}
     }
 
-    pub(super) fn failure(&self, _: ExitStatus, _: &[u8]) -> Option<Failure> {
+    pub(super) fn failure(&self, _: ExitStatus, _: &[u8]) -> Option<StartFailure> {
         match self.0 {}
     }
 

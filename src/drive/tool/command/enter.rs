@@ -31,7 +31,7 @@ static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
 /// What a failed start failed at.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum StartFailure {
     /// Our program could not enter the group.
     Group(io::Error),
     /// The program could not be started.
@@ -85,7 +85,7 @@ fn released(name: &OsStr) -> &OsStr {
 }
 
 /// Why a start failed, when it did: what our program said, which no other one can say, for it never saw the token.
-pub(super) fn failure(code: Option<i32>, said: &[u8], token: &str) -> Option<Failure> {
+pub(super) fn failure(code: Option<i32>, said: &[u8], token: &str) -> Option<StartFailure> {
     if code != Some(i32::from(FAILED)) {
         return None;
     }
@@ -93,8 +93,8 @@ pub(super) fn failure(code: Option<i32>, said: &[u8], token: &str) -> Option<Fai
     let (what, code) = rest.strip_suffix('\n')?.split_once(' ')?;
     let error = io::Error::from_raw_os_error(code.parse().ok()?);
     match what {
-        "group" => Some(Failure::Group(error)),
-        "program" => Some(Failure::Program(error)),
+        "group" => Some(StartFailure::Group(error)),
+        "program" => Some(StartFailure::Program(error)),
         _ => None,
     }
 }
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn only_what_our_program_says_is_a_start_that_failed() {
         let kind = |code, said: &[u8]| match failure(code, said, "token") {
-            Some(Failure::Group(error)) => format!("group {:?}", error.kind()),
-            Some(Failure::Program(error)) => format!("program {:?}", error.kind()),
+            Some(StartFailure::Group(error)) => format!("group {:?}", error.kind()),
+            Some(StartFailure::Program(error)) => format!("program {:?}", error.kind()),
             None => "none".to_owned(),
         };
         assert_eq!(kind(Some(125), b"token program 2\n"), "program NotFound");

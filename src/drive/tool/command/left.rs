@@ -33,9 +33,9 @@ const LOOKS: u32 = 50;
 
 /// The mark of one start of a program: no other process ever has it.
 #[derive(Debug)]
-pub(super) struct Mark(String);
+pub(super) struct ProcessMark(String);
 
-impl Mark {
+impl ProcessMark {
     pub(super) fn new() -> Self {
         Self(uuid::Uuid::now_v7().to_string())
     }
@@ -71,12 +71,12 @@ impl Mark {
             // Whether that is news, from which all are looked through again; none while it is just being started.
             let mut news = |pid: i32| {
                 let news = match look(pid, &entry) {
-                    Seen::Other => false,
+                    ProcessSeen::Other => false,
                     // One that ends may have had the mark, and have left another one.
-                    Seen::Gone => true,
-                    Seen::Marked if kill(pid, &entry) => true,
+                    ProcessSeen::Gone => true,
+                    ProcessSeen::Marked if kill(pid, &entry) => true,
                     // It may begin another program, or end, before it is killed.
-                    Seen::Marked | Seen::Starting => return None,
+                    ProcessSeen::Marked | ProcessSeen::Starting => return None,
                 };
                 settled.insert(pid);
                 Some(news)
@@ -133,7 +133,7 @@ fn pids() -> Option<impl Iterator<Item = i32>> {
 /// What a process shows of its environment.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum ProcessSeen {
     /// It was started with the variable.
     Marked,
     /// It begins another program at this moment, and shows the environment of none.
@@ -151,12 +151,12 @@ const AT_ONCE: usize = 64 * 1024;
 /// One read sees one program's environment. Of two, the second may be of the next program, and find nothing
 /// where the first one ended.
 #[cfg(target_os = "linux")]
-fn look(pid: i32, entry: &[u8]) -> Seen {
+fn look(pid: i32, entry: &[u8]) -> ProcessSeen {
     let path = format!("/proc/{pid}/environ");
     let mut environment = vec![0; AT_ONCE];
     let read = match File::open(&path).and_then(|mut file| file.read(&mut environment)) {
         // Nothing was seen: it is looked at again.
-        Err(error) if descriptors::says_so(&error) => return Seen::Starting,
+        Err(error) if descriptors::says_so(&error) => return ProcessSeen::Starting,
         read => read.unwrap_or_default(),
     };
     environment.truncate(read);
@@ -164,18 +164,18 @@ fn look(pid: i32, entry: &[u8]) -> Seen {
         environment = std::fs::read(path).unwrap_or_default();
     }
     if environment.split(|byte| *byte == 0).any(|variable| variable == entry) {
-        Seen::Marked
-    } else if environment.is_empty() || (read == AT_ONCE && bounds(pid) != Bounds::Of(environment.len())) {
+        ProcessSeen::Marked
+    } else if environment.is_empty() || (read == AT_ONCE && bounds(pid) != ScanBounds::Of(environment.len())) {
         without_environment(pid)
     } else {
-        Seen::Other
+        ProcessSeen::Other
     }
 }
 
 /// Where a process has its environment.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bounds {
+enum ScanBounds {
     /// Somewhere, so many bytes of it.
     Of(usize),
     /// Nowhere.
@@ -185,30 +185,30 @@ enum Bounds {
 }
 
 #[cfg(target_os = "linux")]
-fn bounds(pid: i32) -> Bounds {
+fn bounds(pid: i32) -> ScanBounds {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let mut fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     if matches!(fields.next(), None | Some("Z" | "X")) {
-        return Bounds::Gone;
+        return ScanBounds::Gone;
     }
     // Where it begins and ends: the 50th and 51st field, the fourth being the first of these.
     let mut bounds = fields.skip(46).map(|field| field.parse::<usize>().unwrap_or(0));
     match (bounds.next(), bounds.next()) {
-        (Some(begin), Some(end)) if (begin, end) != (0, 0) => Bounds::Of(end.wrapping_sub(begin)),
-        _ => Bounds::None,
+        (Some(begin), Some(end)) if (begin, end) != (0, 0) => ScanBounds::Of(end.wrapping_sub(begin)),
+        _ => ScanBounds::None,
     }
 }
 
 /// What a process is that shows no environment.
 #[cfg(target_os = "linux")]
-fn without_environment(pid: i32) -> Seen {
+fn without_environment(pid: i32) -> ProcessSeen {
     match bounds(pid) {
-        Bounds::Gone => Seen::Gone,
+        ScanBounds::Gone => ProcessSeen::Gone,
         // While it begins a program: it has a file then, and what the kernel runs itself has none.
-        Bounds::None if std::fs::read_link(format!("/proc/{pid}/exe")).is_ok() => Seen::Starting,
-        Bounds::None | Bounds::Of(0) => Seen::Other,
+        ScanBounds::None if std::fs::read_link(format!("/proc/{pid}/exe")).is_ok() => ProcessSeen::Starting,
+        ScanBounds::None | ScanBounds::Of(0) => ProcessSeen::Other,
         // It has begun another program since its environment was looked for.
-        Bounds::Of(_) => Seen::Starting,
+        ScanBounds::Of(_) => ProcessSeen::Starting,
     }
 }
 
@@ -218,6 +218,6 @@ fn kill(pid: i32, entry: &[u8]) -> bool {
     let handle = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // Looked at once more: the number may have gone to another process before there was a handle. After
     // that, the handle is of the one that is looked at, or of one that is gone.
-    let marked = || look(pid, entry) == Seen::Marked;
+    let marked = || look(pid, entry) == ProcessSeen::Marked;
     handle.is_some_and(|handle| marked() && pidfd_send_signal(handle, Signal::KILL).is_ok())
 }

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::Prepared;
-use super::cgroup::{CallGroup, Failure};
-use super::left::{self, Mark};
+use super::cgroup::{CallGroup, StartFailure};
+use super::left::{self, ProcessMark};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::tool::output::{fault, value};
 use crate::engine::event::ToolFault;
@@ -45,14 +45,16 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
     let Ended { status, printed, much_memory } = loop {
         match once(prepared, grouped).await? {
             Ok(ended) => break ended,
-            Err(Failure::Group(error) | Failure::Program(error)) if descriptors::none_left(&error) => {
+            Err(StartFailure::Group(error) | StartFailure::Program(error)) if descriptors::none_left(&error) => {
                 patience.wait().await;
             }
-            Err(Failure::Group(error)) if grouped => {
+            Err(StartFailure::Group(error)) if grouped => {
                 tracing::debug!(%error, "a program runs without a cgroup");
                 grouped = false;
             }
-            Err(Failure::Group(error) | Failure::Program(error)) => return Err(not_started(&error, prepared)),
+            Err(StartFailure::Group(error) | StartFailure::Program(error)) => {
+                return Err(not_started(&error, prepared));
+            }
         }
     };
     if !status.success() {
@@ -77,19 +79,19 @@ struct Ended {
 }
 
 /// Starts a program, in a group of its own where there is one, and goes with it to its end.
-async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, Failure>, ToolFault> {
-    let mark = Mark::new();
+async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, StartFailure>, ToolFault> {
+    let mark = ProcessMark::new();
     let cgroup = match if grouped { CallGroup::new(&mark) } else { Ok(None) } {
         Ok(cgroup) => cgroup,
-        Err(error) => return Ok(Err(Failure::Group(error))),
+        Err(error) => return Ok(Err(StartFailure::Group(error))),
     };
     let mut child = match start(prepared, &mark, cgroup.as_ref()) {
         Ok(child) => child,
         // Too long for our program is too long for the other one.
         Err(error) if cgroup.is_none() || error.kind() == io::ErrorKind::ArgumentListTooLong => {
-            return Ok(Err(Failure::Program(error)));
+            return Ok(Err(StartFailure::Program(error)));
         }
-        Err(error) => return Ok(Err(Failure::Group(error))),
+        Err(error) => return Ok(Err(StartFailure::Group(error))),
     };
     // Made before anything can fail, and dropped however this future ends.
     let mut group = Group::of(&child, mark, cgroup);
@@ -103,7 +105,7 @@ async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, Failur
     Ok(Ok(Ended { status, printed, much_memory }))
 }
 
-fn start(prepared: &Prepared, mark: &Mark, cgroup: Option<&CallGroup>) -> io::Result<Child> {
+fn start(prepared: &Prepared, mark: &ProcessMark, cgroup: Option<&CallGroup>) -> io::Result<Child> {
     let program = &prepared.program;
     let mut command = cgroup.map_or_else(|| Command::new(program), |cgroup| cgroup.command(program));
     let named = |name| cgroup.map_or(Cow::Borrowed(name), |cgroup| cgroup.held(name));
@@ -218,12 +220,12 @@ struct Group {
     #[cfg(unix)]
     leader: Option<nix::unistd::Pid>,
     cgroup: Option<CallGroup>,
-    mark: Mark,
+    mark: ProcessMark,
     killed: bool,
 }
 
 impl Group {
-    fn of(child: &Child, mark: Mark, cgroup: Option<CallGroup>) -> Self {
+    fn of(child: &Child, mark: ProcessMark, cgroup: Option<CallGroup>) -> Self {
         #[cfg(unix)]
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).map(nix::unistd::Pid::from_raw);
         #[cfg(not(unix))]
@@ -238,7 +240,7 @@ impl Group {
     }
 
     /// Why the program did not start, when it did not.
-    fn failure(&self, status: ExitStatus, printed: &Printed) -> Option<Failure> {
+    fn failure(&self, status: ExitStatus, printed: &Printed) -> Option<StartFailure> {
         self.cgroup.as_ref()?.failure(status, &printed.stderr)
     }
 

@@ -179,7 +179,7 @@ async fn what_leaves_the_group_is_killed_too_and_a_process_of_another_call_is_no
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     // Not of this call: one of nobody's, and one that looks like another call's.
-    let mut strangers = [None, Some(left::Mark::new())].map(|mark| {
+    let mut strangers = [None, Some(left::ProcessMark::new())].map(|mark| {
         let mut stranger = std::process::Command::new("sleep");
         stranger.arg("1000").env_remove(left::VARIABLE);
         stranger.envs(mark.iter().map(|mark| (left::VARIABLE, mark.value()))).spawn().unwrap()

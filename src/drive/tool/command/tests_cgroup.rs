@@ -31,7 +31,7 @@ fn limits_are_written_where_there_are_controllers_and_controllers_are_handed_on(
     hand_on(own.path());
     // The kernel takes what is written as a request; here it stands over what was there.
     assert_eq!(fs::read_to_string(own.path().join("cgroup.subtree_control")).unwrap(), "+pidsy\n");
-    let group = CallGroup::below(own.path(), &Mark::new()).unwrap().unwrap();
+    let group = CallGroup::below(own.path(), &ProcessMark::new()).unwrap().unwrap();
     assert_eq!(fs::read_dir(&group.folder).unwrap().count(), 0, "files that are not there are not made");
     for (file, _) in LIMITS {
         fs::write(group.folder.join(file), "").unwrap();

@@ -14,8 +14,8 @@ use super::*;
 fn vault() -> Arc<Vault> {
     Arc::new(Vault::new(std::collections::BTreeMap::new(), std::path::Path::new("/")))
 }
-use crate::drive::egress::Lookup;
-use crate::drive::tool::test_server::{Server, answer};
+use crate::drive::egress::NameLookup;
+use crate::drive::tool::test_server::{TestServer, answer};
 use crate::language::project::Allow;
 
 fn allow(private_addresses: bool) -> Allow {
@@ -37,13 +37,13 @@ async fn get(url: &str) -> Result<Value, ToolFault> {
 #[tokio::test]
 async fn json_keeps_its_digits_and_its_order() {
     let body = r#"{"z":12345678901234567890123,"a":1.10,"m":[1E400,-0]}"#;
-    let server = Server::json(body);
+    let server = TestServer::json(body);
     assert_eq!(get(&server.url("/")).await.unwrap().to_string(), body.replace("1E400", "1e+400"));
 }
 
 #[tokio::test]
 async fn the_server_sees_our_headers_and_nothing_of_a_browser() {
-    let server = Server::json("{}");
+    let server = TestServer::json("{}");
     get(&server.url("/a?b=1#fragment")).await.unwrap();
     let sent = server.requests().remove(0).to_lowercase();
     assert!(sent.starts_with("get /a?b=1 http/1.1\r\n"), "{sent}");
@@ -72,11 +72,11 @@ async fn a_body_is_json_text_or_a_failure() {
         ("", "", json!({"status": 200})),
     ];
     for (headers, body, expected) in cases {
-        let server = Server::saying(answer(200, headers, body));
+        let server = TestServer::saying(answer(200, headers, body));
         assert_eq!(get(&server.url("/")).await.unwrap(), expected, "{body}");
     }
-    let server = Server::saying(answer(200, "content-type: image/png\x01<b>\r\n", "\u{0}\u{1}"));
-    let server_2 = Server::saying(answer(200, "content-type: image/png; x=y\r\n", "a\0b"));
+    let server = TestServer::saying(answer(200, "content-type: image/png\x01<b>\r\n", "\u{0}\u{1}"));
+    let server_2 = TestServer::saying(answer(200, "content-type: image/png; x=y\r\n", "a\0b"));
     assert!(get(&server.url("/")).await.is_err());
     assert_eq!(get(&server_2.url("/")).await.unwrap_err().class, "binary answer of 3 bytes, type image/png");
 }
@@ -84,13 +84,13 @@ async fn a_body_is_json_text_or_a_failure() {
 #[tokio::test]
 async fn json_deeper_than_the_parser_goes_stays_text() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let server = Server::json(&deep);
+    let server = TestServer::json(&deep);
     assert_eq!(get(&server.url("/")).await.unwrap(), Value::String(deep));
 }
 
 #[tokio::test]
 async fn head_gives_status_and_some_headers() {
-    let server = Server::saying(answer(200, "etag: \"x\"\r\nset-cookie: a=b\r\ncontent-type: text/css\r\n", ""));
+    let server = TestServer::saying(answer(200, "etag: \"x\"\r\nset-cookie: a=b\r\ncontent-type: text/css\r\n", ""));
     let value = http(true).perform(request(Method::HEAD, &server.url("/")), None).await.unwrap();
     assert_eq!(
         value,
@@ -100,7 +100,7 @@ async fn head_gives_status_and_some_headers() {
 
 #[tokio::test]
 async fn a_failure_tells_the_model_its_status_and_the_operator_its_text() {
-    let server = Server::saying(answer(503, "retry-after: 7\r\n", &"no ".repeat(1000)));
+    let server = TestServer::saying(answer(503, "retry-after: 7\r\n", &"no ".repeat(1000)));
     let fault = get(&server.url("/")).await.unwrap_err();
     assert_eq!(fault.class, "http 503");
     assert!(fault.detail.starts_with("retry-after: 7\nno no "), "{}", fault.detail);
@@ -110,7 +110,7 @@ async fn a_failure_tells_the_model_its_status_and_the_operator_its_text() {
 
 #[tokio::test]
 async fn the_action_says_which_statuses_are_good() {
-    let server = Server::saying(answer(404, "", "[]"));
+    let server = TestServer::saying(answer(404, "", "[]"));
     let url = server.url("/");
     assert_eq!(http(true).perform(request(Method::GET, &url), Some(&[200, 404])).await.unwrap(), json!([]));
     assert_eq!(http(true).perform(request(Method::GET, &url), Some(&[200])).await.unwrap_err().class, "http 404");
@@ -118,7 +118,7 @@ async fn the_action_says_which_statuses_are_good() {
 
 #[tokio::test]
 async fn an_endless_body_is_cut_at_the_limit() {
-    let server = Server::new(|_, stream| {
+    let server = TestServer::new(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
         let chunk = [b"10000\r\n".as_slice(), &vec![b'x'; 0x10000], b"\r\n"].concat();
         // Ends when the other side hangs up.
@@ -129,24 +129,24 @@ async fn an_endless_body_is_cut_at_the_limit() {
 
 #[tokio::test]
 async fn the_largest_allowed_body_passes_and_a_byte_more_does_not() {
-    let server = Server::saying(answer(200, "", &"x".repeat(response::MAX_BODY)));
+    let server = TestServer::saying(answer(200, "", &"x".repeat(response::MAX_BODY)));
     assert!(get(&server.url("/")).await.is_ok());
-    let server = Server::saying(answer(200, "", &"x".repeat(response::MAX_BODY + 1)));
+    let server = TestServer::saying(answer(200, "", &"x".repeat(response::MAX_BODY + 1)));
     assert_eq!(get(&server.url("/")).await.unwrap_err().class, "response too large");
 }
 
 #[tokio::test]
 async fn faults_of_the_network_have_their_classes() {
-    let compressed = Server::saying(answer(200, "content-encoding: gzip\r\n", "xx"));
+    let compressed = TestServer::saying(answer(200, "content-encoding: gzip\r\n", "xx"));
     assert_eq!(get(&compressed.url("/")).await.unwrap_err().class, "compressed answer, not asked for");
-    let short = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf");
+    let short = TestServer::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf");
     assert_eq!(get(&short.url("/")).await.unwrap_err().class, "response cut off");
-    let silent = Server::new(|_, _| {});
+    let silent = TestServer::new(|_, _| {});
     let class = get(&silent.url("/")).await.unwrap_err().class;
     assert!(["no valid http answer", "connection reset", "response cut off"].contains(&class.as_str()), "{class}");
-    let nonsense = Server::saying("SSH-2.0-x\r\n\r\n");
+    let nonsense = TestServer::saying("SSH-2.0-x\r\n\r\n");
     assert_eq!(get(&nonsense.url("/")).await.unwrap_err().class, "no valid http answer");
-    let head = Server::saying(format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(10_000_000)));
+    let head = TestServer::saying(format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(10_000_000)));
     assert_eq!(get(&head.url("/")).await.unwrap_err().class, "no valid http answer");
 
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -159,7 +159,7 @@ async fn faults_of_the_network_have_their_classes() {
 }
 
 /// The listener of the test in every spelling of its address.
-fn spellings(server: &Server) -> Vec<String> {
+fn spellings(server: &TestServer) -> Vec<String> {
     let port = server.address.port();
     ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "localhost", "a.localhost"]
         .iter()
@@ -169,7 +169,7 @@ fn spellings(server: &Server) -> Vec<String> {
 
 #[tokio::test]
 async fn no_spelling_of_loopback_reaches_the_listener() {
-    let server = Server::json("{}");
+    let server = TestServer::json("{}");
     for url in spellings(&server) {
         assert_eq!(
             http(false).perform(request(Method::GET, &url), None).await.unwrap_err().class,
@@ -181,7 +181,7 @@ async fn no_spelling_of_loopback_reaches_the_listener() {
 
 #[tokio::test]
 async fn with_private_addresses_they_do() {
-    let server = Server::json("{}");
+    let server = TestServer::json("{}");
     let reached = spellings(&server);
     for url in reached.iter().filter(|url| !url.contains("a.localhost")) {
         assert!(get(url).await.is_ok(), "{url}");
@@ -192,7 +192,7 @@ async fn with_private_addresses_they_do() {
 fn resolving(address: IpAddr, private: bool) -> (HttpRunner, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&count);
-    let lookup: Lookup = Arc::new(move |_| {
+    let lookup: NameLookup = Arc::new(move |_| {
         calls.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move { Ok(vec![address]) })
     });
@@ -201,7 +201,7 @@ fn resolving(address: IpAddr, private: bool) -> (HttpRunner, Arc<AtomicUsize>) {
 
 #[tokio::test]
 async fn a_public_name_at_a_private_address_is_not_dialled() {
-    let server = Server::json("{}");
+    let server = TestServer::json("{}");
     let url = format!("http://rebound.example:{}/", server.address.port());
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let (guarded, _) = resolving(loopback, false);
@@ -218,15 +218,15 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
 
 #[tokio::test]
 async fn a_name_that_is_not_there_is_told_so() {
-    let lookup: Lookup = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
+    let lookup: NameLookup = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
     let http = HttpRunner::new(Egress::with_lookup(&allow(false), lookup), &vault());
     let fault = http.perform(request(Method::GET, "http://nowhere.example/"), None).await.unwrap_err();
     assert_eq!(fault.class, "name not found");
 }
 
-fn redirecting(status: u16, to: &str) -> Server {
+fn redirecting(status: u16, to: &str) -> TestServer {
     let to = to.to_owned();
-    Server::new(move |request, stream| {
+    TestServer::new(move |request, stream| {
         let text = if request.contains(" /end ") {
             answer(200, "", "{\"end\":true}")
         } else {
@@ -257,7 +257,7 @@ async fn redirects_inside_the_origin_are_followed() {
 
 #[tokio::test]
 async fn redirects_elsewhere_are_told_and_not_followed() {
-    let other = Server::json("{}");
+    let other = TestServer::json("{}");
     for to in [
         other.url("/secret-path?token=hunter22"),
         "http://169.254.169.254/latest".to_owned(),
@@ -281,7 +281,7 @@ async fn redirects_elsewhere_are_told_and_not_followed() {
 
 #[tokio::test]
 async fn credentials_in_a_redirect_are_refused_on_the_same_host_too() {
-    let server = Server::new(|request, stream| {
+    let server = TestServer::new(|request, stream| {
         let host = request.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
         let _ = stream.write_all(answer(302, &format!("location: http://u:p@{host}/\r\n"), "").as_bytes());
     });
@@ -297,7 +297,7 @@ async fn a_circle_of_redirects_ends_after_five() {
 
 #[tokio::test]
 async fn a_redirect_without_a_place_is_its_status() {
-    let server = Server::saying(answer(302, "", ""));
+    let server = TestServer::saying(answer(302, "", ""));
     assert_eq!(get(&server.url("/")).await.unwrap_err().class, "http 302");
 }
 

@@ -134,7 +134,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged_and_the_run_goes_on_when_ther
 #[test]
 fn a_store_that_another_process_locks_is_told_and_works_when_it_is_free() {
     let (_folder, path) = place();
-    let options = Options { busy_timeout: Duration::from_millis(20), ..Options::default() };
+    let options = SqliteOptions { busy_timeout: Duration::from_millis(20), ..SqliteOptions::default() };
     let journal = SqliteJournal::open_with(&path, options.clone()).unwrap();
     let fence = begin(&journal, "r");
     let other = Connection::open(&path).unwrap();
@@ -157,7 +157,7 @@ fn a_new_store_that_is_locked_for_long_is_told() {
     let (_folder, path) = place();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let options = Options { busy_timeout: Duration::from_millis(20), ..Options::default() };
+    let options = SqliteOptions { busy_timeout: Duration::from_millis(20), ..SqliteOptions::default() };
     assert!(matches!(SqliteJournal::open_with(&path, options), Err(StoreFault::Locked)));
     other.execute_batch("ROLLBACK").unwrap();
     begin(&open(&path), "r");

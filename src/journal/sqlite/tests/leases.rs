@@ -24,7 +24,7 @@ fn drivers(path: &Path) -> (usize, i64) {
 /// Opens with a clock that can be put forward.
 fn with_clock(path: &Path) -> (SqliteJournal, Clock) {
     let clock = Clock::new();
-    (SqliteJournal::start(path, &Options::default(), clock.clone()).unwrap(), clock)
+    (SqliteJournal::start(path, &SqliteOptions::default(), clock.clone()).unwrap(), clock)
 }
 
 const LATE_MS: u64 = 31_000;

@@ -10,7 +10,7 @@ use crate::journal::{Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
 pub struct Leased {
     pub(super) run_id: String,
     pub(super) lease: Lease,
-    pub(super) hold: Hold,
+    pub(super) hold: LeaseGuard,
 }
 
 impl Leased {
@@ -20,7 +20,7 @@ impl Leased {
     /// When another driver has it, there is no such run, or the store fails.
     pub async fn take(journal: &Arc<dyn Journal>, run_id: &str) -> Result<Self, StoreFault> {
         let lease = journal.lease(run_id).await?;
-        let hold = Hold::new(journal, run_id, &lease);
+        let hold = LeaseGuard::new(journal, run_id, &lease);
         Ok(Self { run_id: run_id.to_owned(), lease, hold })
     }
 
@@ -47,13 +47,13 @@ pub struct LeasedRun {
 }
 
 /// Holds a run's lease. Dropping it gives the lease back without waiting for the store's word.
-pub struct Hold {
+pub struct LeaseGuard {
     journal: Arc<dyn Journal>,
     run_id: String,
     fence: Option<u64>,
 }
 
-impl Hold {
+impl LeaseGuard {
     /// Holds a lease that was just granted.
     pub fn new(journal: &Arc<dyn Journal>, run_id: &str, lease: &Lease) -> Self {
         Self { journal: Arc::clone(journal), run_id: run_id.to_owned(), fence: Some(lease.fence) }
@@ -71,7 +71,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         if let Some(fence) = self.fence.take() {
             // The request is on its way when the ticket is made; nobody is left to wait for it.

@@ -8,11 +8,11 @@ use std::time::Duration;
 use super::begin::Begin;
 use super::clock;
 use super::engine::{Engine, Finished, Resume, Watch, World};
-use super::family::{self, Family};
 use super::fault::Fault;
 use super::fold;
 use super::start::Start;
 use super::stop::Stop;
+use super::subrun_budget::{self, SubrunBudget};
 use super::tool::BoxFuture;
 use crate::engine::event::{
     Allowance, CallId, Decided, Decision, Event, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault,
@@ -23,13 +23,13 @@ use crate::engine::outcome::{Ending, Pause, Status, Termination};
 use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
 use crate::journal::{RunSummary, StoreFault};
-use crate::program::{Program, Tool};
+use crate::program::Program;
 
 /// How long it is waited until a run is looked at again that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// What came of a call.
-pub(super) enum Made {
+pub(super) enum PerformedCall {
     /// It returned, or waits for a human.
     Event(EventKind),
     /// It was stopped, and can be taken up.
@@ -37,23 +37,23 @@ pub(super) enum Made {
 }
 
 /// A call of a loop.
-pub(super) struct Calling {
+pub(super) struct SubrunRequest {
     program: Arc<Program>,
     call: CallId,
     start: Start,
-    origin: Origin,
+    origin: SubrunOrigin,
     /// What a human decided about the pause that its run was in.
     decided: Option<Decided>,
 }
 
 /// Where a run comes from that another one calls.
 #[derive(Clone)]
-pub(super) struct Origin {
+pub(super) struct SubrunOrigin {
     pub caller: ParentCall,
     pub bound: Allowance,
 }
 
-impl Origin {
+impl SubrunOrigin {
     /// Marks the first event of a run with where it comes from; gives what makes two such starts the same,
     /// which is that alone: the input and the document are those of the call.
     pub fn mark(&self, started: &mut Started) -> Result<String, Fault> {
@@ -83,22 +83,17 @@ fn unpriced(model: &str, called: &str) -> Fault {
     ))
 }
 
-impl Calling {
+impl SubrunRequest {
     /// A call of a run in this state, which gives it so much time, and so much to spend.
-    pub fn new(
-        state: &State,
-        call: &Call,
-        (tool, called): (&Tool, &Arc<Program>),
-        (left, bound): (Duration, Allowance),
-    ) -> Self {
+    pub fn new(state: &State, call: &Call, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
         let begun = &state.header;
-        let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
+        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
         let start = Start {
             input: call.input.clone(),
             run_id: Some(id(&begun.run_id, call.id)),
             session: begun.session.clone(),
             model: (!names_model(called)).then(|| begun.model.name.clone()).filter(|name| !name.is_empty()),
-            timeout_ms: Some(tool.timeout_ms.min(left)),
+            timeout_ms: Some(time_ms),
             ..Start::default()
         };
         let caller = ParentCall { run_id: begun.run_id.clone(), call: call.id };
@@ -106,20 +101,21 @@ impl Calling {
             CallProgress::Waits(waits) => waits.decided.clone(),
             _ => None,
         };
-        Self { program: Arc::clone(called), call: call.id, start, origin: Origin { caller, bound }, decided }
+        Self { program: Arc::clone(called), call: call.id, start, origin: SubrunOrigin { caller, bound }, decided }
     }
 }
 
 /// Makes a call of a loop: begins its run, or goes on with it where it stands.
 pub(super) fn call<'a>(
     world: Arc<World>,
-    calling: Calling,
-    (stop, family): (Option<Stop>, Arc<Family>),
-) -> BoxFuture<'a, Result<Made, Fault>> {
+    calling: SubrunRequest,
+    stop: Option<Stop>,
+    family: Arc<SubrunBudget>,
+) -> BoxFuture<'a, Result<PerformedCall, Fault>> {
     Box::pin(async move {
         let began = clock::instant();
         let engine = Engine { world: Arc::clone(&world) };
-        let Calling { program, call, start, origin, decided } = calling;
+        let SubrunRequest { program, call, start, origin, decided } = calling;
         let run_id = start.run_id.clone().unwrap_or_default();
         let watch = Watch { listener: None, stop };
         let failed = |class: String, detail: String| {
@@ -129,8 +125,8 @@ pub(super) fn call<'a>(
         };
         let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
         if !known && !family.enter() {
-            let returned = ToolReturned { run_id: None, ..failed(family::full(), String::new()) };
-            return Ok(Made::Event(EventKind::ToolReturned(returned)));
+            let returned = ToolReturned { run_id: None, ..failed(subrun_budget::full(), String::new()) };
+            return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
         }
         let finished = match engine.run_called(&program, start, (origin, decided), watch).await {
             Ok(finished) => finished,
@@ -138,7 +134,7 @@ pub(super) fn call<'a>(
             Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => {
                 let returned = failed(format!("the loop `{}` could not be run", program.name), told(&run_id, &fault));
-                return Ok(Made::Event(EventKind::ToolReturned(returned)));
+                return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
             }
         };
         let state = finished.state;
@@ -149,7 +145,7 @@ pub(super) fn call<'a>(
                 let result = result(&program, &run_id, ending);
                 let duration_ms = clock::elapsed_ms(began);
                 let run_id = Some(run_id);
-                Made::Event(EventKind::ToolReturned(ToolReturned {
+                PerformedCall::Event(EventKind::ToolReturned(ToolReturned {
                     call,
                     result,
                     duration_ms,
@@ -161,9 +157,17 @@ pub(super) fn call<'a>(
             }
             Phase::Paused { pause, .. } => {
                 let asks = asks(&run_id, pause, &state);
-                Made::Event(EventKind::ToolPaused(Box::new(ToolPaused { call, run_id, asks, tokens, cost_usd })))
+                PerformedCall::Event(EventKind::ToolPaused(Box::new(ToolPaused {
+                    call,
+                    run_id,
+                    asks,
+                    tokens,
+                    cost_usd,
+                })))
             }
-            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => Made::Stopped,
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Acting { .. } => {
+                PerformedCall::Stopped
+            }
         })
     })
 }
@@ -349,7 +353,7 @@ impl Engine {
         &self,
         program: &Arc<Program>,
         start: Start,
-        (origin, decided): (Origin, Option<Decided>),
+        (origin, decided): (SubrunOrigin, Option<Decided>),
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         match Box::pin(self.begin_from(program, start, Some(&origin))).await? {

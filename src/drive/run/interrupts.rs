@@ -6,7 +6,7 @@ use super::super::clock;
 use super::super::engine::World;
 use super::super::fault::Fault;
 use super::super::stop::Stop;
-use super::{Came, LOOK};
+use super::{Interruption, LOOK};
 use crate::engine::event::{Cancelled, EventKind};
 
 /// Whether the run's end was asked for.
@@ -16,7 +16,7 @@ pub(super) async fn cancel_request(world: &World, run_id: &str) -> Result<Option
 }
 
 /// What ends the wait for an effect before it is done.
-pub(in crate::drive) struct Around<'a> {
+pub(in crate::drive) struct Interrupts<'a> {
     pub world: &'a World,
     pub stop: Option<&'a Stop>,
     pub run_id: &'a str,
@@ -29,10 +29,10 @@ pub(in crate::drive) enum Waited<T> {
     /// It is done.
     Done(T),
     /// Something else came first.
-    Came(Came),
+    Interruption(Interruption),
 }
 
-impl Around<'_> {
+impl Interrupts<'_> {
     /// Waits for work.
     pub async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<Waited<T>, Fault> {
         let stopped = async {
@@ -44,8 +44,8 @@ impl Around<'_> {
         tokio::select! {
             biased;
             done = work => Ok(Waited::Done(done)),
-            () = stopped => Ok(Waited::Came(Came::Stop)),
-            ended = self.ended() => Ok(Waited::Came(Came::Event(ended?))),
+            () = stopped => Ok(Waited::Interruption(Interruption::Stop)),
+            ended = self.ended() => Ok(Waited::Interruption(Interruption::Event(ended?))),
         }
     }
 

@@ -22,11 +22,11 @@ pub(super) fn full() -> String {
 
 /// The runs under one outermost run.
 #[derive(Debug, Default)]
-pub(super) struct Family {
+pub(super) struct SubrunBudget {
     called: AtomicU64,
 }
 
-impl Family {
+impl SubrunBudget {
     /// Counts a run that is about to be called. `false`: it is one too many.
     pub fn enter(&self) -> bool {
         let one_more = |called: u64| (called < MOST).then(|| called.saturating_add(1));
@@ -36,36 +36,36 @@ impl Family {
 
 /// The families of the runs that are driven now and may call loops, by the id of each run.
 #[derive(Debug, Default)]
-pub(super) struct Families(Mutex<HashMap<String, Arc<Place>>>);
+pub(super) struct SubrunBudgets(Mutex<HashMap<String, Arc<BudgetEntry>>>);
 
 /// The place of one driver's run: the next driver of the run has another one, in the same family or not.
 #[derive(Debug)]
-struct Place(Arc<Family>);
+struct BudgetEntry(Arc<SubrunBudget>);
 
-impl Families {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
+impl SubrunBudgets {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<BudgetEntry>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The place of a run in its family: in that of its caller, which is driven while it is. Another one
     /// begins a family.
-    fn join(&self, run_id: &str, caller: Option<&str>) -> Member<'_> {
+    fn join(&self, run_id: &str, caller: Option<&str>) -> SubrunBudgetGuard<'_> {
         let mut all = self.all();
         let family = caller.and_then(|caller| Some(Arc::clone(&all.get(caller)?.0))).unwrap_or_default();
-        let place = Arc::new(Place(family));
+        let place = Arc::new(BudgetEntry(family));
         all.insert(run_id.to_owned(), Arc::clone(&place));
-        Member { families: self, run_id: run_id.to_owned(), place }
+        SubrunBudgetGuard { families: self, run_id: run_id.to_owned(), place }
     }
 }
 
 /// The place of a run that is driven: given up when its driver leaves.
-pub(super) struct Member<'a> {
-    families: &'a Families,
+pub(super) struct SubrunBudgetGuard<'a> {
+    families: &'a SubrunBudgets,
     run_id: String,
-    place: Arc<Place>,
+    place: Arc<BudgetEntry>,
 }
 
-impl<'a> Member<'a> {
+impl<'a> SubrunBudgetGuard<'a> {
     /// The place of a run; none when its loop can't call loops.
     pub fn of(world: &'a World, program: &Program, begun: &RunHeader) -> Option<Self> {
         let calls = program.tools.iter().any(|tool| tool.called_loop().is_some());
@@ -73,7 +73,7 @@ impl<'a> Member<'a> {
     }
 
     /// The family.
-    pub fn family(&self) -> Arc<Family> {
+    pub fn family(&self) -> Arc<SubrunBudget> {
         Arc::clone(&self.place.0)
     }
 
@@ -83,7 +83,7 @@ impl<'a> Member<'a> {
     }
 }
 
-impl Drop for Member<'_> {
+impl Drop for SubrunBudgetGuard<'_> {
     fn drop(&mut self) {
         let mut all = self.families.all();
         // The lease goes back before this: another driver may have taken the run up, and the place is its own.

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_runs_under_one_run_are_counted_together_whoever_calls_them() {
-    let families = Families::default();
+    let families = SubrunBudgets::default();
     let boss = families.join("r", None);
     let child = families.join("r.1.0", Some("r"));
     let grandchild = families.join("r.1.0.1.0", Some("r.1.0"));
@@ -19,7 +19,7 @@ fn the_runs_under_one_run_are_counted_together_whoever_calls_them() {
 
 #[test]
 fn as_many_as_are_allowed_enter_from_several_threads_and_none_more() {
-    let family = Family::default();
+    let family = SubrunBudget::default();
     let entered = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -35,7 +35,7 @@ fn as_many_as_are_allowed_enter_from_several_threads_and_none_more() {
 
 #[test]
 fn a_run_that_is_left_is_forgotten() {
-    let families = Families::default();
+    let families = SubrunBudgets::default();
     let boss = families.join("r", None);
     drop(families.join("r.1.0", Some("r")));
     assert_eq!(families.all().keys().collect::<Vec<_>>(), ["r"]);
@@ -46,7 +46,7 @@ fn a_run_that_is_left_is_forgotten() {
 #[test]
 fn a_driver_that_leaves_late_takes_nothing_from_the_one_that_came_after_it() {
     for caller in [None, Some("q")] {
-        let families = Families::default();
+        let families = SubrunBudgets::default();
         let above = families.join("q", None);
         let late = families.join("r", caller);
         // The lease went back before the driver was gone, and another one has taken the run up.
