@@ -14,7 +14,7 @@ use std::hint::black_box;
 
 use clap::Parser;
 use constructs::{all, judged};
-use loopctl::check::{RULES, fix};
+use loopctl::check::fix;
 use loopctl::cli::report;
 use loopctl::compile::Texts;
 use loopctl::diagnostic::{Diagnostic, Source};
@@ -115,7 +115,7 @@ fn reported(texts: &Texts, found: &[Diagnostic]) {
         std::iter::once(&texts.main).chain(&texts.project).chain(&texts.actions).cloned().collect();
     black_box(report::human(found, &sources, &Look::plain(100)));
     black_box(report::json(found));
-    black_box(report::sarif(found, &sources, RULES));
+    black_box(report::sarif(found, &sources));
     black_box(report::github(found));
     let taken = fix::taken(found, &texts.main);
     let now = Source::new(texts.main.name.clone(), fix::apply(&texts.main.text, &taken));

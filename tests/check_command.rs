@@ -366,7 +366,7 @@ fn explain_prints_pages_and_the_list_and_knows_what_is_near() {
     let unknown = place.call(&["explain", "L0I2"]);
     assert_eq!((unknown.code, unknown.stdout.as_str()), (2, ""));
     assert!(unknown.stderr.contains("L012"), "{unknown:#?}");
-    for (code, _) in loopctl::diagnostic::codes::TABLE {
-        assert_eq!(place.call(&["explain", code]).code, 0, "{code}");
+    for row in loopctl::diagnostic::codes::TABLE {
+        assert_eq!(place.call(&["explain", row.code]).code, 0, "{}", row.code);
     }
 }

@@ -1,56 +1,53 @@
-//! `docs/diagnostics.md` is generated from the rules' own pages.
+//! `docs/diagnostics.md` is generated from the pages of the codes.
 //!
 //! `UPDATE_DOCS=1 cargo test --test diagnostics_doc` regenerates it.
 #![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
 
 use std::path::Path;
 
-use loopctl::check::{RULES, Rule, fix};
+use loopctl::check::fix;
 use loopctl::diagnostic::Severity;
-use loopctl::diagnostic::codes::TABLE;
+use loopctl::diagnostic::codes::{Code, TABLE};
 
 const HEAD: &str = "# Diagnostics
 
 The errors and warnings that `loopctl check` reports, and `loopctl run` before it starts a run. A code is stable once
 released. `loopctl explain CODE` prints the page of one code.
 
-This page is generated from the pages in `src/check/rules`. To change it, edit those pages and run
+This page is generated from the pages in `src/diagnostic/pages`. To change it, edit those pages and run
 `UPDATE_DOCS=1 cargo test --test diagnostics_doc`.
 
 ";
 
 /// The page, as `docs/` must contain it.
-fn page(rules: &[Rule]) -> String {
+fn page(rows: &[Code]) -> String {
     let mut page = HEAD.to_owned();
     page.push_str("| code | severity | `--fix` | title |\n|---|---|---|---|\n");
-    for (code, title) in TABLE {
-        let rule = rules.iter().find(|rule| rule.code == *code);
-        let severity = match rule.map(|rule| rule.severity) {
-            Some(Severity::Error) => "error",
-            Some(Severity::Warning) => "warning",
-            None => "",
+    for row in rows {
+        let severity = match row.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
         };
-        let shown = match rule.and_then(heading) {
+        let (code, title) = (row.code, row.title);
+        let shown = match heading(row) {
             Some(heading) => format!("[{code}](#{})", anchor(heading)),
-            None => (*code).to_owned(),
+            None => code.to_owned(),
         };
         let fixed = if fix::is_taken(code) { "yes" } else { "" };
         page.push_str(&format!("| {shown} | {severity} | {fixed} | {title} |\n"));
     }
-    let mut rules: Vec<&Rule> = rules.iter().collect();
-    rules.sort_by_key(|rule| rule.code);
-    for rule in rules {
+    for row in rows {
         page.push('\n');
-        page.push_str(&deeper(rule.page));
+        page.push_str(&deeper(row.page));
     }
     page
 }
 
-fn heading(rule: &Rule) -> Option<&str> {
-    rule.page.lines().find_map(|line| line.strip_prefix("# "))
+fn heading(row: &Code) -> Option<&str> {
+    row.page.lines().find_map(|line| line.strip_prefix("# "))
 }
 
-/// A rule's page with its headings one level lower; fenced code stays unchanged.
+/// A code's page with its headings one level lower; fenced code stays unchanged.
 fn deeper(page: &str) -> String {
     let mut shown = String::new();
     let mut code = false;
@@ -72,9 +69,9 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn the_page_of_all_codes_is_made_of_the_pages_of_the_rules() {
+fn the_page_of_all_codes_is_made_of_their_pages() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/diagnostics.md");
-    let wanted = page(RULES);
+    let wanted = page(TABLE);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &wanted).unwrap();
     }
@@ -87,16 +84,20 @@ fn the_page_of_all_codes_is_made_of_the_pages_of_the_rules() {
 
 #[test]
 fn every_link_of_it_leads_to_a_heading_and_every_page_is_in_it() {
-    let rule = |code, page| Rule { code, name: "a-rule", severity: Severity::Warning, page, look: None };
-    let rules = [
-        rule("L012", "# L012: A word, or `none`\n\nText.\n\n## Why\n\n```sh\n# no heading\n```\n"),
-        rule("L010", "# L010: A field\n"),
+    let row = |code, title, page| Code { code, name: "a-name", severity: Severity::Warning, title, page };
+    let rows = [
+        row("L010", "A field", "# L010: A field\n"),
+        row("L012", "A word", "# L012: A word, or `none`\n\nText.\n\n## Why\n\n```sh\n# no heading\n```\n"),
     ];
-    let page = page(&rules);
-    assert!(page.contains("| [L012](#l012-a-word-or-none) | warning | yes |"), "{page}");
-    assert!(page.contains("\n## L012: A word, or `none`\n\nText.\n\n### Why\n\n```sh\n# no heading\n```\n"), "{page}");
-    assert!(page.find("## L010").unwrap() < page.find("## L012").unwrap());
-    for (code, _) in TABLE {
-        assert!(page.contains(&format!("| {code} |")) || page.contains(&format!("| [{code}](")), "{code}");
+    let small = page(&rows);
+    assert!(small.contains("| [L012](#l012-a-word-or-none) | warning | yes | A word |"), "{small}");
+    assert!(
+        small.contains("\n## L012: A word, or `none`\n\nText.\n\n### Why\n\n```sh\n# no heading\n```\n"),
+        "{small}"
+    );
+    assert!(small.find("## L010").unwrap() < small.find("## L012").unwrap());
+    let whole = page(TABLE);
+    for row in TABLE {
+        assert!(whole.contains(&format!("| [{}](#", row.code)), "{}", row.code);
     }
 }

@@ -1,14 +1,14 @@
-//! JUDGEMENT: rules over the compiled thing, one a file. What the compiler can't make sense of it
-//! tells itself; a rule tells what has a meaning and is still a mistake. It never knows the loop, or
-//! how a report is printed.
+//! JUDGEMENT: rules over the compiled program, one a file. The compiler reports what it can't give a
+//! meaning; a rule reports what has a meaning and is still a mistake. This room knows neither the
+//! loop, nor how a report is printed.
 
+mod cursor;
+pub mod detect;
 mod estimate;
 pub mod fix;
 mod model;
 mod rules;
 mod shell;
-pub mod sign;
-mod spot;
 mod sql;
 mod subject;
 #[cfg(test)]
@@ -16,31 +16,25 @@ mod tests;
 mod used;
 
 use crate::compile::{Compiled, Texts, once};
-use crate::diagnostic::{Diagnostic, Severity, few, few_of_many};
+use crate::diagnostic::{Diagnostic, few, few_of_many};
 use crate::syntax::document::Document;
 
+pub use cursor::Cursor;
 pub use rules::RULES;
-pub use spot::Spot;
 pub use subject::Subject;
 pub use used::Used;
 
-/// A rule.
+/// A rule: the code that it reports, and the function that decides.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its code, like `L090`; stable once released.
+    /// Its code; [`codes::TABLE`](crate::diagnostic::codes::TABLE) has its name, severity and page.
     pub code: &'static str,
-    /// Its name in a few words, like `stuck-never-fires`.
-    pub name: &'static str,
-    /// How grave what it tells is.
-    pub severity: Severity,
-    /// Its page: what, why, an example, and what to write instead. Markdown; `loopctl explain CODE`.
-    pub page: &'static str,
-    /// Looks at a document, and tells what it finds; `None` when the compiler tells it.
-    pub look: Option<fn(&Subject<'_>, &mut Vec<Diagnostic>)>,
+    /// Reports what it finds in a document.
+    pub check: fn(&Subject<'_>, &mut Vec<Diagnostic>),
 }
 
-/// What the rules tell of a compiled document and the loops that it calls: of the document itself first, then of each other file;
-/// each in the order of its text.
+/// What the rules report about a compiled document and the loops that it calls: first about the document, then about
+/// each other file, in the order of the text.
 pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
     let subjects = Subject::all(texts, compiled);
     let mut found = Vec::new();
@@ -49,13 +43,13 @@ pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
             found.extend(compiled.effort.too_much(&texts.main));
             break;
         }
-        for look in RULES.iter().filter_map(|rule| rule.look) {
-            look(subject, &mut found);
+        for rule in RULES {
+            (rule.check)(subject, &mut found);
             few_of_many(&mut found);
         }
     }
     if subjects.len() > 1 {
-        // What several loops share is told once.
+        // What several loops share is reported once.
         once(&mut found);
     }
     let documents = std::iter::once(compiled).chain(compiled.called.iter().map(|(_, called)| called));

@@ -1,4 +1,4 @@
-//! The model that a loop asks, as far as documents tell.
+//! The model that a loop uses, as far as documents say.
 
 use super::Subject;
 use crate::language::project::{Model, Provider};

@@ -14,7 +14,7 @@ pub enum Does {
 const WRITES: [&str; 7] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER"];
 const READS: [&str; 2] = ["SELECT", "VALUES"];
 
-/// What a query does, and where the word stands that says so; nothing when it can't be told.
+/// What a query does, and the place of the word that says so; nothing when that is not certain.
 pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
     let mut words = Words { query, at: 0 };
     let (first, range) = words.next()?;

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use super::spot::has_fault;
-use super::{Spot, Used};
+use super::cursor::has_fault;
+use super::{Cursor, Used};
 use crate::compile::catalog::Catalog;
 use crate::compile::effort;
 use crate::compile::layout::Layout;
@@ -19,11 +19,11 @@ use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::shape;
 
-/// No loop has so many properties: most of these are unknown, and that was told.
+/// No loop has so many properties: most of these are unknown, and that was reported.
 const MOST_PROPERTIES: usize = 1000;
 
 /// What rules look at. Where something is broken already, it gives nothing: a rule whose premise
-/// was told to be wrong is silent.
+/// was reported is silent.
 pub struct Subject<'a> {
     /// The texts that were compiled.
     pub texts: &'a Texts,
@@ -118,13 +118,13 @@ impl<'a> Subject<'a> {
     }
 
     /// A place in the document, at a JSON pointer.
-    pub fn at(&self, pointer: &str) -> Spot<'a> {
-        Spot::new(&self.document().tree, pointer)
+    pub fn at(&self, pointer: &str) -> Cursor<'a> {
+        Cursor::new(&self.document().tree, pointer)
     }
 
     /// The place of a property of the loop, like `on_stuck/hint`; nothing when it is not written.
-    pub fn property(&self, name: &str) -> Option<Spot<'a>> {
-        Some(self.at(&self.layout.as_ref()?.pointer(name))).filter(Spot::is_written)
+    pub fn property(&self, name: &str) -> Option<Cursor<'a>> {
+        Some(self.at(&self.layout.as_ref()?.pointer(name))).filter(Cursor::is_written)
     }
 
     /// The loop's properties, when none of those that are named has a fault.
@@ -152,13 +152,13 @@ impl<'a> Subject<'a> {
         serde_json::from_value(Value::Object(values)).ok()
     }
 
-    /// Whether an error was told of the document's value at a pointer, or of what is in it.
+    /// Whether an error was reported for the document's value at a pointer, or for what is in it.
     pub fn is_faulty(&self, pointer: &str) -> bool {
         let main = &self.texts.main.name;
         let here = |path: &str| path.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let mut errors = self.compiled.diagnostics.iter().filter(|fault| fault.is_error());
-        let told = errors.any(|fault| fault.place.file == *main && here(&fault.path));
-        told || self.document().tree.at(pointer).is_some_and(has_fault)
+        let reported = errors.any(|fault| fault.place.file == *main && here(&fault.path));
+        reported || self.document().tree.at(pointer).is_some_and(has_fault)
     }
 
     /// Whether the document's text could be read from end to end.
@@ -166,9 +166,9 @@ impl<'a> Subject<'a> {
         !self.document().faults.iter().any(|fault| fault.is_error() && fault.code < codes::UNKNOWN_FIELD)
     }
 
-    /// Whether an error was told already that stands here.
-    pub fn is_told(&self, place: &Place) -> bool {
-        let holds = |told: &Place| told.file == place.file && told.start <= place.start && place.end <= told.end;
+    /// Whether an error was already reported at this place.
+    pub fn is_reported(&self, place: &Place) -> bool {
+        let holds = |other: &Place| other.file == place.file && other.start <= place.start && place.end <= other.end;
         self.compiled.diagnostics.iter().any(|fault| fault.is_error() && holds(&fault.place))
     }
 
@@ -208,11 +208,11 @@ impl<'a> Subject<'a> {
     }
 
     /// A place in the project file, at a JSON pointer; nothing when there is no such file.
-    pub fn in_project(&self, pointer: &str) -> Option<Spot<'a>> {
+    pub fn in_project(&self, pointer: &str) -> Option<Cursor<'a>> {
         let document = match self.document().kind {
             Some(DocumentKind::Project) => self.document(),
             _ => self.compiled.project.as_ref()?,
         };
-        Some(Spot::new(&document.tree, pointer))
+        Some(Cursor::new(&document.tree, pointer))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::Spot;
+use super::Cursor;
 use crate::compile::catalog::{Catalog, Registered};
 use crate::compile::{Compiled, layout};
 use crate::language::tool::TypedTool;
@@ -18,7 +18,7 @@ use crate::syntax::token;
 pub struct Used<'a> {
     /// What it does.
     pub action: Action,
-    spot: Spot<'a>,
+    cursor: Cursor<'a>,
     written: &'a Value,
     unknown: Unknown,
 }
@@ -31,11 +31,11 @@ impl<'a> Used<'a> {
         let written = registered.value;
         let pointer = registered.pointer();
         let unknown = registered.document.unknown.below(&pointer);
-        Some(Self { action, written, unknown, spot: Spot::new(&registered.document.tree, pointer) })
+        Some(Self { action, written, unknown, cursor: Cursor::new(&registered.document.tree, pointer) })
     }
 
     /// Those that tools declare, and those that are steps; in a document of actions all of them. One that can't be read is
-    /// left out: the compiler told why.
+    /// left out: the compiler reported why.
     pub(super) fn of(
         compiled: &'a Compiled,
         catalog: &Catalog<'a>,
@@ -75,8 +75,8 @@ impl<'a> Used<'a> {
     }
 
     /// A place in it, at a JSON pointer from the action on.
-    pub fn at(&self, pointer: &str) -> Spot<'a> {
-        self.spot.below(pointer)
+    pub fn at(&self, pointer: &str) -> Cursor<'a> {
+        self.cursor.below(pointer)
     }
 
     /// Visits the strings in which secrets are resolved, each with its JSON pointer from the action on. An

@@ -14,7 +14,6 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::report::{self, Tally};
 use super::surface::Surface;
-use crate::check::RULES;
 use crate::trace::units::plural;
 use fixes::AppliedFixes;
 use survey::{Found, Survey};
@@ -93,7 +92,7 @@ impl Check {
         match self.format {
             Format::Human => surface.say(&report::checked(diagnostics, sources, tally, &surface.err)),
             Format::Json => surface.print(&(report::json(diagnostics) + "\n"))?,
-            Format::Sarif => surface.print(&(report::sarif(diagnostics, sources, RULES) + "\n"))?,
+            Format::Sarif => surface.print(&(report::sarif(diagnostics, sources) + "\n"))?,
             Format::Github => {
                 surface.print(&report::github(diagnostics))?;
                 surface.say(&report::tally(diagnostics, tally, &surface.err));

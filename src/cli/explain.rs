@@ -9,8 +9,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::surface::Surface;
-use crate::check::{RULES, Rule};
-use crate::diagnostic::codes::TABLE;
+use crate::diagnostic::codes::{Code, TABLE};
 use crate::diagnostic::{Severity, nearest, nearest_field};
 use crate::trace::{Look, Tone};
 
@@ -31,63 +30,55 @@ impl Explain {
     /// When there is no such code.
     pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
         let Some(word) = &self.code else {
-            surface.print(&list(RULES, &surface.out))?;
+            surface.print(&list(&surface.out))?;
             return Ok(Exit::Completed);
         };
-        let page = page_of(word, RULES).ok_or_else(|| unknown(word, RULES))?;
+        let page = page_of(word).ok_or_else(|| unknown(word))?;
         let shown = if surface.out_terminal { page::page(&page, &surface.out) } else { page };
         surface.print(&shown)?;
         Ok(Exit::Completed)
     }
 }
 
-/// The page of a code or of a rule's name, however its letters are written; the title alone, when no rule
-/// has more to say.
-fn page_of(word: &str, rules: &[Rule]) -> Option<String> {
+/// The page of a code or of its name, however its letters are written.
+fn page_of(word: &str) -> Option<String> {
     let same = |known: &str| known.eq_ignore_ascii_case(word.trim());
-    if let Some(rule) = rules.iter().find(|rule| same(rule.code) || same(rule.name)) {
-        return Some(format!("{}\n", rule.page.trim_end()));
-    }
-    let (code, title) = TABLE.iter().find(|(code, _)| same(code))?;
-    Some(format!("# {code}: {title}\n"))
+    let row = TABLE.iter().find(|row| same(row.code) || same(row.name))?;
+    Some(format!("{}\n", row.page.trim_end()))
 }
 
 /// Every code with its title.
-fn list(rules: &[Rule], look: &Look) -> String {
-    let mut shown = String::new();
-    for (code, title) in TABLE {
-        let tone = match rules.iter().find(|rule| rule.code == *code).map(|rule| rule.severity) {
-            Some(Severity::Warning) => Tone::Warn,
-            _ => Tone::Bad,
-        };
-        shown.push_str(&format!("{}  {title}\n", look.paint(tone, code)));
-    }
-    shown
+fn list(look: &Look) -> String {
+    let tone = |row: &Code| match row.severity {
+        Severity::Warning => Tone::Warn,
+        Severity::Error => Tone::Bad,
+    };
+    TABLE.iter().map(|row| format!("{}  {}\n", look.paint(tone(row), row.code), row.title)).collect()
 }
 
-fn unknown(word: &str, rules: &[Rule]) -> Failure {
-    let near = near(word, rules);
+fn unknown(word: &str) -> Failure {
+    let near = near(word);
     let help = if near.is_empty() { String::new() } else { format!("the nearest: {}; ", near.join(", ")) };
     let word: String = word.chars().take(64).collect();
     Failure::usage_help(format!("there is no code {word}"), format!("{help}`loopctl explain` lists all codes"))
 }
 
-/// The codes that a wrong one may have been: the nearest numbers, or the rule of a name like it.
-fn near(word: &str, rules: &[Rule]) -> Vec<&'static str> {
+/// The codes that a wrong one may have been: the nearest numbers, or the nearest name.
+fn near(word: &str) -> Vec<&'static str> {
     // Letters that look like digits were meant as digits.
     let digits = |code: &str| code.replace(['O', 'o'], "0").replace(['I', 'i'], "1");
     let number = |code: &str| digits(code.strip_prefix(['L', 'l']).unwrap_or(code)).parse::<u32>().ok();
     if let Some(wanted) = number(word.trim()) {
         let mut codes: Vec<(u32, &str)> =
-            TABLE.iter().filter_map(|(code, _)| Some((number(code)?.abs_diff(wanted), *code))).collect();
+            TABLE.iter().filter_map(|row| Some((number(row.code)?.abs_diff(wanted), row.code))).collect();
         codes.sort_unstable();
         return codes.into_iter().take(3).map(|(_, code)| code).collect();
     }
     let name = word.to_lowercase();
-    let of_name = |name: &str| rules.iter().find(|rule| rule.name == name).map(|rule| rule.name);
-    if let Some(near) = nearest_field(&name, rules.iter().map(|rule| rule.name)).and_then(of_name) {
+    let of_name = |name: &str| TABLE.iter().find(|row| row.name == name).map(|row| row.name);
+    if let Some(near) = nearest_field(&name, TABLE.iter().map(|row| row.name)).and_then(of_name) {
         return vec![near];
     }
     let upper = word.to_uppercase();
-    nearest(&upper, TABLE.iter().map(|(code, _)| *code)).into_iter().collect::<Vec<_>>()
+    nearest(&upper, TABLE.iter().map(|row| row.code)).into_iter().collect()
 }

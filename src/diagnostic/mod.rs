@@ -123,11 +123,11 @@ impl Diagnostic {
     }
 }
 
-/// The most errors that are told of one document, and the most warnings.
+/// The most errors that are reported for one document, and the most warnings.
 pub const MAX_TOLD: usize = 1_000;
 
 /// Keeps the first errors and the first warnings, [`MAX_TOLD`] of each; and what says that there is more than
-/// was looked at, which is told last.
+/// was looked at, which is reported last.
 pub fn few(faults: &mut Vec<Diagnostic>) {
     let (mut errors, mut warnings) = (0, 0);
     faults.retain(|fault| {

@@ -29,12 +29,13 @@ fn a_field_is_near_by_its_words_too() {
 
 #[test]
 fn codes_are_in_order_and_none_is_used_twice() {
-    let all: Vec<&str> = codes::TABLE.iter().map(|(code, _)| *code).collect();
+    let all: Vec<&str> = codes::TABLE.iter().map(|row| row.code).collect();
     let mut sorted = all.clone();
     sorted.sort_unstable();
     sorted.dedup();
     assert_eq!(all, sorted);
-    assert_eq!(codes::title("L012"), Some("Value not in the list of allowed values"));
+    assert_eq!(codes::find("L012").map(|row| row.name), Some("wrong-word"));
+    assert!(codes::find("L999").is_none());
 }
 
 #[test]

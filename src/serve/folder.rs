@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::check::sign;
+use crate::check::detect;
 use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::drive::files::{self, Library, Neighbours};
@@ -145,12 +145,12 @@ fn is_loop(path: &Path) -> Result<bool, Box<Diagnostic>> {
         // Too long, or no text.
         Err(_) => return Ok(false),
     };
-    if path.file_name().is_some_and(|name| name == files::PROJECT) || !sign::may_be_ours(&source.text) {
+    if path.file_name().is_some_and(|name| name == files::PROJECT) || !detect::may_be_ours(&source.text) {
         return Ok(false);
     }
     let document = document::read(&source);
     let foreach = document.value.pointer("/properties/mode").is_some_and(|mode| mode == "foreach");
-    Ok(document.kind == Some(DocumentKind::Loop) && sign::is_ours(&document) && !foreach)
+    Ok(document.kind == Some(DocumentKind::Loop) && detect::is_ours(&document) && !foreach)
 }
 
 fn offered(path: &Path) -> Result<Offered, Unsound> {

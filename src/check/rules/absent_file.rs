@@ -1,34 +1,28 @@
 //! A file that the project names and that is not there.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::token;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::ABSENT_FILE,
-    name: "absent-file",
-    severity: Severity::Warning,
-    page: include_str!("absent_file.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::ABSENT_FILE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
-    let mut tell = |pointer: String, file: Option<&String>, what: String, help: &str| {
+    let mut report = |pointer: String, file: Option<&String>, what: String, help: &str| {
         let Some(file) = file.filter(|file| subject.texts.absent.contains(*file)) else { return };
-        if let Some(spot) = subject.in_project(&pointer) {
-            found.push(spot.tell(&RULE, format!("{what} is not there: `{file}`")).help(help));
+        if let Some(cursor) = subject.in_project(&pointer) {
+            found.push(cursor.report(&RULE, format!("{what} is not there: `{file}`")).help(help));
         }
     };
     for (name, model) in &project.models {
         let pointer = format!("/models/{}/script", token(name));
         let help = "paths start in the folder of the project file; without its script no run can begin with this model";
-        tell(pointer, model.script.as_ref(), format!("the script of the model `{name}`"), help);
+        report(pointer, model.script.as_ref(), format!("the script of the model `{name}`"), help);
     }
     for (name, datasource) in &project.datasources {
         let pointer = format!("/datasources/{}/init", token(name));
         let help = "paths start in the folder of the project file; each call fails until the database is there";
-        tell(pointer, datasource.init.as_ref(), format!("the text that makes the database `{name}`"), help);
+        report(pointer, datasource.init.as_ref(), format!("the text that makes the database `{name}`"), help);
     }
 }

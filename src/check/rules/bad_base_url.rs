@@ -1,23 +1,17 @@
 //! A model's `base_url` that can't be an address.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::token;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::BAD_BASE_URL,
-    name: "bad-base-url",
-    severity: Severity::Error,
-    page: include_str!("bad_base_url.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::BAD_BASE_URL, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for (name, model) in &project.models {
         let Some(url) = model.base_url.as_deref().map(str::trim) else { continue };
-        let Some(spot) = subject.in_project(&format!("/models/{}/base_url", token(name))) else { continue };
+        let Some(cursor) = subject.in_project(&format!("/models/{}/base_url", token(name))) else { continue };
         let scheme = |begin: &str| url.get(..begin.len()).is_some_and(|text| text.eq_ignore_ascii_case(begin));
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -31,6 +25,6 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         } else {
             continue;
         };
-        found.push(spot.tell(&RULE, format!("the `base_url` of the model `{name}` {message}")).help(help));
+        found.push(cursor.report(&RULE, format!("the `base_url` of the model `{name}` {message}")).help(help));
     }
 }

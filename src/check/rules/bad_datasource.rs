@@ -3,41 +3,35 @@
 use std::collections::HashSet;
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::syntax::token;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::BAD_DATASOURCE,
-    name: "bad-datasource",
-    severity: Severity::Error,
-    page: include_str!("bad_datasource.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::BAD_DATASOURCE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for used in subject.actions() {
         let Action::Db(db) = &used.action else { continue };
         let name = db.datasource.as_str();
-        let Some(datasource) = project.datasources.get(name).filter(|_| !told.contains(name)) else { continue };
+        let Some(datasource) = project.datasources.get(name).filter(|_| !reported.contains(name)) else { continue };
         let url = datasource.url.as_str();
         let path = url.strip_prefix("sqlite:");
         if url.starts_with("orgconfig:") || path.is_some_and(|path| !path.is_empty() && !path.starts_with(":memory:")) {
             continue;
         }
-        let Some(spot) = subject.in_project(&format!("/datasources/{}/url", token(name))) else { continue };
-        told.insert(name);
-        // The address may hold a password: only its scheme is told.
+        let Some(cursor) = subject.in_project(&format!("/datasources/{}/url", token(name))) else { continue };
+        reported.insert(name);
+        // The address may hold a password: only its scheme is reported.
         let message = match url.split_once(':') {
             Some(("sqlite", "")) => format!("the datasource `{name}` names no file"),
             Some(("sqlite", _)) => format!("the datasource `{name}` is in memory, and empty at each call"),
             Some((scheme, _)) if scheme.len() < 20 => format!("a database of the kind `{scheme}:` can't be opened"),
             _ => format!("the address of the datasource `{name}` says no kind of database"),
         };
-        let fault = spot.tell(&RULE, message).help("write `sqlite:PATH`, relative to the project file");
+        let fault = cursor.report(&RULE, message).help("write `sqlite:PATH`, relative to the project file");
         found.push(fault.related(&used.at("/datasource").place(), "it is used here"));
     }
 }

@@ -1,24 +1,18 @@
 //! What a tool remembers, by a pointer or a key that can't be one.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::tool::TypedTool;
 use crate::syntax::token;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::BAD_POINTER,
-    name: "bad-pointer",
-    severity: Severity::Error,
-    page: include_str!("bad_pointer.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::BAD_POINTER, check };
 
 /// The longest key of the memory, in characters.
 const KEY_CHARS: usize = 256;
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (at, declaration) in subject.declarations() {
         let ToolDeclaration::Typed(typed) = declaration else { continue };
         let remember = match typed {
@@ -28,12 +22,12 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             TypedTool::Mcp(tool) => &tool.remember,
         };
         for (key, pointer) in remember {
-            let spot = subject.at(&format!("{at}/remember/{}", token(key)));
+            let cursor = subject.at(&format!("{at}/remember/{}", token(key)));
             if key.is_empty() || key.chars().count() > KEY_CHARS {
-                let fault = spot.tell(&RULE, format!("a key of the memory has 1 to {KEY_CHARS} characters"));
+                let fault = cursor.report(&RULE, format!("a key of the memory has 1 to {KEY_CHARS} characters"));
                 found.push(fault.help("name the key by what it holds, like `order_id`"));
             } else if let Some((message, help)) = fault_of(pointer) {
-                found.push(spot.tell(&RULE, message).help(help));
+                found.push(cursor.report(&RULE, message).help(help));
             }
         }
     }

@@ -1,21 +1,15 @@
 //! A store that can't be opened by its name.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::quoted;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::BAD_STORE,
-    name: "bad-store",
-    severity: Severity::Error,
-    page: include_str!("bad_store.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::BAD_STORE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(store) = subject.project().and_then(|project| project.store.as_deref()) else { return };
-    let Some(spot) = subject.in_project("/store") else { return };
+    let Some(cursor) = subject.in_project("/store") else { return };
     let (message, better) = match store.split_once(':') {
         None if store == "memory" => return,
         None if store.is_empty() => ("the store has no name".to_owned(), None),
@@ -29,7 +23,8 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         Some(("sqlite", _)) => return,
         Some((kind, _)) => (format!("there is no store of the kind `{kind}`"), None),
     };
-    let fault = spot.tell(&RULE, message).help("a store is `sqlite:PATH`, relative to the project file, or `memory`");
+    let fault =
+        cursor.report(&RULE, message).help("a store is `sqlite:PATH`, relative to the project file, or `memory`");
     found.push(match better {
         Some(better) => fault.suggest(quoted(&better)),
         None => fault,

@@ -1,26 +1,22 @@
 //! A body in a request that reads.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::language::action::Method;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::BODY_OF_GET,
-    name: "body-of-get",
-    severity: Severity::Warning,
-    page: include_str!("body_of_get.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::BODY_OF_GET, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/http_method"])) {
         let Action::Http(http) = &used.action else { continue };
         let (true, Method::Get | Method::Head) = (http.body.is_some(), http.http_method) else { continue };
         let method = http.http_method.as_str();
-        let fault =
-            used.at("/body").key().tell(&RULE, format!("a {method} request with a body: most servers do not read it"));
+        let fault = used
+            .at("/body")
+            .key()
+            .report(&RULE, format!("a {method} request with a body: most servers do not read it"));
         found.push(fault.help("let the values go to `query`, or write \"http_method\": \"POST\""));
     }
 }

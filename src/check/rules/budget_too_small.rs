@@ -1,24 +1,18 @@
 //! A budget that is smaller than the first request.
 
 use crate::check::{Rule, Subject, estimate};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::BUDGET_TOO_SMALL,
-    name: "budget-too-small",
-    severity: Severity::Warning,
-    page: include_str!("budget_too_small.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::BUDGET_TOO_SMALL, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(program) = subject.program() else { return };
     let Some(most) = program.properties.budget.as_ref().and_then(|budget| budget.tokens) else { return };
     let needed = estimate::first_request(program);
-    if let Some(spot) = subject.property("budget/tokens").filter(|_| needed >= most) {
+    if let Some(cursor) = subject.property("budget/tokens").filter(|_| needed >= most) {
         let message = format!("the first request takes about {needed} tokens, and the whole run has {most}");
         let help = "the whole conversation is read at each iteration: count some thousands for each of them";
-        found.push(spot.tell(&RULE, message).help(help));
+        found.push(cursor.report(&RULE, message).help(help));
     }
 }

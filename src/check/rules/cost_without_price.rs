@@ -4,19 +4,13 @@ use std::collections::HashSet;
 use std::iter;
 
 use crate::check::{Rule, Subject, model};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::COST_WITHOUT_PRICE,
-    name: "cost-without-price",
-    severity: Severity::Error,
-    page: include_str!("cost_without_price.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::COST_WITHOUT_PRICE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["budget", "model", "fallback_models"]) else { return };
     if react.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
         return;
@@ -30,15 +24,15 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         Action::Llm(action) => Some((Some(action.model.as_deref()?), Some(used.at("/model")))),
         _ => None,
     });
-    let mut told = HashSet::new();
-    for (written, spot) in own.chain(fallbacks).chain(actions) {
-        let (Some(spot), Some(model)) = (spot, model::named(subject, written)) else { continue };
+    let mut reported = HashSet::new();
+    for (written, cursor) in own.chain(fallbacks).chain(actions) {
+        let (Some(cursor), Some(model)) = (cursor, model::named(subject, written)) else { continue };
         let name = model.name;
-        if model.declared.is_some_and(|model| model.price.is_some()) || told.contains(name) {
+        if model.declared.is_some_and(|model| model.price.is_some()) || reported.contains(name) {
             continue;
         }
-        told.insert(name);
-        let fault = spot.tell(&RULE, format!("the budget is in US dollars, and the model `{name}` has no price"));
+        reported.insert(name);
+        let fault = cursor.report(&RULE, format!("the budget is in US dollars, and the model `{name}` has no price"));
         let price = "\"price\": {\"input\": ..., \"output\": ...}";
         found.push(fault.help(match model.declared {
             Some(_) => format!("give `models.{name}` of the project what a million tokens cost: {price}"),

@@ -1,21 +1,15 @@
 //! A budget without a bound.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::EMPTY_BUDGET,
-    name: "empty-budget",
-    severity: Severity::Warning,
-    page: include_str!("empty_budget.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::EMPTY_BUDGET, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(budget) = subject.react(&["budget"]).and_then(|react| react.budget.as_ref()) else { return };
-    if let Some(spot) = subject.property("budget").filter(|_| budget.tokens.is_none() && budget.cost_usd.is_none()) {
-        let fault = spot.tell(&RULE, "the budget has no bound: the run may use what it likes");
+    if let Some(cursor) = subject.property("budget").filter(|_| budget.tokens.is_none() && budget.cost_usd.is_none()) {
+        let fault = cursor.report(&RULE, "the budget has no bound: the run may use what it likes");
         found.push(fault.help("give it `tokens`, or `cost_usd`"));
     }
 }

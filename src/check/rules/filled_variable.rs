@@ -2,22 +2,16 @@
 
 use crate::check::{Rule, Subject};
 use crate::compile::tool::is_value;
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::policy::variables::{self, Refusal};
 use crate::program::template::{Escape, Template};
 use crate::syntax::token;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::FILLED_VARIABLE,
-    name: "filled-variable",
-    severity: Severity::Error,
-    page: include_str!("filled_variable.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::FILLED_VARIABLE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for used in subject.actions() {
         let Action::Command(command) = &used.action else { continue };
@@ -28,7 +22,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             if variables::refusal(name, true, &project.allow.env) != Some(Refusal::NotAllowed) {
                 continue;
             }
-            let spot = used.at(&format!("/env/{}", token(name))).inside(value.range.clone());
+            let cursor = used.at(&format!("/env/{}", token(name))).inside(value.range.clone());
             let message =
                 format!("`{}` fills the variable `{name}`, which the project does not allow", value.path.join("."));
             let entry = serde_json::json!([name]);
@@ -38,7 +32,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                 }
                 None => format!("make a loopctl.json with {{\"allow\": {{\"env\": {entry}}}}}, or write the value out"),
             };
-            found.push(spot.tell(&RULE, message).help(help));
+            found.push(cursor.report(&RULE, message).help(help));
         }
     }
 }

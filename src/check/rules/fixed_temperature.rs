@@ -1,24 +1,20 @@
 //! A temperature for a model that takes none.
 
-use crate::check::{Rule, Spot, Subject, model};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::check::{Cursor, Rule, Subject, model};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::FIXED_TEMPERATURE,
-    name: "fixed-temperature",
-    severity: Severity::Warning,
-    page: include_str!("fixed_temperature.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::FIXED_TEMPERATURE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let mut judge = |spot: Option<Spot<'_>>, name: Option<&str>| {
-        let (Some(spot), Some(model)) = (spot.filter(Spot::is_written), model::named(subject, name)) else { return };
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let mut judge = |cursor: Option<Cursor<'_>>, name: Option<&str>| {
+        let (Some(cursor), Some(model)) = (cursor.filter(Cursor::is_written), model::named(subject, name)) else {
+            return;
+        };
         if model.takes_no_temperature() {
             let message = format!("the model `{}` takes no temperature: none is sent", model.id());
-            found.push(spot.key().tell(&RULE, message).help("take it out"));
+            found.push(cursor.key().report(&RULE, message).help("take it out"));
         }
     };
     if let Some(react) = subject.react(&["temperature", "model"]) {

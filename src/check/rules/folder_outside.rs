@@ -1,19 +1,13 @@
 //! A working folder outside of the project's.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::FOLDER_OUTSIDE,
-    name: "folder-outside",
-    severity: Severity::Error,
-    page: include_str!("folder_outside.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::FOLDER_OUTSIDE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Command(command) = &used.action else { continue };
         // A whole path may lead into the project's folder, which is not known here.
@@ -32,7 +26,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if leaves {
             let message = format!("the folder `{cwd}` lies outside of the project's: each call is refused");
             let help = "`cwd` is relative to the project file; name a folder beside it or below";
-            found.push(used.at("/cwd").tell(&RULE, message).help(help));
+            found.push(used.at("/cwd").report(&RULE, message).help(help));
         }
     }
 }

@@ -1,25 +1,19 @@
 //! A history that is smaller than the first request.
 
 use crate::check::{Rule, Subject, estimate};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::HISTORY_TOO_SMALL,
-    name: "history-too-small",
-    severity: Severity::Warning,
-    page: include_str!("history_too_small.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::HISTORY_TOO_SMALL, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(program) = subject.program() else { return };
     let Some(most) = program.properties.history.as_ref().and_then(|history| history.context_tokens) else { return };
     let needed = estimate::first_request(program);
-    if let Some(spot) = subject.property("history/context_tokens").filter(|_| needed > most) {
+    if let Some(cursor) = subject.property("history/context_tokens").filter(|_| needed > most) {
         let message =
             format!("the objective and the tools alone take about {needed} tokens, and a request may have {most}");
         let help = "give it room for the conversation too: some thousands more; or declare fewer tools";
-        found.push(spot.tell(&RULE, message).help(help));
+        found.push(cursor.report(&RULE, message).help(help));
     }
 }

@@ -1,28 +1,22 @@
 //! A host that comes from a value, where no list bounds it.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::policy::host::WrittenHost;
 use crate::program::reference::RESERVED;
 use crate::program::template::{Escape, Template};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::HOST_FROM_VALUE,
-    name: "host-from-value",
-    severity: Severity::Warning,
-    page: include_str!("host_from_value.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::HOST_FROM_VALUE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if subject.project().is_none_or(|project| project.allow.hosts.is_some()) {
         return;
     }
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
-        let spot = used.at("/url");
+        let cursor = used.at("/url");
         let (Some(host), Ok(template)) = (WrittenHost::of(&http.url), Template::compile(&http.url, Escape::Url)) else {
             continue;
         };
@@ -34,8 +28,8 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         else {
             continue;
         };
-        // With a secret in the request this is an error, told by itself.
-        let wanders = |fault: &Diagnostic| fault.code == codes::WANDERING_SECRET && fault.path == spot.path();
+        // With a secret in the request this is an error with a code of its own.
+        let wanders = |fault: &Diagnostic| fault.code == codes::WANDERING_SECRET && fault.path == cursor.path();
         if subject.compiled.diagnostics.iter().any(wanders) {
             continue;
         }
@@ -46,7 +40,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             format!("`{named}`, which the model writes")
         };
         let fault =
-            spot.inside(host.range).tell(&RULE, format!("the host comes from {whose}, and may be any public one"));
+            cursor.inside(host.range).report(&RULE, format!("the host comes from {whose}, and may be any public one"));
         found.push(fault.help(
             "write the host out, or say in `loopctl.json` which ones are meant: \
              {\"allow\": {\"hosts\": [\"*.example.com\"]}}",

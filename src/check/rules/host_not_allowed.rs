@@ -1,33 +1,27 @@
 //! A host that the project's list does not have.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
+use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
 use crate::policy::host::{AllowedHost, WrittenHost};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::HOST_NOT_ALLOWED,
-    name: "host-not-allowed",
-    severity: Severity::Error,
-    page: include_str!("host_not_allowed.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::HOST_NOT_ALLOWED, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(written) = subject.project().and_then(|project| project.allow.hosts.as_ref()) else { return };
-    // An entry that can't be read is told by itself, or written in other letters: then nothing is sure.
+    // An entry that can't be read is reported separately, or is written in other letters: then nothing is certain.
     let Some(entries) = written.iter().map(|text| AllowedHost::parse(text)).collect::<Option<Vec<_>>>() else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
         let Some(host) = WrittenHost::of(&http.url) else { continue };
-        let spot = used.at("/url").inside(host.range.clone());
+        let cursor = used.at("/url").inside(host.range.clone());
         if host.is_template() {
             let end = host.end();
             if !end.is_empty() && !entries.iter().any(|entry| entry.may_allow(end)) {
                 let message = format!("no host that ends with `{end}` is in the project's `allow.hosts`");
-                found.push(spot.tell(&RULE, message).help(listed(written)));
+                found.push(cursor.report(&RULE, message).help(listed(written)));
             }
             continue;
         }
@@ -35,7 +29,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             continue;
         };
         let message = format!("the host `{}` is not in the project's `allow.hosts`: each call is refused", host.text);
-        let fault = spot.tell(&RULE, message);
+        let fault = cursor.report(&RULE, message);
         let near = nearest.of(&name, entries.iter().map(|entry| entry.name.as_str())).filter(|near| *near != name);
         found.push(match near.filter(|near| entries.iter().any(|entry| entry.allows(near, host.port))) {
             Some(near) => {

@@ -3,33 +3,29 @@
 use serde_json::Value;
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::document::DocumentKind;
 use crate::syntax::token;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::IMPOSSIBLE_SCHEMA,
-    name: "impossible-schema",
-    severity: Severity::Error,
-    page: include_str!("impossible_schema.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::IMPOSSIBLE_SCHEMA, check };
 
 /// How deep it is looked for what can't be.
 const DEPTH: usize = 16;
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let answer = subject.property("answer_schema").map(|spot| (spot, "answer"));
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let answer = subject.property("answer_schema").map(|cursor| (cursor, "answer"));
     let is_loop = subject.document().kind == Some(DocumentKind::Loop);
-    let input = Some(subject.at("/input")).filter(|spot| is_loop && spot.is_written()).map(|spot| (spot, "input"));
-    for (spot, what) in answer.into_iter().chain(input) {
-        let Some(schema) = subject.document().value.pointer(spot.path()).filter(|_| !subject.is_faulty(spot.path()))
+    let input =
+        Some(subject.at("/input")).filter(|cursor| is_loop && cursor.is_written()).map(|cursor| (cursor, "input"));
+    for (cursor, what) in answer.into_iter().chain(input) {
+        let Some(schema) =
+            subject.document().value.pointer(cursor.path()).filter(|_| !subject.is_faulty(cursor.path()))
         else {
             continue;
         };
         if let Some((pointer, why)) = impossible(schema, DEPTH) {
-            let fault = spot.below(&pointer).tell(&RULE, format!("no {what} can match this: {why}"));
+            let fault = cursor.below(&pointer).report(&RULE, format!("no {what} can match this: {why}"));
             found.push(fault.help(match what {
                 "answer" => "the model could never complete: correct the schema",
                 _ => "the loop could never be started: correct the schema",

@@ -1,27 +1,21 @@
 //! A model of provider `script` that names no script.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::project::Provider;
 use crate::syntax::token;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::MISSING_SCRIPT,
-    name: "missing-script",
-    severity: Severity::Warning,
-    page: include_str!("missing_script.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::MISSING_SCRIPT, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for (name, model) in &project.models {
         if model.provider != Provider::Script || model.script.is_some() {
             continue;
         }
-        if let Some(spot) = subject.in_project(&format!("/models/{}/provider", token(name))) {
-            let fault = spot.tell(&RULE, format!("the model `{name}` is scripted, and has no script"));
+        if let Some(cursor) = subject.in_project(&format!("/models/{}/provider", token(name))) {
+            let fault = cursor.report(&RULE, format!("the model `{name}` is scripted, and has no script"));
             found.push(fault.help(
                 "name its file: \"script\": \"script.json\"; without it the model runs with `--script FILE` only",
             ));

@@ -1,21 +1,15 @@
 //! A tool that the provider knows by another name.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::react::Dialect;
 use crate::language::tool::TypedTool;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::NATIVE_NAME,
-    name: "native-name",
-    severity: Severity::Warning,
-    page: include_str!("native_name.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::NATIVE_NAME, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(program) = subject.program() else { return };
     if !matches!(program.properties.dialect, Dialect::ToolCalls | Dialect::FinalAnswer) {
         return;
@@ -23,12 +17,12 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (tool, called) in program.called.changed() {
         let declared = subject.declarations().iter().find(|(_, declaration)| name(declaration) == Some(tool));
         let Some((pointer, declaration)) = declared else { continue };
-        let spot = match declaration {
+        let cursor = match declaration {
             ToolDeclaration::Typed(_) => subject.at(pointer).below("/name"),
             ToolDeclaration::Legacy(_) => subject.at(pointer),
         };
         let message = format!("the model is told of the tool `{tool}` as `{called}`");
-        found.push(spot.tell(&RULE, message).help(
+        found.push(cursor.report(&RULE, message).help(
             "native tool calls take 1 to 64 letters, digits, `_` and `-` of ASCII; the document, the trace and the \
              store keep the name as it is",
         ));

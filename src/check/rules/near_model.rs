@@ -1,29 +1,23 @@
 //! A model's name that is nearly one of the project's.
 
-use crate::check::{Rule, Spot, Subject};
-use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
+use crate::check::{Cursor, Rule, Subject};
+use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
 use crate::syntax::quoted;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::NEAR_MODEL,
-    name: "near-model",
-    severity: Severity::Warning,
-    page: include_str!("near_model.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::NEAR_MODEL, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let mut nearest = Nearest::default();
-    let mut judge = |spot: Option<Spot<'_>>, name: Option<&str>| {
-        let (Some(spot), Some(name)) = (spot, name) else { return };
+    let mut judge = |cursor: Option<Cursor<'_>>, name: Option<&str>| {
+        let (Some(cursor), Some(name)) = (cursor, name) else { return };
         let near = nearest.of(name, project.models.keys().map(String::as_str)).filter(|near| *near != name);
         if let Some(near) = near.filter(|_| !project.models.contains_key(name)) {
             let message = format!("`{name}` is no model of the project, and nearly `{near}`, which is one");
             let help = format!("write `{near}`; what the project does not have is asked for as a provider's own id");
-            found.push(spot.tell(&RULE, message).help(help).suggest(quoted(near)));
+            found.push(cursor.report(&RULE, message).help(help).suggest(quoted(near)));
         }
     };
     judge(subject.in_project("/model"), project.model.as_deref());

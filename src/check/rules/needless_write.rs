@@ -2,23 +2,17 @@
 
 use crate::check::sql::{self, Does};
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::NEEDLESS_WRITE,
-    name: "needless-write",
-    severity: Severity::Warning,
-    page: include_str!("needless_write.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::NEEDLESS_WRITE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
         let Action::Db(db) = &used.action else { continue };
         if let Some((Does::Reads, _)) = sql::verb(&db.query).filter(|_| !db.read_only) {
-            let fault = used.at("/read_only").tell(&RULE, "the query only reads, and the action may write");
+            let fault = used.at("/read_only").report(&RULE, "the query only reads, and the action may write");
             found.push(
                 fault.help("take it out, or write true: then the database itself refuses writes").suggest("true"),
             );

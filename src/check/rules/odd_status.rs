@@ -1,29 +1,23 @@
 //! A list of statuses that no response can be in.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::ODD_STATUS,
-    name: "odd-status",
-    severity: Severity::Error,
-    page: include_str!("odd_status.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::ODD_STATUS, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
         let Some(statuses) = &http.ok_status else { continue };
-        let spot = used.at("/ok_status");
+        let cursor = used.at("/ok_status");
         if statuses.is_empty() {
-            let fault = spot.tell(&RULE, "no status counts as success: each call would fail");
+            let fault = cursor.report(&RULE, "no status counts as success: each call would fail");
             found.push(fault.help("name some, as in [200, 404], or take it out: then 200 to 299 do"));
         }
         for (at, status) in statuses.iter().enumerate().filter(|(_, status)| !(100..600).contains(*status)) {
-            let fault = spot.below(&format!("/{at}")).tell(&RULE, format!("{status} is no status of HTTP"));
+            let fault = cursor.below(&format!("/{at}")).report(&RULE, format!("{status} is no status of HTTP"));
             found.push(fault.help("they go from 100 to 599"));
         }
     }

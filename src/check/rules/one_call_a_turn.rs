@@ -1,26 +1,20 @@
 //! Several calls a turn, in a dialect that has one.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::ONE_CALL_A_TURN,
-    name: "one-call-a-turn",
-    severity: Severity::Warning,
-    page: include_str!("one_call_a_turn.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::ONE_CALL_A_TURN, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["dialect", "max_tool_calls_per_turn"]) else { return };
     let calls = react.max_tool_calls_per_turn;
     if react.dialect != Dialect::Json || calls < 2 {
         return;
     }
-    if let Some(spot) = subject.property("max_tool_calls_per_turn") {
-        let fault = spot.key().tell(&RULE, format!("the dialect `json` has one call a turn, and never {calls}"));
+    if let Some(cursor) = subject.property("max_tool_calls_per_turn") {
+        let fault = cursor.key().report(&RULE, format!("the dialect `json` has one call a turn, and never {calls}"));
         found.push(fault.help("take it out: it has a meaning in the dialects that allow several calls"));
     }
 }

@@ -2,29 +2,23 @@
 
 use std::ops::Range;
 
-use crate::check::{Rule, Spot, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
+use crate::check::{Cursor, Rule, Subject};
+use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::language::Action;
 use crate::syntax::Node;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::PLAIN_VARIABLE,
-    name: "plain-variable",
-    severity: Severity::Warning,
-    page: include_str!("plain_variable.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
 
 /// What each of the spellings has in it.
 const INPUT: &str = "input.";
 /// The most faults that are reported of one text.
 const MAX_FOUND: usize = 50;
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for name in ["objective", "system_prompt"] {
-        if let Some(spot) = subject.property(name) {
-            in_text(&spot, found);
+        if let Some(cursor) = subject.property(name) {
+            in_text(&cursor, found);
         }
     }
     for used in subject.actions() {
@@ -45,13 +39,13 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn in_text(spot: &Spot<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(text) = spot.node().and_then(Node::as_str) else { return };
+fn in_text(cursor: &Cursor<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(text) = cursor.node().and_then(Node::as_str) else { return };
     for (range, name) in spelled_otherwise(text).take(MAX_FOUND) {
         let written = text.get(range.clone()).unwrap_or_default();
         let instead = format!("{{{{input.{name}}}}}");
         let message = format!("`{written}` is no variable here, and stays as it is written");
-        let fault = spot.clone().inside(range).tell(&RULE, message);
+        let fault = cursor.clone().inside(range).report(&RULE, message);
         found.push(fault.help(format!("inside a text a variable is written `{instead}`")).suggest(instead));
     }
 }

@@ -1,20 +1,14 @@
 //! A private host, where the project does not allow such.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::policy::host::{AllowedHost, WrittenHost, is_private};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::PRIVATE_HOST,
-    name: "private-host",
-    severity: Severity::Error,
-    page: include_str!("private_host.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::PRIVATE_HOST, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(allow) = subject.project().map(|project| &project.allow).filter(|allow| !allow.private_addresses) else {
         return;
     };
@@ -24,12 +18,12 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Action::Http(http) = &used.action else { continue };
         let Some(host) = WrittenHost::of(&http.url).filter(|host| !host.is_template()) else { continue };
         let Some(name) = host.name().filter(|name| is_private(name)) else { continue };
-        // One that is not in the list is told to be that.
+        // A host that is not in the list is reported as such.
         if entries.as_ref().is_some_and(|entries| !entries.iter().any(|entry| entry.allows(&name, host.port))) {
             continue;
         }
         let message = format!("the host `{}` is private, local or reserved: each call is refused", host.text);
-        let fault = used.at("/url").inside(host.range).tell(&RULE, message);
+        let fault = used.at("/url").inside(host.range).report(&RULE, message);
         found.push(fault.help(
             "when tools shall reach such hosts, say so in `loopctl.json`: {\"allow\": {\"private_addresses\": true}}",
         ));

@@ -3,20 +3,14 @@
 use std::collections::HashSet;
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
+use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
 use crate::syntax::quoted;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::PROGRAM_NOT_ALLOWED,
-    name: "program-not-allowed",
-    severity: Severity::Error,
-    page: include_str!("program_not_allowed.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::PROGRAM_NOT_ALLOWED, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let allowed = &project.allow.commands;
     let entries: HashSet<&str> = allowed.iter().map(String::as_str).collect();
@@ -24,21 +18,21 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Command(command) = &used.action else { continue };
         let program = command.program.as_str();
-        let spot = used.at("/program");
-        if entries.contains(program) || subject.is_told(&spot.place()) {
+        let cursor = used.at("/program");
+        if entries.contains(program) || subject.is_reported(&cursor.place()) {
             continue;
         }
-        let fault = spot.tell(&RULE, format!("the project does not allow the program `{program}`"));
+        let fault = cursor.report(&RULE, format!("the project does not allow the program `{program}`"));
         found.push(match (nearest.of(program, allowed.iter().map(String::as_str)), subject.in_project("")) {
             (Some(near), _) => fault.help(format!("the nearest one that it allows is `{near}`")).suggest(quoted(near)),
-            (None, Some(spot)) if !allowed.is_empty() => {
+            (None, Some(cursor)) if !allowed.is_empty() => {
                 let shown: Vec<&str> = allowed.iter().take(8).map(String::as_str).collect();
-                fault.help(format!("`allow.commands` of {} has: {}", spot.place().file, shown.join(", ")))
+                fault.help(format!("`allow.commands` of {} has: {}", cursor.place().file, shown.join(", ")))
             }
             (None, at) => {
                 let entry = serde_json::json!({ "allow": { "commands": [program] } });
                 fault.help(match at {
-                    Some(spot) => format!("say in {} that it may start: {entry}", spot.place().file),
+                    Some(cursor) => format!("say in {} that it may start: {entry}", cursor.place().file),
                     None => format!("no `loopctl.json` stands beside the document or above it; make one: {entry}"),
                 })
             }

@@ -1,22 +1,17 @@
 //! A system prompt that leaves out what the model needs.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
 use crate::program::template::{Escape, Template};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::PROMPT_WITHOUT,
-    name: "prompt-without",
-    severity: Severity::Warning,
-    page: include_str!("prompt_without.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::PROMPT_WITHOUT, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(text) = subject.react(&["system_prompt"]).and_then(|react| react.system_prompt.as_deref()) else { return };
-    let (Some(spot), Ok(template)) = (subject.property("system_prompt"), Template::compile(text, Escape::Plain)) else {
+    let (Some(cursor), Ok(template)) = (subject.property("system_prompt"), Template::compile(text, Escape::Plain))
+    else {
         return;
     };
     let named =
@@ -36,6 +31,6 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         _ if !named("tools") && !native => "the model is not told what it can call",
         _ => "the model is not told what to reach",
     };
-    let fault = spot.tell(&RULE, format!("the system prompt leaves out {}: {why}", left.join(" and ")));
+    let fault = cursor.report(&RULE, format!("the system prompt leaves out {}: {why}", left.join(" and ")));
     found.push(fault.help("it takes the place of ours, whole: name in it what the model needs"));
 }

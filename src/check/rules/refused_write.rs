@@ -2,19 +2,13 @@
 
 use crate::check::sql::{self, Does};
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::REFUSED_WRITE,
-    name: "refused-write",
-    severity: Severity::Error,
-    page: include_str!("refused_write.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::REFUSED_WRITE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions().iter().filter(|used| used.knows(&["/read_only"])) {
         let Action::Db(db) = &used.action else { continue };
         let Some((Does::Writes, range)) = sql::verb(&db.query).filter(|_| db.read_only) else { continue };
@@ -22,7 +16,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let fault = used
             .at("/query")
             .inside(range)
-            .tell(&RULE, format!("the query writes ({word}), and the action only reads"));
+            .report(&RULE, format!("the query writes ({word}), and the action only reads"));
         let written = used.at("/read_only");
         found.push(if written.is_written() {
             fault.help("the database will refuse it: if it shall write, say \"read_only\": false").related(&written.place(), "it is said here")

@@ -3,23 +3,17 @@
 use std::collections::HashMap;
 
 use crate::check::{Rule, Subject, model};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::REPEATED_MODEL,
-    name: "repeated-model",
-    severity: Severity::Warning,
-    page: include_str!("repeated_model.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::REPEATED_MODEL, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["model", "fallback_models"]) else { return };
     let first = model::named(subject, react.model.as_deref()).map(|model| model.name);
     let mut met = HashMap::new();
     for (at, name) in react.fallback_models.iter().enumerate() {
-        let Some(spot) = subject.property(&format!("fallback_models/{at}")) else { continue };
+        let Some(cursor) = subject.property(&format!("fallback_models/{at}")) else { continue };
         let earlier = Some(*met.entry(name).or_insert(at)).filter(|earlier| *earlier < at);
         let (what, place) = if first == Some(name) {
             ("is the model that failed before", subject.property("model"))
@@ -28,7 +22,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         } else {
             continue;
         };
-        let fault = spot.tell(&RULE, format!("the fallback `{name}` {what}"));
+        let fault = cursor.report(&RULE, format!("the fallback `{name}` {what}"));
         let fault = fault.help("take it out: a model is tried again by `retry`, and a fallback is for another one");
         found.push(match place {
             Some(first) => fault.related(&first.place(), "it is named here first"),

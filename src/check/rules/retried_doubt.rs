@@ -1,20 +1,14 @@
 //! A call that is not idempotent and is made again in doubt.
 
 use crate::check::{Rule, Subject, Used};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::language::action::OnUncertain;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::RETRIED_DOUBT,
-    name: "retried-doubt",
-    severity: Severity::Warning,
-    page: include_str!("retried_doubt.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::RETRIED_DOUBT, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let known = |used: &&Used<'_>| used.knows(&["/idempotent", "/http_method", "/read_only"]);
     for used in subject.actions().iter().filter(known) {
         let Some(head) = used.action.head().filter(|head| head.on_uncertain == OnUncertain::Retry) else { continue };
@@ -27,9 +21,10 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             // To ask a model twice costs, and does no harm.
             Action::Llm(_) | Action::Matcher(_) | Action::CustomTable(_) => continue,
         };
-        let spot = used.at("/on_uncertain");
-        if !head.idempotent.unwrap_or(harmless) && spot.is_written() {
-            let fault = spot.tell(&RULE, format!("after a crash, {what} that may have happened would be made again"));
+        let cursor = used.at("/on_uncertain");
+        if !head.idempotent.unwrap_or(harmless) && cursor.is_written() {
+            let fault =
+                cursor.report(&RULE, format!("after a crash, {what} that may have happened would be made again"));
             found.push(fault.help(
                 "write \"pause\", so that a human looks; or \"idempotent\": true, when the other side knows a \
                  repeated call by its `Idempotency-Key`",

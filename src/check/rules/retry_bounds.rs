@@ -1,25 +1,21 @@
 //! A first wait that is longer than the longest.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::RETRY_BOUNDS,
-    name: "retry-bounds",
-    severity: Severity::Warning,
-    page: include_str!("retry_bounds.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::RETRY_BOUNDS, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(retry) = subject.react(&["retry"]).map(|react| &react.retry) else { return };
     let (first, longest) = (retry.base_ms, retry.max_ms);
-    let spot = subject.property("retry/base_ms").or_else(|| subject.property("retry/max_ms"));
-    if let Some(spot) = spot.filter(|_| first > longest) {
+    let cursor = subject.property("retry/base_ms").or_else(|| subject.property("retry/max_ms"));
+    if let Some(cursor) = cursor.filter(|_| first > longest) {
         let message = format!("the first wait is {first} ms, and the longest one {longest} ms");
         found.push(
-            spot.tell(&RULE, message).help("waits double from `base_ms` up to `max_ms`: `max_ms` is the larger one"),
+            cursor
+                .report(&RULE, message)
+                .help("waits double from `base_ms` up to `max_ms`: `max_ms` is the larger one"),
         );
     }
 }

@@ -7,15 +7,9 @@ use crate::program::reference::RESERVED;
 use crate::program::template::{Escape, Template, Variable};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::SHELL_SCRIPT,
-    name: "shell-script",
-    severity: Severity::Warning,
-    page: include_str!("shell_script.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::SHELL_SCRIPT, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Command(command) = &used.action else { continue };
         let Some(shell) = shell::of(command) else { continue };
@@ -30,16 +24,16 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let written: Vec<(usize, Variable)> = written.collect();
         let name = &shell.name;
         for (at, variable) in &written {
-            let spot = used.at(&format!("/args/{at}")).inside(variable.range.clone());
+            let cursor = used.at(&format!("/args/{at}")).inside(variable.range.clone());
             let message = format!("`{name}` runs what the model writes in `{}`", variable.path.join("."));
-            let fault = Diagnostic { severity: Severity::Error, ..spot.tell(&RULE, message) };
+            let fault = Diagnostic { severity: Severity::Error, ..cursor.report(&RULE, message) };
             found.push(fault.help(
                 "start the program itself, with the value as one of its arguments; a script that must be takes \
                  the value as \"$1\"",
             ));
         }
         if written.is_empty() {
-            let fault = used.at("/program").tell(&RULE, format!("the action gives a script to the shell `{name}`"));
+            let fault = used.at("/program").report(&RULE, format!("the action gives a script to the shell `{name}`"));
             found.push(fault.help("start the program itself: its arguments are then only arguments"));
         }
     }

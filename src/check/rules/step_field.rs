@@ -1,19 +1,13 @@
 //! A field of a step, in a loop that stands alone.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::document::DocumentKind;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::STEP_FIELD,
-    name: "step-field",
-    severity: Severity::Warning,
-    page: include_str!("step_field.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::STEP_FIELD, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if subject.document().kind != Some(DocumentKind::Loop) {
         return;
     }
@@ -22,10 +16,10 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         ("/onFalse", "no step runs in the place of this one"),
         ("/outputKey", "no step comes after this one to read it"),
     ] {
-        let spot = subject.at(field);
-        if spot.is_written() && !subject.is_faulty(field) {
+        let cursor = subject.at(field);
+        if cursor.is_written() && !subject.is_faulty(field) {
             let name = field.trim_start_matches('/');
-            let fault = spot.key().tell(&RULE, format!("`{name}` means nothing here: {what}"));
+            let fault = cursor.key().report(&RULE, format!("`{name}` means nothing here: {what}"));
             found.push(fault.help("it belongs to a step of a workflow; take it out of a loop that stands alone"));
         }
     }

@@ -1,25 +1,19 @@
 //! Stuck detection that needs more iterations than the loop has.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::STUCK_NEVER_FIRES,
-    name: "stuck-never-fires",
-    severity: Severity::Warning,
-    page: include_str!("stuck_never_fires.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::STUCK_NEVER_FIRES, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["max_iterations", "on_stuck"]) else { return };
     let (needed, most) = (react.on_stuck.iterations, react.max_iterations);
     let Some(stuck) = subject.property("on_stuck").filter(|_| needed > most) else { return };
-    let spot = subject.property("on_stuck/iterations").unwrap_or(stuck);
+    let cursor = subject.property("on_stuck/iterations").unwrap_or(stuck);
     let message = format!("a circle shows after {needed} iterations, and the loop has {most} in all: it is never seen");
     let more = format!("give `max_iterations` {needed} or more");
-    let fault = spot.tell(&RULE, message);
+    let fault = cursor.report(&RULE, message);
     let fault = fault.help(if most < 2 { more } else { format!("{more}, or `on_stuck.iterations` {most} or less") });
     found.push(match subject.property("max_iterations") {
         Some(most) => fault.related(&most.place(), "the loop's iterations are bounded here"),

@@ -2,27 +2,21 @@
 
 use std::collections::HashSet;
 
-use crate::check::{Rule, Spot, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::check::{Cursor, Rule, Subject};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ToolDeclaration;
 use crate::language::tool::TypedTool;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::TIMEOUT_BELOW_TOOL,
-    name: "timeout-below-tool",
-    severity: Severity::Warning,
-    page: include_str!("timeout_below_tool.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::TIMEOUT_BELOW_TOOL, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["timeout_ms", "tool_timeout_ms", "tools"]) else { return };
     let run = react.timeout_ms;
-    let mut judge = |spot: Option<Spot<'_>>, call: Option<u64>| {
+    let mut judge = |cursor: Option<Cursor<'_>>, call: Option<u64>| {
         let Some(call) = call.filter(|call| *call > run) else { return };
-        let Some(spot) = spot.filter(Spot::is_written) else { return };
-        let fault = spot.tell(&RULE, format!("one call may take {call} ms, and the whole run has {run} ms"));
+        let Some(cursor) = cursor.filter(Cursor::is_written) else { return };
+        let fault = cursor.report(&RULE, format!("one call may take {call} ms, and the whole run has {run} ms"));
         let fault = fault.help("give the loop a larger `timeout_ms`, or the call a smaller one");
         found.push(match subject.property("timeout_ms") {
             Some(run) => fault.related(&run.place(), "the run's time is bounded here"),

@@ -1,20 +1,14 @@
 //! A datasource that the project does not define.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
+use crate::diagnostic::{Diagnostic, Nearest, codes};
 use crate::language::Action;
 use crate::syntax::quoted;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::UNKNOWN_DATASOURCE,
-    name: "unknown-datasource",
-    severity: Severity::Error,
-    page: include_str!("unknown_datasource.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::UNKNOWN_DATASOURCE, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
@@ -24,18 +18,18 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if name.starts_with("orgconfig:") || project.datasources.contains_key(name) {
             continue;
         }
-        let fault = used.at("/datasource").tell(&RULE, format!("the project has no datasource `{name}`"));
+        let fault = used.at("/datasource").report(&RULE, format!("the project has no datasource `{name}`"));
         let names: Vec<&str> = project.datasources.keys().map(String::as_str).collect();
         found.push(match (nearest.of(name, names.iter().copied()), subject.in_project("")) {
             (Some(near), _) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
-            (None, Some(spot)) if !names.is_empty() => {
+            (None, Some(cursor)) if !names.is_empty() => {
                 let shown: Vec<&str> = names.iter().take(8).copied().collect();
-                fault.help(format!("`datasources` of {} has: {}", spot.place().file, shown.join(", ")))
+                fault.help(format!("`datasources` of {} has: {}", cursor.place().file, shown.join(", ")))
             }
             (None, at) => {
                 let entry = serde_json::json!({ "datasources": { name: { "url": "sqlite:data.db" } } });
                 fault.help(match at {
-                    Some(spot) => format!("say in {} where it is: {entry}", spot.place().file),
+                    Some(cursor) => format!("say in {} where it is: {entry}", cursor.place().file),
                     None => format!("no `loopctl.json` stands beside the document or above it; make one: {entry}"),
                 })
             }

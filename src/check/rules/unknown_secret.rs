@@ -1,51 +1,45 @@
 //! A secret that the project does not define.
 
-use crate::check::{Rule, Spot, Subject};
-use crate::diagnostic::{Diagnostic, Nearest, Severity, codes, few_of_many};
+use crate::check::{Cursor, Rule, Subject};
+use crate::diagnostic::{Diagnostic, Nearest, codes, few_of_many};
 use crate::program::template::{Escape, Template};
 use crate::syntax::token;
 
 /// What stands before the key of a secret.
 const MARK: &str = "orgconfig:";
 
-/// The most secrets of one text that are told to be unknown.
+/// The most unknown secrets that are reported for one text.
 const MAX_KEYS: usize = 50;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::UNKNOWN_SECRET,
-    name: "unknown-secret",
-    severity: Severity::Error,
-    page: include_str!("unknown_secret.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::UNKNOWN_SECRET, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
         used.each_secret_string(&mut |pointer, text| {
             if text.contains(MARK) {
-                unknown(&used.at(pointer), text, subject, (&mut nearest, &mut *found));
+                unknown(&used.at(pointer), text, subject, &mut nearest, found);
             }
         });
         few_of_many(found);
     }
     for (name, datasource) in &project.datasources {
-        if let Some(spot) = subject.in_project(&format!("/datasources/{}/url", token(name))) {
-            unknown(&spot, &datasource.url, subject, (&mut nearest, &mut *found));
+        if let Some(cursor) = subject.in_project(&format!("/datasources/{}/url", token(name))) {
+            unknown(&cursor, &datasource.url, subject, &mut nearest, found);
         }
     }
 }
 
-fn unknown(spot: &Spot<'_>, text: &str, subject: &Subject<'_>, (nearest, found): (&mut Nearest, &mut Vec<Diagnostic>)) {
+fn unknown(cursor: &Cursor<'_>, text: &str, subject: &Subject<'_>, nearest: &mut Nearest, found: &mut Vec<Diagnostic>) {
     let (Some(project), true) = (subject.project(), text.contains(MARK)) else { return };
     let Ok(template) = Template::compile(text, Escape::Plain) else { return };
     let keys = template.secrets().iter().filter(|key| !project.orgconfig.contains_key(*key));
     for key in keys.take(MAX_KEYS) {
         let Some(at) = text.find(&format!("{MARK}{key}")).map(|at| at + MARK.len()) else { continue };
-        let spot = spot.clone().inside(at..at + key.len());
-        let fault = spot.tell(&RULE, format!("the project has no secret `{key}`"));
+        let cursor = cursor.clone().inside(at..at + key.len());
+        let fault = cursor.report(&RULE, format!("the project has no secret `{key}`"));
         let keys = || project.orgconfig.keys().map(String::as_str);
         found.push(match nearest.of(key, keys()) {
             Some(near) => fault.help(format!("the nearest one in its `orgconfig` is `{near}`")).suggest(near),
@@ -59,7 +53,7 @@ fn add(key: &str, subject: &Subject<'_>) -> String {
         key.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
     let entry = format!("{{\"orgconfig\": {{\"{key}\": \"env:{variable}\"}}}}");
     match subject.in_project("") {
-        Some(spot) => format!("say in {} where it is: {entry}", spot.place().file),
+        Some(cursor) => format!("say in {} where it is: {entry}", cursor.place().file),
         None => format!("no `loopctl.json` stands beside the document or above it; make one: {entry}"),
     }
 }

@@ -7,19 +7,13 @@ use serde_json::Value;
 use crate::check::used::action_name;
 use crate::check::{Rule, Subject};
 use crate::compile::steps::is_foreach;
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::UNUSED_ACTION,
-    name: "unused-action",
-    severity: Severity::Warning,
-    page: include_str!("unused_action.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::UNUSED_ACTION, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    // What is misspelt in `tools` or as a step is told there, and what could not be read may be a tool.
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    // What is misspelt in `tools` or as a step is reported there, and what could not be read may be a tool.
     let foreach = is_foreach(subject.document());
     let readable = foreach || (subject.property("tools").is_some() && subject.react(&["tools"]).is_some());
     let misspelt = foreach && subject.compiled.diagnostics.iter().any(|fault| fault.code == codes::UNKNOWN_ACTION);
@@ -34,9 +28,9 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if declared.contains(name) || in_steps.contains(name) {
             continue;
         }
-        let spot = subject.at(&format!("/actions/{at}/action_name"));
-        if !subject.is_faulty(spot.path()) {
-            let fault = spot.tell(&RULE, format!("no tool uses the action `{name}`"));
+        let cursor = subject.at(&format!("/actions/{at}/action_name"));
+        if !subject.is_faulty(cursor.path()) {
+            let fault = cursor.report(&RULE, format!("no tool uses the action `{name}`"));
             let tool = serde_json::json!({ "type": "action", "name": name });
             found.push(fault.help(format!("declare it in `tools` as {tool}, or take the action out")));
         }

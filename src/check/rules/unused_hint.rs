@@ -1,19 +1,13 @@
 //! A hint beside an action that gives none.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::StuckAction;
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::UNUSED_HINT,
-    name: "unused-hint",
-    severity: Severity::Warning,
-    page: include_str!("unused_hint.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::UNUSED_HINT, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(react) = subject.react(&["on_stuck"]) else { return };
     let action = match react.on_stuck.action {
         StuckAction::Fail => "fail",
@@ -22,7 +16,7 @@ fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     };
     if let Some(hint) = subject.property("on_stuck/hint") {
         let message = format!("the hint is never given: `action` is `{action}`");
-        let fault = hint.key().tell(&RULE, message);
+        let fault = hint.key().report(&RULE, message);
         found.push(fault.help("write \"action\": \"retry_with_hint\", or take the hint out"));
     }
 }

@@ -2,28 +2,22 @@
 
 use super::written_secret::{is_source, with_help};
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::{quoted, token};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::WRITTEN_KEY,
-    name: "written-key",
-    severity: Severity::Error,
-    page: include_str!("written_key.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::WRITTEN_KEY, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for (name, model) in &project.models {
         let Some(source) = model.api_key.as_deref().filter(|source| !is_source(source)) else { continue };
-        let Some(spot) = subject.in_project(&format!("/models/{}/api_key", token(name))) else { continue };
-        if subject.is_told(&spot.place()) {
+        let Some(cursor) = subject.in_project(&format!("/models/{}/api_key", token(name))) else { continue };
+        if subject.is_reported(&cursor.place()) {
             continue;
         }
-        let fault =
-            spot.tell(&RULE, format!("`api_key` of the model `{name}` must say where the key is, and not what it is"));
+        let fault = cursor
+            .report(&RULE, format!("`api_key` of the model `{name}` must say where the key is, and not what it is"));
         let key = source.strip_prefix("orgconfig:").and_then(|key| project.orgconfig.get(key));
         found.push(match key.filter(|source| is_source(source)) {
             Some(source) => fault.help(format!("it takes the source itself: `{source}`")).suggest(quoted(source)),

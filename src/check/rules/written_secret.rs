@@ -1,27 +1,21 @@
 //! A secret of the project that does not say where it is.
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::{quoted, token};
 
 /// The rule.
-pub const RULE: Rule = Rule {
-    code: codes::WRITTEN_SECRET,
-    name: "written-secret",
-    severity: Severity::Error,
-    page: include_str!("written_secret.md"),
-    look: Some(look),
-};
+pub const RULE: Rule = Rule { code: codes::WRITTEN_SECRET, check };
 
-fn look(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for (key, source) in &project.orgconfig {
-        let Some(spot) = subject.in_project(&format!("/orgconfig/{}", token(key))) else { continue };
-        if is_source(source) || subject.is_told(&spot.place()) {
+        let Some(cursor) = subject.in_project(&format!("/orgconfig/{}", token(key))) else { continue };
+        if is_source(source) || subject.is_reported(&cursor.place()) {
             continue;
         }
         // What stands there may be the secret itself: it is not repeated.
-        let fault = spot.tell(&RULE, format!("`{key}` must say where its secret is, and not what it is"));
+        let fault = cursor.report(&RULE, format!("`{key}` must say where its secret is, and not what it is"));
         found.push(with_help(fault, source));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::parallel::each;
-use crate::check::sign;
+use crate::check::detect;
 use crate::cli::report::Tally;
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -129,16 +129,16 @@ impl Survey {
             Err(fault) if target.named || fault.code == codes::FILE => return Read::Fault(fault),
             Err(fault) => {
                 let ours = fault.code == codes::ENCODING
-                    && files::letters(&target.path).is_some_and(|letters| sign::seems_ours(&letters));
+                    && files::letters(&target.path).is_some_and(|letters| detect::seems_ours(&letters));
                 return if ours { Read::Fault(fault) } else { Read::Skipped };
             }
         };
         let project = target.path.file_name().is_some_and(|name| name == files::PROJECT);
-        if !target.named && !project && !sign::may_be_ours(&source.text) {
+        if !target.named && !project && !detect::may_be_ours(&source.text) {
             return Read::Skipped;
         }
         let document = document::read_as(&source, project.then_some(DocumentKind::Project));
-        if target.named || project || sign::is_ours(&document) {
+        if target.named || project || detect::is_ours(&document) {
             Read::Document(Box::new(document))
         } else {
             Read::Skipped

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::check::Rule;
-use crate::diagnostic::codes::TABLE;
+use crate::diagnostic::codes::{Code, TABLE};
 use crate::diagnostic::{Diagnostic, Place, Severity, Source};
 use crate::trace::escape;
 
@@ -19,9 +18,8 @@ const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// All faults as one log on one line, without a newline at its end.
-pub fn sarif(diagnostics: &[Diagnostic], sources: &[Source], rules: &[Rule]) -> String {
-    let described = described(rules);
-    let index: BTreeMap<&str, usize> = described.iter().enumerate().map(|(at, (code, _))| (*code, at)).collect();
+pub fn sarif(diagnostics: &[Diagnostic], sources: &[Source]) -> String {
+    let index: BTreeMap<&str, usize> = TABLE.iter().enumerate().map(|(at, row)| (row.code, at)).collect();
     let sources: BTreeMap<&str, &Source> = sources.iter().rev().map(|source| (&*source.name, source)).collect();
     let results: Vec<Value> = diagnostics
         .iter()
@@ -34,7 +32,7 @@ pub fn sarif(diagnostics: &[Diagnostic], sources: &[Source], rules: &[Rule]) -> 
             "tool": { "driver": {
                 "name": "loopctl",
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": described.into_iter().map(|(_, rule)| rule).collect::<Vec<_>>(),
+                "rules": TABLE.iter().map(described).collect::<Vec<_>>(),
             } },
             "columnKind": "unicodeCodePoints",
             "results": results,
@@ -43,21 +41,15 @@ pub fn sarif(diagnostics: &[Diagnostic], sources: &[Source], rules: &[Rule]) -> 
     escape::json(&log.to_string()).into_owned()
 }
 
-/// Every code with what its rule says of it.
-fn described(rules: &[Rule]) -> Vec<(&'static str, Value)> {
-    let mut all: BTreeMap<&'static str, Value> = TABLE
-        .iter()
-        .map(|(code, title)| (*code, json!({ "id": code, "shortDescription": { "text": title } })))
-        .collect();
-    for rule in rules {
-        let described = all.entry(rule.code).or_insert_with(|| json!({ "id": rule.code }));
-        if let Some(fields) = described.as_object_mut() {
-            fields.insert("name".to_owned(), json!(rule.name));
-            fields.insert("help".to_owned(), json!({ "text": rule.page, "markdown": rule.page }));
-            fields.insert("defaultConfiguration".to_owned(), json!({ "level": level(rule.severity) }));
-        }
-    }
-    all.into_iter().collect()
+/// A code as SARIF describes a rule.
+fn described(row: &Code) -> Value {
+    json!({
+        "id": row.code,
+        "name": row.name,
+        "shortDescription": { "text": row.title },
+        "help": { "text": row.page, "markdown": row.page },
+        "defaultConfiguration": { "level": level(row.severity) },
+    })
 }
 
 fn level(severity: Severity) -> &'static str {

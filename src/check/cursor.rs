@@ -1,30 +1,30 @@
-//! A place in one of the texts that a rule can tell of.
+//! A place in one of the texts that a rule can report.
 
 use std::ops::Range;
 
 use super::Rule;
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Place, codes};
 use crate::syntax::{Node, Tree};
 
 /// A value in a document, its key, or a part of its text.
 #[derive(Debug, Clone)]
-pub struct Spot<'a> {
+pub struct Cursor<'a> {
     tree: &'a Tree,
     path: String,
-    part: Part,
+    side: Side,
 }
 
 #[derive(Debug, Clone)]
-enum Part {
+enum Side {
     Value,
     Key,
     Inside(Range<usize>),
 }
 
-impl<'a> Spot<'a> {
+impl<'a> Cursor<'a> {
     /// The value at a JSON pointer.
     pub fn new(tree: &'a Tree, path: impl Into<String>) -> Self {
-        Self { tree, path: path.into(), part: Part::Value }
+        Self { tree, path: path.into(), side: Side::Value }
     }
 
     /// The value further down, at a JSON pointer from here.
@@ -36,13 +36,13 @@ impl<'a> Spot<'a> {
     /// The key in place of the value.
     #[must_use]
     pub fn key(self) -> Self {
-        Self { part: Part::Key, ..self }
+        Self { side: Side::Key, ..self }
     }
 
     /// A part of the value, which is a string: bytes of it once read.
     #[must_use]
     pub fn inside(self, range: Range<usize>) -> Self {
-        Self { part: Part::Inside(range), ..self }
+        Self { side: Side::Inside(range), ..self }
     }
 
     /// The value, as it is written.
@@ -62,17 +62,18 @@ impl<'a> Spot<'a> {
 
     /// Where it stands.
     pub fn place(&self) -> Place {
-        match &self.part {
-            Part::Value => self.tree.place(&self.path),
-            Part::Key => self.tree.key_place(&self.path),
-            Part::Inside(range) => self.tree.place_inside(&self.path, range),
+        match &self.side {
+            Side::Value => self.tree.place(&self.path),
+            Side::Key => self.tree.key_place(&self.path),
+            Side::Inside(range) => self.tree.place_inside(&self.path, range),
         }
     }
 
-    /// What a rule tells of it.
-    pub fn tell(&self, rule: &Rule, message: impl Into<String>) -> Diagnostic {
-        let told = Diagnostic::error(rule.code, message, self.path.as_str(), self.place());
-        Diagnostic { severity: rule.severity, ..told }
+    /// A diagnostic of a rule at this place, as severe as the rule's code.
+    pub fn report(&self, rule: &Rule, message: impl Into<String>) -> Diagnostic {
+        let error = Diagnostic::error(rule.code, message, self.path.as_str(), self.place());
+        let severity = codes::find(rule.code).map_or(error.severity, |row| row.severity);
+        Diagnostic { severity, ..error }
     }
 }
 
