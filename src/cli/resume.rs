@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{ArgGroup, Args};
+use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
@@ -17,7 +17,8 @@ use super::store::{Place, StoreArgs};
 use super::surface::Surface;
 use super::what::read_script;
 use crate::diagnostic::Source;
-use crate::engine::event::{CallId, Decided, Decision, Event};
+use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
+use crate::engine::event::{CallId, Decided, Event};
 use crate::program::Program;
 
 /// Resume a run that waits for a human or was interrupted
@@ -25,7 +26,6 @@ use crate::program::Program;
 /// Finished steps are not repeated. Without a decision, an interrupted run resumes where it stopped, and a
 /// waiting run is shown.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("decision").args(["answer", "approve", "deny", "edit", "happened", "retry"])))]
 #[command(after_help = "Examples:
   loopctl resume agent-0192 --answer \"Take the second account\"
   loopctl resume agent-0192 --approve --if 3f9c2a71d0b4e865
@@ -43,7 +43,7 @@ pub struct Resume {
     #[arg(long)]
     pub deny: bool,
     /// The reason for the denial; the model reads it
-    #[arg(long, value_name = "TEXT", requires = "deny")]
+    #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     /// Approve the waiting tool call with this input in place of its own
     #[arg(long, value_name = "JSON", value_parser = json)]
@@ -55,13 +55,13 @@ pub struct Resume {
     #[arg(long)]
     pub retry: bool,
     /// The waiting call to decide, if there are several
-    #[arg(long, value_name = "ITERATION.INDEX", value_parser = call_id, requires = "decision")]
+    #[arg(long, value_name = "ITERATION.INDEX")]
     pub call: Option<CallId>,
     /// The hash of the call as it was shown; refuse the decision if a different call waits now
-    #[arg(long = "if", value_name = "HASH", requires = "decision")]
+    #[arg(long = "if", value_name = "HASH")]
     pub hash: Option<String>,
     /// The number of the pause to decide, from 1; refuse the decision if the run has another pause now
-    #[arg(long, value_name = "N", requires = "decision")]
+    #[arg(long, value_name = "N")]
     pub pause: Option<u32>,
     /// Resume with the current document, although it has changed since the run started
     #[arg(long)]
@@ -91,6 +91,7 @@ impl Resume {
         if self.interactive {
             interactive::needs_terminal(surface)?;
         }
+        let decided = self.decided()?;
         let (journal, place) = self.store.open()?;
         let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
         let events = reader.events(&self.run).await.map_err(|fault| Failure::from(fault).in_store(&place))?;
@@ -98,7 +99,7 @@ impl Resume {
         let script = self.script.as_deref().map(read_script).transpose()?;
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
         let watched = Watched::new(surface, self.output, &program);
-        let go_on = GoOn { decided: self.decided(), new_document: self.new_document };
+        let go_on = GoOn { decided, new_document: self.new_document };
         let mut finished = watched.drive(engine.resume(&program, &self.run, go_on, watched.watch())).await;
         if self.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
@@ -118,24 +119,22 @@ impl Resume {
         }
     }
 
-    /// What the human decided.
-    fn decided(&self) -> Option<Decided> {
-        let decision = if let Some(answer) = &self.answer {
-            Decision::Answer(answer.clone())
-        } else if self.approve {
-            Decision::Approve
-        } else if self.deny {
-            Decision::Deny(self.reason.clone())
-        } else if let Some(input) = &self.edit {
-            Decision::Edit(input.clone())
-        } else if let Some(observation) = &self.happened {
-            Decision::Happened(observation.clone())
-        } else if self.retry {
-            Decision::Retry
-        } else {
-            return None;
+    /// The decision; none when the run is only to be resumed.
+    fn decided(&self) -> Result<Option<Decided>, Failure> {
+        let written = WrittenDecision {
+            answer: self.answer.clone(),
+            approve: self.approve,
+            deny: self.deny,
+            reason: self.reason.clone(),
+            edit: self.edit.clone(),
+            happened: self.happened.clone(),
+            retry: self.retry,
+            resume: false,
+            pause: self.pause,
+            call: self.call,
+            hash: self.hash.clone(),
         };
-        Some(Decided { pause: self.pause, call: self.call, hash: self.hash.clone(), decision })
+        written.read(DecisionSyntax::Flags).map_err(Failure::usage)
     }
 
     /// The document that the run goes by, as it is now on the disk; the recorded one, when it came
@@ -178,12 +177,6 @@ fn find(file: &Path, place: &Place) -> Result<PathBuf, Failure> {
 
 fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}; write a text as '\"text\"'"))
-}
-
-fn call_id(text: &str) -> Result<CallId, String> {
-    text.split_once('.')
-        .and_then(|(iteration, index)| Some(CallId { iteration: iteration.parse().ok()?, index: index.parse().ok()? }))
-        .ok_or_else(|| "write the iteration and the index in the turn, like 2.0".to_owned())
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ mod turn;
 mod turn_policy;
 mod usage;
 mod validate;
+pub mod written_decision;
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use clap::Parser;
 
 use super::*;
+use crate::engine::event::Decision;
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -10,8 +11,9 @@ struct Line {
     resume: Resume,
 }
 
-fn parse(line: &str) -> Result<Option<Decided>, clap::Error> {
-    Line::try_parse_from(format!("resume run-1 {line}").split_whitespace()).map(|line| line.resume.decided())
+fn parse(line: &str) -> Result<Option<Decided>, String> {
+    let line = Line::try_parse_from(format!("resume run-1 {line}").split_whitespace());
+    line.map_err(|error| error.to_string())?.resume.decided().map_err(|failure| format!("{failure:?}"))
 }
 
 #[test]

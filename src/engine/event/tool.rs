@@ -102,6 +102,18 @@ impl std::fmt::Display for CallId {
     }
 }
 
+impl std::str::FromStr for CallId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('.')
+            .and_then(|(iteration, index)| {
+                Some(Self { iteration: iteration.parse().ok()?, index: index.parse().ok()? })
+            })
+            .ok_or("write the iteration and the index in the turn, like 2.0")
+    }
+}
+
 /// What came of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

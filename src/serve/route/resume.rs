@@ -12,7 +12,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::status::answer;
-use crate::engine::event::{CallId, Decided, Decision};
+use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
+use crate::engine::event::Decided;
 use crate::engine::outcome::Status;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -58,38 +59,23 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> 
 impl ResumeRequest {
     /// The decision; none for a run that is quarantined, which waits for nothing but to be resumed.
     fn decided(self) -> Result<Option<Decided>, Problem> {
-        let yes = |said: Option<bool>, decision: Decision| said.filter(|yes| *yes).map(|_| decision);
-        let denied = self.deny == Some(true);
-        let mut decisions = [
-            self.answer.map(Decision::Answer),
-            yes(self.approve, Decision::Approve),
-            yes(self.deny, Decision::Deny(self.reason.clone())),
-            self.edit.map(Decision::Edit),
-            self.happened.map(Decision::Happened),
-            yes(self.retry, Decision::Retry),
-        ]
-        .into_iter()
-        .flatten()
-        .map(Some)
-        .chain(self.resume.filter(|yes| *yes).map(|_| None));
-        let (Some(decision), None) = (decisions.next(), decisions.next()) else {
-            return Err(Problem::bad_request(
-                "give one decision: `answer`, `approve`, `deny`, `edit`, `happened`, `retry` or `resume`",
-            ));
+        let is_true = |field: Option<bool>| field == Some(true);
+        let call = self.call.as_deref().map(str::parse).transpose();
+        let written = WrittenDecision {
+            answer: self.answer,
+            approve: is_true(self.approve),
+            deny: is_true(self.deny),
+            reason: self.reason,
+            edit: self.edit,
+            happened: self.happened,
+            retry: is_true(self.retry),
+            resume: is_true(self.resume),
+            pause: self.pause,
+            call: call.map_err(|why| Problem::bad_request(format!("`call`: {why}")))?,
+            hash: self.hash,
         };
-        if self.reason.is_some() && !denied {
-            return Err(Problem::bad_request("`reason` goes with `deny`"));
-        }
-        let call = self.call.as_deref().map(call).transpose()?;
-        Ok(decision.map(|decision| Decided { pause: self.pause, call, hash: self.hash, decision }))
+        written.read(DecisionSyntax::Fields).map_err(Problem::bad_request)
     }
-}
-
-fn call(text: &str) -> Result<CallId, Problem> {
-    let parts = text.split_once('.');
-    let id = parts
-        .and_then(|(iteration, index)| Some(CallId { iteration: iteration.parse().ok()?, index: index.parse().ok()? }));
-    id.ok_or_else(|| Problem::bad_request("`call` is the iteration and the place in the turn, like \"2.0\""))
 }
 
 /// Hands a decision to a run, and waits for its end unless it is told otherwise.
