@@ -12,8 +12,8 @@ use hyper_util::service::TowerToHyperService;
 use libfuzzer_sys::fuzz_target;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::serve::folder::Folder;
-use loopctl::serve::authorizer::Gate;
-use loopctl::serve::middleware::Names;
+use loopctl::serve::authorizer::Authorizer;
+use loopctl::serve::middleware::HostNames;
 use loopctl::serve::route;
 use loopctl::serve::app::{App, AppParts, BodyLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -44,8 +44,8 @@ fn started() -> (Runtime, Arc<App>, u32) {
     std::fs::write(folder.join("loopctl.json"), "{}").expect("a project file");
     let folder = Folder::read(&folder).unwrap_or_else(|_| panic!("it is sound"));
     let served = App::new(AppParts {
-        authorizer: Gate::new(&folder.project.serve).expect("no tokens"),
-        names: Names::new(SocketAddr::from(([127, 0, 0, 1], 80)), &[]),
+        authorizer: Authorizer::new(&folder.project.serve).expect("no tokens"),
+        names: HostNames::new(SocketAddr::from(([127, 0, 0, 1], 80)), &[]),
         body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(1) },
         most_runs: 1,
         callback_key: None,

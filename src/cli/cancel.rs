@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::host;
 use super::output::{ListOutput, json_line};
 use super::store::StoreArgs;
@@ -18,7 +18,7 @@ use crate::trace::{Tone, escape};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl cancel agent-0192 --reason \"the ticket was closed\"")]
-pub struct Cancel {
+pub struct CancelCommand {
     /// The run's id
     pub run: String,
     /// The reason; it appears in the trace
@@ -31,15 +31,15 @@ pub struct Cancel {
     pub output: ListOutput,
 }
 
-impl Cancel {
+impl CancelCommand {
     /// Ends the run.
     ///
     /// # Errors
     /// When there is no such run, it has ended, or the store failed.
-    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.store.open()?;
         let read = host::read(journal, &self.run, place.project.clone()).await;
-        let host::Recorded { program, engine, .. } = read.map_err(|failure| failure.in_store(&place))?;
+        let host::StoredRun { program, engine, .. } = read.map_err(|failure| failure.in_store(&place))?;
         let status = engine.cancel(&program, &self.run, self.reason).await?;
         if self.output == ListOutput::Json {
             surface.print(&json_line(&serde_json::json!({"run_id": self.run, "status": status}))?)?;

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::report::{self, Tally};
 use super::surface::Surface;
 use crate::trace::units::plural;
 use fixes::AppliedFixes;
-use survey::{Found, Survey};
+use survey::{Findings, Survey};
 
 /// Report all errors and warnings in documents, without running them
 ///
@@ -29,12 +29,12 @@ use survey::{Found, Survey};
   loopctl check triage.json --deny-warnings
   loopctl check loops --format sarif > check.sarif
   loopctl check loops --fix")]
-pub struct Check {
+pub struct CheckCommand {
     /// Documents and folders; `-` reads stdin. Default: the current folder
     pub paths: Vec<PathBuf>,
     /// The output format of the report
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: ReportFormat,
     /// Treat warnings as errors in the exit code
     #[arg(long)]
     pub deny_warnings: bool,
@@ -48,7 +48,7 @@ pub struct Check {
 
 /// The output format of the report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum ReportFormat {
     /// Text for people, on stderr
     #[default]
     Human,
@@ -60,15 +60,15 @@ pub enum Format {
     Github,
 }
 
-impl Check {
+impl CheckCommand {
     /// Checks, and applies fixes with `--fix`.
     ///
     /// # Errors
     /// When the arguments make no sense, or nothing was found to check.
-    pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
+    pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let stdin = self.paths.iter().any(|path| path == Path::new("-"));
         if stdin && self.fix {
-            return Err(Failure::usage_help(
+            return Err(CommandError::usage_help(
                 "--fix can't write to stdin",
                 "name the file; --fix then changes the file itself",
             ));
@@ -87,13 +87,13 @@ impl Check {
         Ok(self.exit(&found, &applied))
     }
 
-    fn print(&self, surface: &Surface, found: &Found, tally: &Tally) -> Result<(), Failure> {
-        let Found { diagnostics, sources, .. } = found;
+    fn print(&self, surface: &Surface, found: &Findings, tally: &Tally) -> Result<(), CommandError> {
+        let Findings { diagnostics, sources, .. } = found;
         match self.format {
-            Format::Human => surface.say(&report::checked(diagnostics, sources, tally, &surface.err)),
-            Format::Json => surface.print(&(report::json(diagnostics) + "\n"))?,
-            Format::Sarif => surface.print(&(report::sarif(diagnostics, sources) + "\n"))?,
-            Format::Github => {
+            ReportFormat::Human => surface.say(&report::checked(diagnostics, sources, tally, &surface.err)),
+            ReportFormat::Json => surface.print(&(report::json(diagnostics) + "\n"))?,
+            ReportFormat::Sarif => surface.print(&(report::sarif(diagnostics, sources) + "\n"))?,
+            ReportFormat::Github => {
                 surface.print(&report::github(diagnostics))?;
                 surface.say(&report::tally(diagnostics, tally, &surface.err));
             }
@@ -101,7 +101,7 @@ impl Check {
         Ok(())
     }
 
-    fn exit(&self, found: &Found, applied: &AppliedFixes) -> Exit {
+    fn exit(&self, found: &Findings, applied: &AppliedFixes) -> Exit {
         if found.unreadable || applied.failed {
             Exit::NoRun
         } else if found.diagnostics.iter().any(|fault| self.deny_warnings || fault.is_error()) {
@@ -113,20 +113,20 @@ impl Check {
 }
 
 /// More than is looked at, or a file of `--actions` that is not there.
-fn refused(fault: Box<crate::Diagnostic>) -> Failure {
+fn refused(fault: Box<crate::Diagnostic>) -> CommandError {
     let message = format!("{}: {}", fault.place.file, fault.message);
-    Failure::Usage { message, help: fault.help }
+    CommandError::Usage { message, help: fault.help }
 }
 
 /// A pipeline that checks nothing must not take that for sound.
-fn nothing(paths: &[PathBuf], skipped: usize) -> Failure {
+fn nothing(paths: &[PathBuf], skipped: usize) -> CommandError {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let passed = match skipped {
         0 => "it contains no JSON file".to_owned(),
         1 => "its only JSON file is not a document of loopctl".to_owned(),
         more => format!("none of the {} is a document of loopctl", plural(more, "JSON file")),
     };
-    Failure::usage_help(
+    CommandError::usage_help(
         format!("nothing to check in {}: {passed}", names.join(", ")),
         "name the folder with the loops; a file that you name is always checked",
     )

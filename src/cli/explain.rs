@@ -7,7 +7,7 @@ mod tests;
 use clap::Args;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::surface::Surface;
 use crate::diagnostic::codes::{Code, TABLE};
 use crate::diagnostic::{Severity, nearest, nearest_field};
@@ -18,17 +18,17 @@ use crate::trace::{Look, Tone};
 #[command(after_help = "Examples:
   loopctl explain L012
   loopctl explain              # all codes")]
-pub struct Explain {
+pub struct ExplainCommand {
     /// A code like L012, or the name of a rule. Default: list all codes
     pub code: Option<String>,
 }
 
-impl Explain {
+impl ExplainCommand {
     /// Prints a page, or the list.
     ///
     /// # Errors
     /// When there is no such code.
-    pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
+    pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let Some(word) = &self.code else {
             surface.print(&list(&surface.out))?;
             return Ok(Exit::Completed);
@@ -56,11 +56,11 @@ fn list(look: &Look) -> String {
     TABLE.iter().map(|row| format!("{}  {}\n", look.paint(tone(row), row.code), row.title)).collect()
 }
 
-fn unknown(word: &str) -> Failure {
+fn unknown(word: &str) -> CommandError {
     let near = near(word);
     let help = if near.is_empty() { String::new() } else { format!("the nearest: {}; ", near.join(", ")) };
     let word: String = word.chars().take(64).collect();
-    Failure::usage_help(format!("there is no code {word}"), format!("{help}`loopctl explain` lists all codes"))
+    CommandError::usage_help(format!("there is no code {word}"), format!("{help}`loopctl explain` lists all codes"))
 }
 
 /// The codes that a wrong one may have been: the nearest numbers, or the nearest name.

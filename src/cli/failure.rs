@@ -3,7 +3,7 @@
 use super::exit::Exit;
 use super::host::{Fault, LoadFault};
 use super::report;
-use super::store::Place;
+use super::store::StorePlace;
 use super::surface::Surface;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::journal::StoreFault;
@@ -11,7 +11,7 @@ use crate::trace::{Tone, escape};
 
 /// Why a command could not do what was asked.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandError {
     /// The arguments make no sense, or name what is not there.
     Usage {
         /// What is wrong.
@@ -36,7 +36,7 @@ pub enum Failure {
     Output(std::io::Error),
 }
 
-impl Failure {
+impl CommandError {
     /// Wrong arguments.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), help: None }
@@ -59,7 +59,7 @@ impl Failure {
 
     /// The failure with the store in which the run was not found.
     #[must_use]
-    pub fn in_store(self, place: &Place) -> Self {
+    pub fn in_store(self, place: &StorePlace) -> Self {
         match self {
             Self::Fault { fault: Fault::Store(StoreFault::NoSuchRun(run)), .. } => Self::usage_help(
                 format!("there is no run {run} in {}", place.shown()),
@@ -114,19 +114,19 @@ fn store_help(fault: &StoreFault) -> Option<&'static str> {
     )
 }
 
-impl From<StoreFault> for Failure {
+impl From<StoreFault> for CommandError {
     fn from(fault: StoreFault) -> Self {
         Self::Store(fault)
     }
 }
 
-impl From<Fault> for Failure {
+impl From<Fault> for CommandError {
     fn from(fault: Fault) -> Self {
         Self::Fault { fault, sources: Vec::new(), resume: None }
     }
 }
 
-impl From<LoadFault> for Failure {
+impl From<LoadFault> for CommandError {
     fn from(fault: LoadFault) -> Self {
         Self::Document(fault)
     }

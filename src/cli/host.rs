@@ -13,7 +13,7 @@ pub use crate::drive::stop::Stop;
 pub use crate::drive::tool::enter_group;
 pub use crate::load::{Loaded, Unsound as LoadFault};
 
-use super::failure::Failure;
+use super::failure::CommandError;
 use crate::diagnostic::Source;
 use crate::drive::fold;
 use crate::engine::event::{Event, RunDocument};
@@ -74,7 +74,7 @@ pub fn schema(kind: &str) -> Option<Value> {
 }
 
 /// A run as its journal records it, without the document's files.
-pub struct Recorded {
+pub struct StoredRun {
     /// The program that it began with.
     pub program: Arc<Program>,
     /// Its state.
@@ -87,12 +87,12 @@ pub struct Recorded {
 ///
 /// # Errors
 /// When there is no such run, or its journal can't be read.
-pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Source>) -> Result<Recorded, Failure> {
+pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Source>) -> Result<StoredRun, CommandError> {
     let engine = engine(Arc::default(), Path::new("."), journal, None);
     let events = engine.events(run_id).await?;
     let program = recorded(run_id, &events, project)?;
     let state = engine.state(&program, run_id).await?;
-    Ok(Recorded { program, state, engine })
+    Ok(StoredRun { program, state, engine })
 }
 
 /// The current document of a run: the one that it started with, or a newer one that it was resumed with.

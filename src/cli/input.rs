@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::failure::CommandError;
 use crate::diagnostic::Source;
 use crate::drive::files::guarded;
 use crate::program::Program;
@@ -37,7 +37,7 @@ impl InputArgs {
     ///
     /// # Errors
     /// When a field is not written `K=V`, or the file is no JSON.
-    pub fn read(&self, program: &Program) -> Result<Value, Failure> {
+    pub fn read(&self, program: &Program) -> Result<Value, CommandError> {
         let given = self.input_file.as_deref().map(read_json).transpose()?;
         if self.fields.is_empty() {
             return Ok(given.unwrap_or(Value::Null));
@@ -46,7 +46,7 @@ impl InputArgs {
             None => program.default_input.clone().unwrap_or_default(),
             Some(Value::Object(fields)) => fields,
             Some(_) => {
-                return Err(Failure::usage_help(
+                return Err(CommandError::usage_help(
                     "--input sets a field of an object, but the file of --input-file contains no object",
                     "leave out --input, or write an object into the file",
                 ));
@@ -58,7 +58,7 @@ impl InputArgs {
             let (name, value) = read_field(field, schema)?;
             // As with a duplicate key in a document: nobody knows which value is right.
             if !given.insert(name) {
-                return Err(Failure::usage_help(
+                return Err(CommandError::usage_help(
                     format!("--input {name}=... is given twice"),
                     format!("keep one of the two; an array is written as JSON: --input '{name}=[\"a\", \"b\"]'"),
                 ));
@@ -70,9 +70,9 @@ impl InputArgs {
 }
 
 /// The name and the value of `K=V`.
-fn read_field<'a>(field: &'a str, schema: Option<&Value>) -> Result<(&'a str, Value), Failure> {
+fn read_field<'a>(field: &'a str, schema: Option<&Value>) -> Result<(&'a str, Value), CommandError> {
     let Some((name, text)) = field.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-        return Err(Failure::usage_help(
+        return Err(CommandError::usage_help(
             format!("--input {field} is not of the form K=V"),
             "write --input ticket_id=TK-1; quote a text with spaces: --input 'question=Why is it late?'",
         ));
@@ -106,20 +106,20 @@ fn wants_text(schema: Option<&Value>, name: &str) -> bool {
 ///
 /// # Errors
 /// When it can't be read, is no JSON, or has a key twice: each fault with its place.
-pub fn read_json(file: &Path) -> Result<Value, Failure> {
+pub fn read_json(file: &Path) -> Result<Value, CommandError> {
     let text = read_text(file)?;
     if text.trim().is_empty() {
         let help = "an input is a JSON object: {\"ticket_id\": \"TK-1\"}";
-        return Err(Failure::usage_help(format!("{} is empty", name_of(file)), help));
+        return Err(CommandError::usage_help(format!("{} is empty", name_of(file)), help));
     }
     let source = Source::new(name_of(file), text);
     let (tree, faults) = syntax::parse(&source);
     match serde_json::from_str(&source.text) {
-        Err(error) if faults.is_empty() => Err(Failure::usage(format!("{} is not JSON: {error}", source.name))),
-        Err(_) => Err(Failure::text(source, faults)),
+        Err(error) if faults.is_empty() => Err(CommandError::usage(format!("{} is not JSON: {error}", source.name))),
+        Err(_) => Err(CommandError::text(source, faults)),
         Ok(value) => match syntax::repeated_keys(&tree) {
             // An input may be larger than a document: then only its beginning was looked at here.
-            twice if faults.is_empty() && !twice.is_empty() => Err(Failure::text(source, twice)),
+            twice if faults.is_empty() && !twice.is_empty() => Err(CommandError::text(source, twice)),
             _ => Ok(value),
         },
     }
@@ -138,7 +138,7 @@ const MAX_BYTES: usize = 64 << 20;
 ///
 /// # Errors
 /// When it can't be read.
-pub fn read_text(file: &Path) -> Result<String, Failure> {
+pub fn read_text(file: &Path) -> Result<String, CommandError> {
     let read = if file == Path::new("-") { guarded::stdin(MAX_BYTES) } else { guarded::text(file, MAX_BYTES) };
-    read.map_err(|unread| Failure::usage(format!("{} can't be read: {}", name_of(file), unread.reason(MAX_BYTES))))
+    read.map_err(|unread| CommandError::usage(format!("{} can't be read: {}", name_of(file), unread.reason(MAX_BYTES))))
 }

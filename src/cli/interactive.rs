@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::host::{Engine, Fault, Finished, Resume};
 use super::output::shown;
 use super::run::Watched;
@@ -25,11 +25,11 @@ use crate::trace::{Redaction, RunResult, Tone, approval, escape, result};
 ///
 /// # Errors
 /// When stdin or stderr is no terminal.
-pub fn needs_terminal(surface: &Surface) -> Result<(), Failure> {
+pub fn needs_terminal(surface: &Surface) -> Result<(), CommandError> {
     if std::io::stdin().is_terminal() && surface.err_terminal {
         return Ok(());
     }
-    Err(Failure::usage_help(
+    Err(CommandError::usage_help(
         "--interactive needs a terminal, but stdin or stderr is not one",
         "without it, a run that waits for a human ends with exit code 3, and `loopctl resume` answers it",
     ))

@@ -42,7 +42,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use exit::Exit;
-use failure::Failure;
+use failure::CommandError;
 use surface::Surface;
 
 use crate::trace::escape;
@@ -60,18 +60,18 @@ struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::Run),
-    Check(check::Check),
-    Explain(explain::Explain),
-    Resume(resume::Resume),
-    Cancel(cancel::Cancel),
-    Runs(runs::Runs),
-    Trace(trace::Trace),
-    Serve(serve::Serve),
-    Token(token::Token),
-    Prompt(prompt::Prompt),
-    Schema(schema::Schema),
-    Completions(completions::Completions),
+    Run(run::RunCommand),
+    Check(check::CheckCommand),
+    Explain(explain::ExplainCommand),
+    Resume(resume::ResumeCommand),
+    Cancel(cancel::CancelCommand),
+    Runs(runs::RunsCommand),
+    Trace(trace::TraceCommand),
+    Serve(serve::ServeCommand),
+    Token(token::TokenCommand),
+    Prompt(prompt::PromptCommand),
+    Schema(schema::SchemaCommand),
+    Completions(completions::CompletionsCommand),
 }
 
 /// The program: reads the arguments, performs the command, reports what went wrong, returns the exit code.
@@ -99,7 +99,7 @@ fn perform(command: Command) -> Exit {
 }
 
 /// Performs a command to its end.
-fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
+fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
     if matches!(command, Command::Run(_) | Command::Resume(_) | Command::Serve(_)) {
         memory::keep_private();
     }
@@ -107,7 +107,7 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, Failure> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| Failure::usage(format!("no threads can be started: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("no threads can be started: {error}")))?;
     let done = runtime.block_on(async {
         // Kept until the command is done.
         let _handled = signals::survive_file_limit();

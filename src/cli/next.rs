@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::store::Place;
+use super::store::StorePlace;
 use crate::engine::outcome::{Status, Termination};
 use crate::trace::result::WaitingCall;
 use crate::trace::{Look, RunResult, Tone, escape};
@@ -29,7 +29,7 @@ pub struct Next {
 
 impl Next {
     /// For a run in a store.
-    pub fn new(run_id: &str, place: &Place) -> Self {
+    pub fn new(run_id: &str, place: &StorePlace) -> Self {
         Self {
             program: program(),
             run_id: run_id.to_owned(),

@@ -4,7 +4,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::next::Next;
 use super::surface::Surface;
 use crate::engine::state::State;
@@ -44,8 +44,8 @@ pub fn shown(program: &Program) -> Shown<'_> {
 ///
 /// # Errors
 /// When the value can't be written as JSON.
-pub fn json_line(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(value).map_err(|error| Failure::Output(std::io::Error::other(error)))?;
+pub fn json_line(value: &impl Serialize) -> Result<String, CommandError> {
+    let text = serde_json::to_string(value).map_err(|error| CommandError::Output(std::io::Error::other(error)))?;
     Ok(escape::json(&text).into_owned() + "\n")
 }
 
@@ -59,7 +59,7 @@ pub fn conclude(
     program: &Program,
     state: &State,
     next: &Next,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandError> {
     let redact = Redaction::new(&program.project.redact);
     let result = result(shown(program), state, &redact);
     match output {
@@ -70,7 +70,7 @@ pub fn conclude(
     Ok(Exit::of(state))
 }
 
-fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) -> Result<(), Failure> {
+fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) -> Result<(), CommandError> {
     surface.say("\n");
     if let Some(answer) = &result.result {
         let text = text_of_pretty(&answer.answer);

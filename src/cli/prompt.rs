@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::host::{self, Loaded, Start};
 use super::output::ListOutput;
-use super::store::Place;
+use super::store::StorePlace;
 use super::surface::Surface;
 use super::what::WhatArgs;
 use crate::trace::text::text_of_pretty;
@@ -20,7 +20,7 @@ use crate::trace::{Look, Tone, escape};
 #[command(after_help = "Examples:
   loopctl prompt triage.json --input ticket_id=TK-1
   loopctl prompt triage.json --output json | wc -c")]
-pub struct Prompt {
+pub struct PromptCommand {
     #[command(flatten)]
     pub what: WhatArgs,
     /// The store of the earlier run: sqlite:PATH. Default: as for `run`
@@ -32,23 +32,26 @@ pub struct Prompt {
     pub output: Option<ListOutput>,
 }
 
-impl Prompt {
+impl PromptCommand {
     /// Shows the request.
     ///
     /// # Errors
     /// When the run could not be started.
-    pub async fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
+    pub async fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let Loaded { program, root, sources, .. } = self.what.load()?;
         let (input, script) = self.what.read(&program)?;
         let previous = self.what.previous_run.clone();
-        let place = Place::of_run(self.store.as_deref(), &program.project, &root);
+        let place = StorePlace::of_run(self.store.as_deref(), &program.project, &root);
         // No other run is read, and no store is created here.
         let has_previous = previous.is_some() || program.previous_run_id.is_some();
         let journal = if has_previous && place.exists() { place.open()? } else { host::open("memory", &root)? };
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
         let start = Start { input, model: self.what.model.clone(), previous_run_id: previous, ..Start::default() };
-        let bytes =
-            engine.prompt(&program, &start).await.map_err(|fault| Failure::Fault { fault, sources, resume: None })?;
+        let bytes = engine.prompt(&program, &start).await.map_err(|fault| CommandError::Fault {
+            fault,
+            sources,
+            resume: None,
+        })?;
         let on_terminal = if surface.out_terminal { ListOutput::Human } else { ListOutput::Json };
         match self.output.unwrap_or(on_terminal) {
             ListOutput::Json => surface.print_bytes(&[bytes.as_ref(), b"\n"].concat())?,

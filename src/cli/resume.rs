@@ -7,18 +7,18 @@ use clap::Args;
 use serde_json::Value;
 
 use super::exit::Exit;
-use super::failure::Failure;
-use super::host::{self, Resume as GoOn};
+use super::failure::CommandError;
+use super::host::{self, Resume};
 use super::interactive;
 use super::next::Next;
 use super::output::{Output, conclude};
 use super::run::Watched;
-use super::store::{Place, StoreArgs};
+use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use super::what::read_script;
 use crate::diagnostic::Source;
-use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::event::{CallId, Decided, Event};
+use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::program::Program;
 
 /// Resume a run that waits for a human or was interrupted
@@ -30,7 +30,7 @@ use crate::program::Program;
   loopctl resume agent-0192 --answer \"Take the second account\"
   loopctl resume agent-0192 --approve --if 3f9c2a71d0b4e865
   loopctl resume agent-0192 --deny --reason \"too much\"")]
-pub struct Resume {
+pub struct ResumeCommand {
     /// The run's id
     pub run: String,
     /// The answer to the run's question, or guidance for an agent that is stuck
@@ -82,25 +82,25 @@ pub struct Resume {
     pub interactive: bool,
 }
 
-impl Resume {
+impl ResumeCommand {
     /// Goes on with the run.
     ///
     /// # Errors
     /// When it can't go on, or the store failed.
-    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         if self.interactive {
             interactive::needs_terminal(surface)?;
         }
         let decided = self.decided()?;
         let (journal, place) = self.store.open()?;
         let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
-        let events = reader.events(&self.run).await.map_err(|fault| Failure::from(fault).in_store(&place))?;
-        let Document { program, root, sources } = self.document(&events, &place)?;
+        let events = reader.events(&self.run).await.map_err(|fault| CommandError::from(fault).in_store(&place))?;
+        let CurrentDocument { program, root, sources } = self.document(&events, &place)?;
         let script = self.script.as_deref().map(read_script).transpose()?;
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
         let watched = Watched::new(surface, self.output, &program);
-        let go_on = GoOn { decided, new_document: self.new_document };
-        let mut finished = watched.drive(engine.resume(&program, &self.run, go_on, watched.watch())).await;
+        let resume = Resume { decided, new_document: self.new_document };
+        let mut finished = watched.drive(engine.resume(&program, &self.run, resume, watched.watch())).await;
         if self.interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
@@ -120,7 +120,7 @@ impl Resume {
     }
 
     /// The decision; none when the run is only to be resumed.
-    fn decided(&self) -> Result<Option<Decided>, Failure> {
+    fn decided(&self) -> Result<Option<Decided>, CommandError> {
         let written = WrittenDecision {
             answer: self.answer.clone(),
             approve: self.approve,
@@ -134,41 +134,43 @@ impl Resume {
             call: self.call,
             hash: self.hash.clone(),
         };
-        written.read(DecisionSyntax::Flags).map_err(Failure::usage)
+        written.read(DecisionSyntax::Flags).map_err(CommandError::usage)
     }
 
     /// The document that the run goes by, as it is now on the disk; the recorded one, when it came
     /// from stdin.
-    fn document(&self, events: &[Event], place: &Place) -> Result<Document, Failure> {
+    fn document(&self, events: &[Event], place: &StorePlace) -> Result<CurrentDocument, CommandError> {
         let recorded = host::document(events);
         let file = match (&self.store.document, recorded) {
             (Some(given), _) => given.clone(),
             (None, Some(document)) if document.file == "-" => {
                 let program = host::recorded(&self.run, events, place.project.clone())?;
                 let root = place.home().unwrap_or_else(|| PathBuf::from("."));
-                return Ok(Document { sources: program.sources.clone(), program, root });
+                return Ok(CurrentDocument { sources: program.sources.clone(), program, root });
             }
             (None, Some(document)) => find(Path::new(&document.file), place)?,
-            (None, None) => return Err(Failure::usage("the journal names no document; name it with --document FILE")),
+            (None, None) => {
+                return Err(CommandError::usage("the journal names no document; name it with --document FILE"));
+            }
         };
         let loaded = host::load(&file, &self.actions)?;
-        Ok(Document { program: loaded.program, root: loaded.root, sources: loaded.sources })
+        Ok(CurrentDocument { program: loaded.program, root: loaded.root, sources: loaded.sources })
     }
 }
 
 /// A run's document.
-struct Document {
+struct CurrentDocument {
     program: Arc<Program>,
     root: PathBuf,
     sources: Vec<Source>,
 }
 
 /// The document from here, or from the folder that its store stands in.
-fn find(file: &Path, place: &Place) -> Result<PathBuf, Failure> {
+fn find(file: &Path, place: &StorePlace) -> Result<PathBuf, CommandError> {
     let beside = place.home().map(|home| home.join(file));
     let name = file.file_name().and_then(|name| Some(place.home()?.join(name)));
     [Some(file.to_owned()), beside, name].into_iter().flatten().find(|file| file.is_file()).ok_or_else(|| {
-        Failure::usage_help(
+        CommandError::usage_help(
             format!("the run's document {} does not exist", file.display()),
             "name its new place: --document FILE",
         )

@@ -6,12 +6,12 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::host::{self, Fault, Finished, Loaded, Start, Stop, Watch};
 use super::next::Next;
 use super::output::{Output, conclude};
 use super::progress::Progress;
-use super::store::Place;
+use super::store::StorePlace;
 use super::surface::Surface;
 use super::telemetry::Telemetry;
 use super::what::{WhatArgs, misspelt};
@@ -29,7 +29,7 @@ use crate::trace::{Redaction, Tone};
   loopctl run triage.json --input ticket_id=TK-1
   loopctl run triage.json --input-file ticket.json --output json | jq .result.answer
   loopctl run triage.json --script script.json      # offline: the script replaces the model")]
-pub struct Run {
+pub struct RunCommand {
     #[command(flatten)]
     pub what: WhatArgs,
     /// The store of the run: sqlite:PATH or memory. Default: the project's, else .loopctl/runs.db beside the document
@@ -53,12 +53,12 @@ pub struct Run {
     pub timeout_ms: Option<u64>,
 }
 
-impl Run {
+impl RunCommand {
     /// Runs the loop.
     ///
     /// # Errors
     /// When there was no run, or its store failed.
-    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         if self.interactive {
             interactive::needs_terminal(surface)?;
         }
@@ -68,7 +68,7 @@ impl Run {
         for doubt in script.iter().flat_map(|script| misspelt(&program, script)) {
             surface.say(&surface.line(Tone::Warn, "warning", &doubt));
         }
-        let place = Place::of_run(self.store.as_deref(), &program.project, &root);
+        let place = StorePlace::of_run(self.store.as_deref(), &program.project, &root);
         let journal = place.open()?;
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
         let start = Start {
@@ -181,11 +181,11 @@ impl Watched {
         finished: Option<Result<Finished, Fault>>,
         next: impl Fn(&str) -> Next,
         sources: &[crate::diagnostic::Source],
-    ) -> Result<Option<Finished>, Failure> {
+    ) -> Result<Option<Finished>, CommandError> {
         let resume = || self.progress.run_id().map(|run_id| next(&run_id).command("resume", ""));
         match finished {
             Some(Ok(finished)) => Ok(Some(finished)),
-            Some(Err(fault)) => Err(Failure::Fault { fault, sources: sources.to_vec(), resume: resume() }),
+            Some(Err(fault)) => Err(CommandError::Fault { fault, sources: sources.to_vec(), resume: resume() }),
             None => {
                 if let Some(command) = resume() {
                     self.progress.say(&format!("resume with: {}\n", crate::trace::escape::line(&command)));

@@ -5,10 +5,10 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::host;
 use super::output::{ListOutput, json_line};
-use super::store::{Place, StoreArgs};
+use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
 use crate::drive::clock;
 use crate::engine::outcome::{Status, Termination};
@@ -29,7 +29,7 @@ const LEAST: usize = 10;
 #[command(after_help = "Examples:
   loopctl runs --status paused
   loopctl runs --output json | jq -r '.[].run_id'")]
-pub struct Runs {
+pub struct RunsCommand {
     /// List only runs with this status
     #[arg(long, value_enum, value_name = "STATUS")]
     pub status: Option<Which>,
@@ -94,12 +94,12 @@ struct Row<'a> {
     updated_at: String,
 }
 
-impl Runs {
+impl RunsCommand {
     /// Lists the runs.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let place = self.store.place()?;
         // Where nothing ran yet there is no store, and none is made by looking.
         let runs = if place.exists() {
@@ -107,7 +107,7 @@ impl Runs {
             let filter = RunFilter { status, limit: self.limit, called: self.called, ..RunFilter::default() };
             host::list(&*place.open()?, filter).await?
         } else if self.store.store.is_some() {
-            return Err(Failure::usage(format!("there is no store {}", place.shown())));
+            return Err(CommandError::usage(format!("there is no store {}", place.shown())));
         } else {
             Vec::new()
         };
@@ -138,7 +138,7 @@ fn row(run: &RunSummary) -> Row<'_> {
 }
 
 /// That there are none, and where others may be.
-fn none(place: &Place, some_status: bool, store_given: bool) -> String {
+fn none(place: &StorePlace, some_status: bool, store_given: bool) -> String {
     let of = if some_status { "no such runs" } else { "no runs" };
     let mut text = format!("{of} in {}\n", escape::line(&place.shown()));
     if !store_given && !some_status {

@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::host;
 use super::surface::Surface;
 use crate::language::schema::KINDS;
@@ -14,7 +14,7 @@ use crate::syntax::document::DocumentKind;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl schema loop > loop.schema.json")]
-pub struct Schema {
+pub struct SchemaCommand {
     /// The kind of document
     #[arg(value_name = "KIND", default_value = DocumentKind::Loop.name(), value_parser = kinds())]
     pub kind: String,
@@ -30,17 +30,17 @@ fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(names.chain([PossibleValue::new(EVENTS).help("a line of --output ndjson")]))
 }
 
-impl Schema {
+impl SchemaCommand {
     /// Prints the schema.
     ///
     /// # Errors
     /// When stdout can't be written.
-    pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
+    pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
         let name = &self.kind;
         let schema =
-            host::schema(name).ok_or_else(|| Failure::usage(format!("this build has no schema of a {name}")))?;
-        let text =
-            serde_json::to_string_pretty(&schema).map_err(|error| Failure::Output(std::io::Error::other(error)))?;
+            host::schema(name).ok_or_else(|| CommandError::usage(format!("this build has no schema of a {name}")))?;
+        let text = serde_json::to_string_pretty(&schema)
+            .map_err(|error| CommandError::Output(std::io::Error::other(error)))?;
         surface.print(&(text + "\n"))?;
         Ok(Exit::Completed)
     }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use clap::Args;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::signals;
-use super::store::Place;
+use super::store::StorePlace;
 use super::surface::Surface;
 use crate::serve::folder::{Folder, Unservable};
-use crate::serve::{Options, Refusal, Server};
+use crate::serve::{BindError, Server, ServerOptions};
 use crate::trace::units::plural;
 
 /// Serve the loops of a folder over HTTP
@@ -24,7 +24,7 @@ use crate::trace::units::plural;
   loopctl serve loops
   loopctl serve loops --listen 0.0.0.0:8080 --host agents.example.com
   curl -s localhost:3009/agents/execute -H 'Content-Type: application/json' -d '{\"loop\":\"triage\"}'")]
-pub struct Serve {
+pub struct ServeCommand {
     /// The folder with the loops
     #[arg(default_value = ".")]
     pub folder: PathBuf,
@@ -51,18 +51,18 @@ pub struct Serve {
     pub grace_ms: u64,
 }
 
-impl Serve {
+impl ServeCommand {
     /// Serves until a signal comes.
     ///
     /// # Errors
     /// When the folder can't be served, or the store fails.
-    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let folder = Folder::read(&self.folder).map_err(|fault| match fault {
-            Unservable::Unsound(unsound) => Failure::Document(unsound),
-            Unservable::Refused(why) => Failure::usage(why),
+            Unservable::Unsound(unsound) => CommandError::Document(unsound),
+            Unservable::Refused(why) => CommandError::usage(why),
         })?;
-        let place = Place::of_run(self.store.as_deref(), &folder.project, &folder.root);
-        let options = Options {
+        let place = StorePlace::of_run(self.store.as_deref(), &folder.project, &folder.root);
+        let options = ServerOptions {
             listen: self.listen,
             hosts: self.host,
             most_runs: usize::try_from(self.max_concurrent_runs).unwrap_or(1),
@@ -71,8 +71,8 @@ impl Serve {
             grace: Duration::from_millis(self.grace_ms),
         };
         let server = Server::bind(folder, place.open()?, options).await.map_err(|refusal| match refusal {
-            Refusal::Refused(why) => Failure::usage(why),
-            Refusal::Store(fault) => Failure::Store(fault),
+            BindError::Refused(why) => CommandError::usage(why),
+            BindError::Store(fault) => CommandError::Store(fault),
         })?;
         surface.print(&format!("http://{}\n", server.address()))?;
         let loops = server.loops();
@@ -80,7 +80,7 @@ impl Serve {
         if server.is_open() {
             surface.say("no tokens: everybody on this machine may start loops; requests from elsewhere are refused\n");
         }
-        let signals = signals::Counted::new();
+        let signals = signals::SignalCounter::new();
         let first = async {
             signals.reach(1).await;
             surface.say("stopping: every run finishes its step; a second signal stops now\n");

@@ -37,11 +37,11 @@ pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Prog
 }
 
 /// Counts the signals of a process that serves: the first asks it to end, the second ends it.
-pub struct Counted {
+pub struct SignalCounter {
     count: tokio::sync::watch::Receiver<u32>,
 }
 
-impl Counted {
+impl SignalCounter {
     /// From now on signals do not end the process by themselves.
     pub fn new() -> Self {
         let (sender, count) = tokio::sync::watch::channel(0);

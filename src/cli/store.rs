@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::host;
 use crate::diagnostic::Source;
 use crate::drive::files::guarded;
@@ -34,7 +34,7 @@ pub struct StoreArgs {
 
 /// A store's place.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct StorePlace {
     /// `memory` or `sqlite:PATH`.
     pub url: String,
     /// The folder that the path is relative to.
@@ -48,9 +48,9 @@ impl StoreArgs {
     ///
     /// # Errors
     /// When the project file can't be read.
-    pub fn place(&self) -> Result<Place, Failure> {
+    pub fn place(&self) -> Result<StorePlace, CommandError> {
         if self.store.as_deref() == Some("memory") {
-            return Err(Failure::usage_help(
+            return Err(CommandError::usage_help(
                 "`memory` keeps no runs",
                 "name the store of the run: --store sqlite:PATH",
             ));
@@ -58,7 +58,7 @@ impl StoreArgs {
         let folder = match &self.document {
             // Else a slip of the finger would show, or end, the runs of another folder.
             Some(document) if !document.is_file() => {
-                return Err(Failure::usage_help(
+                return Err(CommandError::usage_help(
                     format!("there is no document {}", document.display()),
                     "--document names a file; loopctl looks for the store beside it",
                 ));
@@ -73,10 +73,10 @@ impl StoreArgs {
     ///
     /// # Errors
     /// When there is none, or it can't be opened.
-    pub fn open(&self) -> Result<(Arc<dyn Journal>, Place), Failure> {
+    pub fn open(&self) -> Result<(Arc<dyn Journal>, StorePlace), CommandError> {
         let place = self.place()?;
         if !place.exists() {
-            return Err(Failure::usage_help(
+            return Err(CommandError::usage_help(
                 format!("there is no store {}", place.shown()),
                 "go to the folder of the document, or name it: --document FILE or --store sqlite:PATH",
             ));
@@ -85,7 +85,7 @@ impl StoreArgs {
     }
 }
 
-impl Place {
+impl StorePlace {
     /// The store of a run of a loaded document: `root` is the project's folder, else the document's.
     pub fn of_run(given: Option<&str>, project: &Project, root: &Path) -> Self {
         match given {
@@ -102,7 +102,7 @@ impl Place {
     ///
     /// # Errors
     /// When it can't be opened.
-    pub fn open(&self) -> Result<Arc<dyn Journal>, Failure> {
+    pub fn open(&self) -> Result<Arc<dyn Journal>, CommandError> {
         Ok(host::open(&self.url, &self.base)?)
     }
 
@@ -147,22 +147,22 @@ impl Place {
 
 /// The store for a folder: what is given, else what the nearest project file above says, else the
 /// folder's own.
-fn locate(given: Option<&str>, folder: &Path) -> Result<Place, Failure> {
+fn locate(given: Option<&str>, folder: &Path) -> Result<StorePlace, CommandError> {
     let project = find_project(folder)?;
     if let Some(url) = given {
         let project = project.map(|(_, source, _)| source);
-        return Ok(Place { url: url.to_owned(), base: PathBuf::from("."), project });
+        return Ok(StorePlace { url: url.to_owned(), base: PathBuf::from("."), project });
     }
     Ok(match project {
         Some((base, source, project)) => {
-            Place { url: project.store.unwrap_or_else(|| DEFAULT.to_owned()), base, project: Some(source) }
+            StorePlace { url: project.store.unwrap_or_else(|| DEFAULT.to_owned()), base, project: Some(source) }
         }
-        None => Place { url: DEFAULT.to_owned(), base: folder.to_owned(), project: None },
+        None => StorePlace { url: DEFAULT.to_owned(), base: folder.to_owned(), project: None },
     })
 }
 
 /// The nearest project file from the folder upwards, with its folder.
-fn find_project(folder: &Path) -> Result<Option<(PathBuf, Source, Project)>, Failure> {
+fn find_project(folder: &Path) -> Result<Option<(PathBuf, Source, Project)>, CommandError> {
     let absolute = absolute(folder);
     for (steps, above) in absolute.ancestors().enumerate() {
         let file = above.join(PROJECT);
@@ -170,10 +170,10 @@ fn find_project(folder: &Path) -> Result<Option<(PathBuf, Source, Project)>, Fai
             continue;
         }
         let text = guarded::text(&file, MAX_BYTES).map_err(|unread| {
-            Failure::usage(format!("{} can't be read: {}", file.display(), unread.reason(MAX_BYTES)))
+            CommandError::usage(format!("{} can't be read: {}", file.display(), unread.reason(MAX_BYTES)))
         })?;
         let project = serde_json::from_str(&text).map_err(|error| {
-            Failure::usage(format!("the project file {} can't be read: {error}", tidy(&file).display()))
+            CommandError::usage(format!("the project file {} can't be read: {error}", tidy(&file).display()))
         })?;
         let base = if steps == 0 { folder.to_owned() } else { above.to_owned() };
         return Ok(Some((base, Source::new(file.display().to_string(), text), project)));

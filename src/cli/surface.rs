@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use super::failure::Failure;
+use super::failure::CommandError;
 use crate::trace::{Look, Tone, escape};
 
 /// Lines are not longer than that, however wide the terminal is: nobody likes to read them.
@@ -48,7 +48,7 @@ impl Surface {
     ///
     /// # Errors
     /// When stdout can't be written for another reason, like a full disk.
-    pub fn print(&self, text: &str) -> Result<(), Failure> {
+    pub fn print(&self, text: &str) -> Result<(), CommandError> {
         let mut out = anstream::AutoStream::new(std::io::stdout().lock(), self.choice());
         tolerate(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
@@ -57,7 +57,7 @@ impl Surface {
     ///
     /// # Errors
     /// As [`Surface::print`].
-    pub fn print_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn print_bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         let mut out = std::io::stdout().lock();
         tolerate(out.write_all(bytes).and_then(|()| out.flush()))
     }
@@ -79,9 +79,9 @@ impl Surface {
     }
 }
 
-fn tolerate(written: std::io::Result<()>) -> Result<(), Failure> {
+fn tolerate(written: std::io::Result<()>) -> Result<(), CommandError> {
     match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Output(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CommandError::Output(error)),
         _ => Ok(()),
     }
 }

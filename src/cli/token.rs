@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::surface::Surface;
 use crate::serve::authorizer;
 
@@ -15,7 +15,7 @@ use crate::serve::authorizer;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   loopctl token ci --org acme --scope run --scope read > ci.token")]
-pub struct Token {
+pub struct TokenCommand {
     /// The name of the token
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: String,
@@ -41,13 +41,13 @@ pub enum May {
     Decide,
 }
 
-impl Token {
+impl TokenCommand {
     /// Makes the token.
     ///
     /// # Errors
     /// When the system gives no random numbers, or stdout can't be written.
-    pub fn perform(&self, surface: &Surface) -> Result<Exit, Failure> {
-        let token = authorizer::new_token().map_err(Failure::usage)?;
+    pub fn perform(&self, surface: &Surface) -> Result<Exit, CommandError> {
+        let token = authorizer::new_token().map_err(CommandError::usage)?;
         let mut entry = json!({ "name": self.name, "hash": authorizer::hash_text(&token), "scopes": self.scope });
         if let (Some(entry), Some(org)) = (entry.as_object_mut(), &self.org) {
             entry.insert("org".to_owned(), json!(org));

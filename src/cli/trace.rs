@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::Exit;
-use super::failure::Failure;
-use super::host::{self, Recorded};
+use super::failure::CommandError;
+use super::host::{self, StoredRun};
 use super::next::Next;
 use super::output::{json_line, shown};
 use super::store::StoreArgs;
@@ -19,12 +19,12 @@ use crate::trace::{About, Look, Redaction, Shown, html::html, result, text};
   loopctl trace agent-0192
   loopctl trace agent-0192 --format html -o trace.html
   loopctl trace agent-0192 --format json | jq '.trace[] | .action'")]
-pub struct Trace {
+pub struct TraceCommand {
     /// The run's id
     pub run: String,
     /// The format of the trace
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: TraceFormat,
     /// Write the trace to a file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct Trace {
 
 /// The format of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum TraceFormat {
     /// Text for a terminal
     #[default]
     Text,
@@ -44,15 +44,15 @@ pub enum Format {
     Html,
 }
 
-impl Trace {
+impl TraceCommand {
     /// Shows the trace.
     ///
     /// # Errors
     /// When there is no such run, or the output can't be written.
-    pub async fn perform(self, surface: &Surface) -> Result<Exit, Failure> {
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.store.open()?;
         let next = Next::new(&self.run, &place);
-        let Recorded { program, state, .. } =
+        let StoredRun { program, state, .. } =
             host::read(journal, &self.run, place.project.clone()).await.map_err(|failure| failure.in_store(&place))?;
         let redact = Redaction::new(&program.project.redact);
         let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
@@ -65,19 +65,19 @@ impl Trace {
         };
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let page = match self.format {
-            Format::Text => text::text(look, &about, &result),
-            Format::Json => json_line(&result)?,
-            Format::Html => html(&about, &result),
+            TraceFormat::Text => text::text(look, &about, &result),
+            TraceFormat::Json => json_line(&result)?,
+            TraceFormat::Html => html(&about, &result),
         };
         match &self.output {
             None => {
                 surface.print(&page)?;
                 // How a run that has not ended goes on is no part of its trace.
-                if self.format == Format::Text && result.finished_at.is_none() {
+                if self.format == TraceFormat::Text && result.finished_at.is_none() {
                     surface.say(&format!("\n{}", next.text(&result, &surface.err)));
                 }
             }
-            Some(file) => std::fs::write(file, page).map_err(|error| Failure::file("written", file, &error))?,
+            Some(file) => std::fs::write(file, page).map_err(|error| CommandError::file("written", file, &error))?,
         }
         Ok(Exit::Completed)
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value;
 
-use super::failure::Failure;
+use super::failure::CommandError;
 use super::host::{self, Loaded};
 use super::input::{InputArgs, name_of, read_text};
 use crate::diagnostic::{Source, nearest};
@@ -43,9 +43,9 @@ impl WhatArgs {
     ///
     /// # Errors
     /// When it can't be read, or can't be run.
-    pub fn load(&self) -> Result<Loaded, Failure> {
+    pub fn load(&self) -> Result<Loaded, CommandError> {
         if self.input.reads_stdin() && self.file == Path::new("-") {
-            return Err(Failure::usage("the document and the input can't both be read from stdin"));
+            return Err(CommandError::usage("the document and the input can't both be read from stdin"));
         }
         Ok(host::load(&self.file, &self.actions)?)
     }
@@ -54,7 +54,7 @@ impl WhatArgs {
     ///
     /// # Errors
     /// When one can't be read, or makes no sense.
-    pub fn read(&self, program: &Program) -> Result<(Value, Option<Script>), Failure> {
+    pub fn read(&self, program: &Program) -> Result<(Value, Option<Script>), CommandError> {
         let input = self.input.read(program)?;
         Ok((input, self.script.as_deref().map(read_script).transpose()?))
     }
@@ -64,7 +64,7 @@ impl WhatArgs {
 ///
 /// # Errors
 /// When it can't be read, or is none.
-pub fn read_script(file: &Path) -> Result<Script, Failure> {
+pub fn read_script(file: &Path) -> Result<Script, CommandError> {
     let source = Source::new(name_of(file), read_text(file)?);
     serde_json::from_str(&source.text).map_err(|error| {
         // Reported as `check` does if it is a script; in another kind of document everything would be an error.
@@ -74,9 +74,9 @@ pub fn read_script(file: &Path) -> Result<Script, Failure> {
             _ => syntax::parse(&source).1,
         };
         if !faults.is_empty() {
-            return Failure::text(source, faults);
+            return CommandError::text(source, faults);
         }
-        Failure::usage_help(
+        CommandError::usage_help(
             format!("{} is not a script: {error}", source.name),
             "a script is {\"replies\": [...], \"tools\": {...}}; `loopctl schema script` prints its schema",
         )

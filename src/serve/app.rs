@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::authorizer::Gate;
+use super::authorizer::Authorizer;
 use super::callback::Callbacks;
 use super::compile_pool::CompilePool;
 use super::connections::{self, Connections, Room};
 use super::folder::Folder;
-use super::hidden_paths::Hidden;
+use super::hidden_paths::HiddenPaths;
 use super::metrics::Metrics;
-use super::middleware::Names;
-use super::quotas::{Shares, Whole};
+use super::middleware::HostNames;
+use super::quotas::{Capacity, Quotas};
 use super::run_store::RunStore;
 use super::scheduler::Scheduler;
-use super::scheduler::slots::{Most, RunSlots};
+use super::scheduler::slots::{RunSlots, SlotLimits};
 use crate::journal::Journal;
 
 /// How much a request may take.
@@ -31,9 +31,9 @@ pub struct App {
     /// The loops that are app.
     pub folder: Arc<Folder>,
     /// Who may do what.
-    pub authorizer: Gate,
+    pub authorizer: Authorizer,
     /// The names that the server is called by.
-    pub names: Names,
+    pub names: HostNames,
     /// How much a request may take.
     pub body: BodyLimits,
     /// Runs as their journals have them.
@@ -41,7 +41,7 @@ pub struct App {
     /// The runs that are driven here.
     pub scheduler: Arc<Scheduler>,
     /// What each token and organisation has taken.
-    pub quotas: Arc<Shares>,
+    pub quotas: Arc<Quotas>,
     /// The connections that are open.
     pub connections: Arc<Connections>,
     /// The results that are posted elsewhere.
@@ -51,7 +51,7 @@ pub struct App {
     /// Where documents are compiled and checked.
     pub compiler: Arc<CompilePool>,
     /// The folders that no caller is shown.
-    pub hidden_paths: Hidden,
+    pub hidden_paths: HiddenPaths,
 }
 
 /// What a server is made of.
@@ -61,9 +61,9 @@ pub struct AppParts {
     /// The store.
     pub journal: Arc<dyn Journal>,
     /// Who may do what.
-    pub authorizer: Gate,
+    pub authorizer: Authorizer,
     /// The names that the server is called by.
-    pub names: Names,
+    pub names: HostNames,
     /// How much a request may take.
     pub body: BodyLimits,
     /// So many runs are driven at once.
@@ -79,9 +79,9 @@ impl App {
         let folder = Arc::new(folder);
         let limits = &folder.project.serve.limits;
         let room = Room::of(connections::files(), most_runs, limits.unknown_connections);
-        let whole = Whole { connections: room.known, places: most_runs, orgs: authorizer.orgs() };
-        let quotas = Arc::new(Shares::new(limits, whole, authorizer.is_open()));
-        let slots = RunSlots::new(most_runs, Most::of(limits), &authorizer.starters());
+        let whole = Capacity { connections: room.known, places: most_runs, orgs: authorizer.orgs() };
+        let quotas = Arc::new(Quotas::new(limits, whole, authorizer.is_open()));
+        let slots = RunSlots::new(most_runs, SlotLimits::of(limits), &authorizer.starters());
         let tools = folder.loops.values().flat_map(|offered| &offered.program.tools);
         let metrics = Arc::new(Metrics::new(tools.map(|tool| tool.name.clone()).collect()));
         let compiler = Arc::new(CompilePool::default());
@@ -90,7 +90,7 @@ impl App {
         let scheduler =
             Scheduler::new(Arc::clone(&runs), Arc::clone(&callbacks), Arc::clone(&quotas), Arc::clone(&metrics), slots);
         Self {
-            hidden_paths: Hidden::new(runs.roots()),
+            hidden_paths: HiddenPaths::new(runs.roots()),
             scheduler: Arc::new(scheduler),
             connections: Connections::new(room, Arc::clone(&quotas)),
             authorizer,

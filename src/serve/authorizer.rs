@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use ring::{digest, rand};
 use subtle::ConstantTimeEq as _;
 
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 use super::quotas::Owner;
 use crate::language::serving::{Scope, Serving};
 
@@ -21,7 +21,7 @@ const PREFIX: &str = "loopctl-";
 
 /// Who is let in.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Authorizer {
     holders: Vec<Holder>,
 }
 
@@ -49,7 +49,7 @@ impl Caller {
     ///
     /// # Errors
     /// 403 without it.
-    pub fn require(&self, scope: Scope) -> Result<(), Problem> {
+    pub fn require(&self, scope: Scope) -> Result<(), ProblemDetails> {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(lacks(&[scope])) }
     }
 
@@ -59,7 +59,7 @@ impl Caller {
     }
 }
 
-impl Gate {
+impl Authorizer {
     /// The gate of a project's tokens.
     ///
     /// # Errors
@@ -114,22 +114,22 @@ impl Gate {
     ///
     /// # Errors
     /// 401 without a token that is known, 403 without any of the scopes or for another organisation.
-    pub fn admit(&self, headers: &HeaderMap, any: &[Scope]) -> Result<Caller, Problem> {
-        let named = one(headers, "x-org-id").map_err(|()| Problem::bad_request("`X-Org-Id` may come once"))?;
+    pub fn admit(&self, headers: &HeaderMap, any: &[Scope]) -> Result<Caller, ProblemDetails> {
+        let named = one(headers, "x-org-id").map_err(|()| ProblemDetails::bad_request("`X-Org-Id` may come once"))?;
         if named.is_some_and(|org| !is_org(org)) {
-            return Err(Problem::bad_request("`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64"));
+            return Err(ProblemDetails::bad_request("`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64"));
         }
         if self.is_open() {
             return Ok(Caller { name: None, org: named.map(str::to_owned), scopes: Scope::ALL.to_vec() });
         }
         let unknown = || {
             let detail = "a token is needed that this server knows: `Authorization: Bearer TOKEN`";
-            Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+            ProblemDetails::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
         };
         let given = one(headers, header::AUTHORIZATION.as_str()).ok().flatten().ok_or_else(unknown)?;
         let token = bearer(given).ok_or_else(unknown)?;
         let holder = self.holder(token).ok_or_else(unknown)?;
-        let forbidden = |detail: String| Problem::new(StatusCode::FORBIDDEN, "forbidden", detail);
+        let forbidden = |detail: String| ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail);
         if named.is_some() && named != holder.org.as_deref() {
             return Err(forbidden("`X-Org-Id` is not the token's organisation".to_owned()));
         }
@@ -154,10 +154,10 @@ impl Gate {
 }
 
 /// That a token has none of the scopes that would do.
-fn lacks(any: &[Scope]) -> Problem {
+fn lacks(any: &[Scope]) -> ProblemDetails {
     let names: Vec<String> = any.iter().map(|scope| format!("`{}`", scope.name())).collect();
     let detail = format!("the token lacks the scope {}", names.join(" or "));
-    Problem::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail)
 }
 
 /// The one value of a header; an error when there are several, or it is no text.

@@ -8,7 +8,7 @@ use reqwest::{Client, Url};
 use ring::hmac;
 use tokio::sync::Semaphore;
 
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 use super::run_store::RunStore;
 use super::view::AgentStatus;
 use crate::drive::egress::Egress;
@@ -54,8 +54,8 @@ impl Callbacks {
     ///
     /// # Errors
     /// 422 that says why not.
-    pub fn check(&self, url: &str) -> Result<(), Problem> {
-        let refuse = |detail: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "callback_url", detail);
+    pub fn check(&self, url: &str) -> Result<(), ProblemDetails> {
+        let refuse = |detail: String| ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "callback_url", detail);
         if self.key.is_none() {
             return Err(refuse(
                 "results are not posted without a key to sign them: give `serve.callback_secret` in loopctl.json"

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 
 /// So many documents wait for their turn; one more is refused.
 const WAITING: usize = 64;
@@ -47,7 +47,7 @@ impl CompilePool {
     pub async fn run_in_time<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
+    ) -> Result<T, ProblemDetails> {
         let Ok(_waiting) = self.waiting.try_acquire() else { return Err(busy()) };
         match timeout(self.patience, self.run(work)).await {
             Ok(done) => done,
@@ -59,7 +59,7 @@ impl CompilePool {
     ///
     /// # Errors
     /// 500 when the thread broke.
-    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ProblemDetails> {
         let turn = Arc::clone(&self.running).acquire_owned().await.map_err(|_| busy())?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
@@ -69,14 +69,14 @@ impl CompilePool {
         });
         done.await.map_err(|_| {
             let detail = "the document could not be judged: a fault of this server";
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not_judged", detail)
+            ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_judged", detail)
         })
     }
 }
 
-fn busy() -> Problem {
+fn busy() -> ProblemDetails {
     let detail = "too many documents are being judged: try again in a moment";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "judging_busy", detail)
+    ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "judging_busy", detail)
 }
 
 #[cfg(test)]

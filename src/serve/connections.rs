@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::http::StatusCode;
 use tokio::sync::Notify;
 
-use super::problem::{NO_CONNECTION_LEFT, Problem};
-use super::quotas::{Held, Owner, Permit, Shares};
+use super::problem::{NO_CONNECTION_LEFT, ProblemDetails};
+use super::quotas::{Owner, Permit, QuotaItem, Quotas};
 
 /// The most connections, whatever the machine has.
 const MOST: usize = 4_096;
@@ -59,12 +59,12 @@ pub fn files() -> usize {
 /// The connections that are open.
 pub struct Connections {
     room: Room,
-    shares: Arc<Shares>,
-    open: Mutex<Open>,
+    shares: Arc<Quotas>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
     /// Those that have not shown a token, the oldest first.
     unknown: BTreeMap<u64, Arc<Connection>>,
@@ -89,7 +89,7 @@ pub struct Entered {
 
 impl Connections {
     /// None yet.
-    pub fn new(room: Room, shares: Arc<Shares>) -> Arc<Self> {
+    pub fn new(room: Room, shares: Arc<Quotas>) -> Arc<Self> {
         Arc::new(Self { room, shares, open: Mutex::default() })
     }
 
@@ -104,7 +104,7 @@ impl Connections {
         (open.unknown.len(), open.known)
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -177,17 +177,17 @@ impl Requests {
     ///
     /// # Errors
     /// 429 when its share is spent, 503 when there is no room for any.
-    pub fn show(&self, owner: &Owner) -> Result<(), Problem> {
+    pub fn show(&self, owner: &Owner) -> Result<(), ProblemDetails> {
         let mut permit = self.connection.permit();
         if permit.as_ref().is_some_and(|permit| *permit.owner() == self.connections.shares.known(owner)) {
             return Ok(());
         }
-        let new = self.connections.shares.take(owner, Held::Connection)?;
+        let new = self.connections.shares.take(owner, QuotaItem::Connection)?;
         if permit.is_none() {
             let mut open = self.connections.open();
             if open.known >= self.connections.room.known {
                 let detail = "the server has all the connections that it may have: try again in a moment";
-                return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, NO_CONNECTION_LEFT, detail));
+                return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, NO_CONNECTION_LEFT, detail));
             }
             // One that is just being closed is in neither part any more.
             if open.unknown.remove(&self.connection.number).is_none() {

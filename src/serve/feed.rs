@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::app::App;
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 use super::run_store::ProgramOfRun;
 use crate::drive::fault::Fault;
 use crate::engine::effect::Effect;
@@ -22,22 +22,22 @@ use crate::trace::{Redaction, Shown, escape, events, result};
 
 /// So many bytes of a journal are read at once: more only when the reader has taken what was told of them, so
 /// that one who stops reading holds no more.
-const PIECE: usize = 32 * 1024;
+const READ_BYTES: usize = 32 * 1024;
 /// How long a run is waited for that may be driven elsewhere.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(1);
 /// How often a reader is told that the stream is there, when nothing happens, in looks.
-const SIGNS: u32 = 15;
+const KEEP_ALIVE_POLLS: u32 = 15;
 
 /// A place in a run's events: what `Last-Event-ID` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct EventPosition {
     /// The event's number in the journal, from 0.
     pub event: usize,
     /// The notice's in the event, from 0.
     pub notice: usize,
 }
 
-impl FromStr for Place {
+impl FromStr for EventPosition {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -103,7 +103,7 @@ pub struct Feed {
     /// The events that were folded.
     folded: usize,
     /// What the reader has already.
-    seen: Option<Place>,
+    seen: Option<EventPosition>,
     ready: VecDeque<String>,
     silent: u32,
     ended: bool,
@@ -121,7 +121,7 @@ impl Feed {
     ///
     /// # Errors
     /// When there is no such run, its journal can't be read, or it has no such place.
-    pub async fn new(app: Arc<App>, run_id: &str, seen: Option<Place>) -> Result<Option<Self>, FeedFault> {
+    pub async fn new(app: Arc<App>, run_id: &str, seen: Option<EventPosition>) -> Result<Option<Self>, FeedFault> {
         let first = app.runs.events_from(run_id, 0, 1).await.map_err(FeedFault::Fault)?;
         let ProgramOfRun { program, .. } = app.runs.program(run_id, &first).await.map_err(FeedFault::Fault)?;
         if let Some(seen) = seen {
@@ -142,7 +142,7 @@ impl Feed {
             ended: false,
             failed: None,
         };
-        while feed.ready.is_empty() && !feed.ended && feed.look().await.map_err(FeedFault::Fault)? {}
+        while feed.ready.is_empty() && !feed.ended && feed.poll().await.map_err(FeedFault::Fault)? {}
         Ok((!feed.ready.is_empty() || !feed.ended).then_some(feed))
     }
 
@@ -164,7 +164,7 @@ impl Feed {
             told.push(serde_json::to_string(&events::last(&result)).unwrap_or_default());
         }
         for (notice, text) in told.iter().enumerate() {
-            let place = Place { event: number, notice };
+            let place = EventPosition { event: number, notice };
             if self.seen.is_none_or(|seen| place > seen) {
                 self.ready.push_back(written(place, text));
             }
@@ -194,7 +194,7 @@ impl Feed {
             let live = self.app.scheduler.active(&self.run_id);
             // Listened to before it is looked: what comes in between is not missed.
             let news = live.as_ref().map(|live| live.news());
-            match self.look().await {
+            match self.poll().await {
                 Ok(true) => continue,
                 Ok(false) if self.app.scheduler.is_draining() => return Some(Err(Interrupted)),
                 Ok(false) => {}
@@ -204,19 +204,19 @@ impl Feed {
                 }
             }
             match news {
-                Some(news) => drop(tokio::time::timeout(LOOK, news).await),
-                None => tokio::time::sleep(LOOK).await,
+                Some(news) => drop(tokio::time::timeout(POLL, news).await),
+                None => tokio::time::sleep(POLL).await,
             }
             self.silent += 1;
-            if self.silent.is_multiple_of(SIGNS) {
+            if self.silent.is_multiple_of(KEEP_ALIVE_POLLS) {
                 return Some(Ok(": still here\n\n".to_owned()));
             }
         }
     }
 
     /// Takes a piece of what was appended since the last look, and reads nothing else. Whether there was any.
-    async fn look(&mut self) -> Result<bool, Fault> {
-        let events = self.app.runs.events_from(&self.run_id, self.folded, PIECE).await?;
+    async fn poll(&mut self) -> Result<bool, Fault> {
+        let events = self.app.runs.events_from(&self.run_id, self.folded, READ_BYTES).await?;
         let any = !events.is_empty();
         for event in events {
             if matches!(event.kind, EventKind::NewDocument(_)) {
@@ -234,7 +234,7 @@ impl Feed {
     /// event that has one.
     fn failure(&self, fault: Fault) -> String {
         tracing::error!(run_id = self.run_id, code = fault.code(), "a stream of events can't go on: {fault}");
-        let Problem { code, detail, .. } = self.app.hidden_paths.problem(fault.into());
+        let ProblemDetails { code, detail, .. } = self.app.hidden_paths.problem(fault.into());
         let last = Last::StreamFailed { code: code.to_owned(), message: detail };
         format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
     }
@@ -243,7 +243,7 @@ impl Feed {
     async fn refolded(&self, program: &Program) -> Result<State, Fault> {
         let (mut state, mut at) = (State::default(), 0);
         while at < self.folded {
-            let events = self.app.runs.events_from(&self.run_id, at, PIECE).await?;
+            let events = self.app.runs.events_from(&self.run_id, at, READ_BYTES).await?;
             if events.is_empty() {
                 break;
             }
@@ -269,6 +269,6 @@ pub enum FeedFault {
 }
 
 /// An event of the stream. JSON on one line has no line end that could begin another one.
-fn written(place: Place, json: &str) -> String {
+fn written(place: EventPosition, json: &str) -> String {
     format!("id: {}.{}\ndata: {}\n\n", place.event, place.notice, escape::json(json))
 }

@@ -27,13 +27,13 @@ pub struct Folder {
     /// The project file's text.
     pub source: Option<Source>,
     /// The loops by name.
-    pub loops: BTreeMap<String, Offered>,
+    pub loops: BTreeMap<String, ServedLoop>,
     around: Arc<Neighbours>,
 }
 
 /// A loop of the folder.
 #[derive(Debug)]
-pub struct Offered {
+pub struct ServedLoop {
     /// What it means.
     pub program: Arc<Program>,
     /// The folder that its relative paths start in.
@@ -90,9 +90,9 @@ impl Folder {
         if faults.diagnostics.is_empty() { Ok(folder) } else { Err(Unservable::Unsound(faults)) }
     }
 
-    fn offer(&mut self, offered: Offered) -> Result<(), Unservable> {
+    fn offer(&mut self, offered: ServedLoop) -> Result<(), Unservable> {
         let name = offered.program.name.clone();
-        let file = |offered: &Offered| offered.program.sources.first().map(|source| source.name.to_string());
+        let file = |offered: &ServedLoop| offered.program.sources.first().map(|source| source.name.to_string());
         let new = file(&offered).unwrap_or_default();
         match self.loops.insert(name.clone(), offered) {
             None => Ok(()),
@@ -153,9 +153,9 @@ fn is_loop(path: &Path) -> Result<bool, Box<Diagnostic>> {
     Ok(document.kind == Some(DocumentKind::Loop) && detect::is_ours(&document) && !foreach)
 }
 
-fn offered(path: &Path) -> Result<Offered, Unsound> {
+fn offered(path: &Path) -> Result<ServedLoop, Unsound> {
     let gathered = files::gather(path, &[]).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
     let source = gathered.texts.project.clone();
     let Loaded { program, root, .. } = load::load_texts(&gathered.texts, gathered.root)?;
-    Ok(Offered { program, root, source })
+    Ok(ServedLoop { program, root, source })
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 use crate::diagnostic::Diagnostic;
 
 /// The folders that no caller is shown.
 #[derive(Debug, Default)]
-pub struct Hidden(Vec<String>);
+pub struct HiddenPaths(Vec<String>);
 
-impl Hidden {
+impl HiddenPaths {
     /// These folders, as they are written and as they are without links.
     pub fn new<'p>(folders: impl Iterator<Item = &'p Path>) -> Self {
         let real = |folder: &Path| folder.canonicalize().ok().map(|real| real.display().to_string());
@@ -48,7 +48,7 @@ impl Hidden {
     }
 
     /// The same of a request that was not done.
-    pub fn problem(&self, mut problem: Problem) -> Problem {
+    pub fn problem(&self, mut problem: ProblemDetails) -> ProblemDetails {
         problem.detail = self.text(&problem.detail);
         problem.diagnostics.iter_mut().for_each(|fault| self.fault(fault));
         problem
@@ -59,11 +59,12 @@ impl Hidden {
 mod tests {
     use std::path::Path;
 
-    use super::Hidden;
+    use super::HiddenPaths;
 
     #[test]
     fn paths_begin_at_the_folder_and_others_stay() {
-        let hidden = Hidden::new([Path::new("/srv/app"), Path::new("/srv/app/loops/"), Path::new(".")].into_iter());
+        let hidden =
+            HiddenPaths::new([Path::new("/srv/app"), Path::new("/srv/app/loops/"), Path::new(".")].into_iter());
         for (text, shown) in [
             ("looked in /srv/app/actions/a.json and /srv/app/b.json", "looked in actions/a.json and b.json"),
             ("/srv/app/loops/x.json", "x.json"),

@@ -30,12 +30,12 @@ const HEADERS: usize = 100;
 const LAST: Duration = Duration::from_secs(2);
 
 /// Something that listens.
-pub struct Listener {
+pub struct HttpListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Listener {
+impl HttpListener {
     /// Listens on an address; port 0 is a free one.
     ///
     /// # Errors

@@ -113,7 +113,7 @@ impl Metrics {
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn text(&self, now: &Now) -> Result<String, std::fmt::Error> {
+    pub fn text(&self, now: &GaugeValues) -> Result<String, std::fmt::Error> {
         let set = |gauge: &Gauge, count: usize| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         set(&self.driven, now.driven);
         set(&self.queued, now.queued);
@@ -130,7 +130,7 @@ impl Metrics {
 
 /// What there is at a moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Now {
+pub struct GaugeValues {
     /// Runs that are driven.
     pub driven: usize,
     /// Runs that wait for their turn.

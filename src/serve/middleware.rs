@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use super::app::App;
 use super::authorizer::Caller;
 use super::connections::Requests;
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 use super::quotas::Owner;
 use crate::drive::clock;
 use crate::language::serving::Scope;
@@ -32,12 +32,12 @@ const POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none
 /// The names that a server is called by. Another name in `Host` is that of a page that was led here
 /// (DNS rebinding).
 #[derive(Debug)]
-pub struct Names {
+pub struct HostNames {
     names: BTreeSet<String>,
     any_address: bool,
 }
 
-impl Names {
+impl HostNames {
     /// This machine's own names, the address that is listened on, and these beside them.
     pub fn new(address: SocketAddr, more: &[String]) -> Self {
         let ip = address.ip();
@@ -65,11 +65,11 @@ pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     let id = request_id(request.headers());
     let method = request.method().clone();
     let path = request.uri().path().chars().take(200).collect::<String>();
-    let mut response = match look(&app, &request) {
+    let mut response = match check(&app, &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+    if let Some(problem) = response.extensions_mut().remove::<ProblemDetails>() {
         app.metrics.refused(problem.status, problem.code);
         // Wherever it comes from: no caller is shown where the folder lies.
         response = app.hidden_paths.problem(problem).into_response();
@@ -103,48 +103,48 @@ fn request_id(headers: &HeaderMap) -> String {
     given.filter(plain).map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned)
 }
 
-fn look(app: &App, request: &Request) -> Result<(), Problem> {
+fn check(app: &App, request: &Request) -> Result<(), ProblemDetails> {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if target > LONGEST_TARGET {
         let detail = format!("the address is longer than {LONGEST_TARGET} bytes");
-        return Err(Problem::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail));
+        return Err(ProblemDetails::new(StatusCode::URI_TOO_LONG, "uri_too_long", detail));
     }
     let head: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if head > LONGEST_HEAD {
         let detail = format!("the headers are longer than {LONGEST_HEAD} bytes");
-        return Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", detail));
+        return Err(ProblemDetails::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", detail));
     }
     let host = host(request)?;
     if !app.names.knows(&host.0) {
         let detail = "this server is not called so; `--host NAME` makes a name known to it";
-        return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", detail));
+        return Err(ProblemDetails::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", detail));
     }
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if changes && is_foreign(request.headers(), &host.1) {
         let detail = "a page of another site may not do this";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail));
+        return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "foreign_origin", detail));
     }
     let encoded = request.headers().get_all(header::CONTENT_ENCODING).iter();
     if encoded.into_iter().any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         let detail = "a compressed body is not read: send it as it is";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded_body", detail));
+        return Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded_body", detail));
     }
     Ok(())
 }
 
 /// The host that the request is for, and the same with its port as it was written.
-fn host(request: &Request) -> Result<(String, String), Problem> {
+fn host(request: &Request) -> Result<(String, String), ProblemDetails> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return Err(Problem::bad_request("a request has one `Host`"));
+        return Err(ProblemDetails::bad_request("a request has one `Host`"));
     };
     let authority: Option<axum::http::uri::Authority> =
         host.to_str().ok().filter(|host| !host.contains('@')).and_then(|host| host.parse().ok());
-    let Some(authority) = authority else { return Err(Problem::bad_request("`Host` is no name")) };
+    let Some(authority) = authority else { return Err(ProblemDetails::bad_request("`Host` is no name")) };
     if let Some(other) = request.uri().authority()
         && !other.as_str().eq_ignore_ascii_case(authority.as_str())
     {
-        return Err(Problem::bad_request("the address names another host than `Host`"));
+        return Err(ProblemDetails::bad_request("the address names another host than `Host`"));
     }
     Ok((authority.host().to_owned(), authority.as_str().to_ascii_lowercase()))
 }
@@ -167,7 +167,7 @@ pub async fn admitted(
     State((app, scopes)): State<(Arc<App>, &'static [Scope])>,
     mut request: Request,
     next: Next,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let caller: Caller = app.authorizer.admit(request.headers(), scopes)?;
     let owner = Owner::from(&caller);
     if let Some(connection) = request.extensions().get::<Requests>() {
@@ -178,7 +178,7 @@ pub async fn admitted(
     if request.method() == Method::POST {
         if !is_json(request.headers()) {
             let detail = "the body is to be `Content-Type: application/json`";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
+            return Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
         }
         request = read(&app, request).await?;
         let length = request.body().size_hint().lower();
@@ -210,11 +210,11 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-async fn read(app: &App, request: Request) -> Result<Request, Problem> {
+async fn read(app: &App, request: Request) -> Result<Request, ProblemDetails> {
     let most = app.body.bytes;
     let too_large = || {
         let detail = format!("the body is longer than {most} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+        ProblemDetails::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     };
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     if length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > most) {
@@ -222,10 +222,10 @@ async fn read(app: &App, request: Request) -> Result<Request, Problem> {
     }
     let (parts, body) = request.into_parts();
     let collected = tokio::time::timeout(app.body.time, Limited::new(body, most).collect()).await;
-    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_late", "the body did not arrive in time");
+    let late = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "body_too_late", "the body did not arrive in time");
     match collected.map_err(late)? {
         Ok(body) => Ok(Request::from_parts(parts, Body::from(body.to_bytes()))),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(_) => Err(Problem::bad_request("the body broke off")),
+        Err(_) => Err(ProblemDetails::bad_request("the body broke off")),
     }
 }

@@ -30,10 +30,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use app::{App, AppParts, BodyLimits};
-use authorizer::Gate;
+use authorizer::Authorizer;
 use folder::Folder;
-use listen::Listener;
-use middleware::Names;
+use listen::HttpListener;
+use middleware::HostNames;
 
 use crate::drive::secret::Vault;
 use crate::journal::{Journal, StoreFault};
@@ -41,7 +41,7 @@ use secrecy::ExposeSecret as _;
 
 /// How to serve.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ServerOptions {
     /// The address that is listened on; port 0 is a free one.
     pub listen: SocketAddr,
     /// Names that the server is called by, beside its own.
@@ -59,13 +59,13 @@ pub struct Options {
 /// A server that listens, and serves when it is told to.
 pub struct Server {
     app: Arc<App>,
-    listener: Listener,
+    listener: HttpListener,
     grace: Duration,
 }
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum BindError {
     /// A sentence that says what to do.
     #[error("{0}")]
     Refused(String),
@@ -79,10 +79,10 @@ impl Server {
     ///
     /// # Errors
     /// When a token can't be used, the address may not or can't be listened on, or a secret is missing.
-    pub async fn bind(folder: Folder, journal: Arc<dyn Journal>, options: Options) -> Result<Self, Refusal> {
-        let authorizer = Gate::new(&folder.project.serve).map_err(Refusal::Refused)?;
+    pub async fn bind(folder: Folder, journal: Arc<dyn Journal>, options: ServerOptions) -> Result<Self, BindError> {
+        let authorizer = Authorizer::new(&folder.project.serve).map_err(BindError::Refused)?;
         if !authorizer.may_listen(options.listen.ip()) {
-            return Err(Refusal::Refused(format!(
+            return Err(BindError::Refused(format!(
                 "without tokens everybody who reaches {} could start loops: give `serve.tokens` in loopctl.json \
                  (`loopctl token` makes one), or listen on 127.0.0.1",
                 options.listen.ip()
@@ -90,15 +90,15 @@ impl Server {
         }
         let vault = Vault::new(folder.project.orgconfig.clone(), &folder.root);
         let secret = folder.project.serve.callback_secret.as_deref().map(|source| vault.read(source)).transpose();
-        let secret = secret.map_err(|why| Refusal::Refused(format!("`serve.callback_secret`: {why}")))?;
-        let listener = Listener::bind(options.listen)
+        let secret = secret.map_err(|why| BindError::Refused(format!("`serve.callback_secret`: {why}")))?;
+        let listener = HttpListener::bind(options.listen)
             .await
-            .map_err(|error| Refusal::Refused(format!("{} can't be listened on: {error}", options.listen)))?;
+            .map_err(|error| BindError::Refused(format!("{} can't be listened on: {error}", options.listen)))?;
         let app = App::new(AppParts {
             folder,
             journal,
             authorizer,
-            names: Names::new(listener.address(), &options.hosts),
+            names: HostNames::new(listener.address(), &options.hosts),
             body: BodyLimits { bytes: options.body_bytes, time: options.body_time },
             most_runs: options.most_runs,
             callback_key: secret.map(|secret| secret.expose_secret().to_owned()),

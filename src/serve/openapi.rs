@@ -6,8 +6,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::problem::Problem;
-use super::request::Waiting;
+use super::problem::ProblemDetails;
+use super::request::WaitQuery;
 use super::route::{AgentsQuery, CancelQuery, LoopList, LoopRequest, ResumeRequest, StatusQuery};
 use super::view::{Accepted, AgentList, AgentStatus};
 use crate::language::AgentRequest;
@@ -15,11 +15,11 @@ use crate::language::AgentRequest;
 /// The description of all routes.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
 
-struct Writer {
+struct OpenApiWriter {
     schemas: SchemaGenerator,
 }
 
-impl Writer {
+impl OpenApiWriter {
     fn schema<T: JsonSchema>(&mut self) -> Value {
         self.schemas.subschema_for::<T>().to_value()
     }
@@ -40,7 +40,7 @@ impl Writer {
     }
 
     fn problem(&mut self) -> Value {
-        let schema = self.schema::<Problem>();
+        let schema = self.schema::<ProblemDetails>();
         json!({ "description": "What went wrong", "content": { "application/problem+json": { "schema": schema } } })
     }
 
@@ -83,7 +83,7 @@ fn document() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
-    let mut writer = Writer { schemas: settings.into_generator() };
+    let mut writer = OpenApiWriter { schemas: settings.into_generator() };
     let mut paths = Map::new();
     runs(&mut writer, &mut paths);
     one_run(&mut writer, &mut paths);
@@ -103,9 +103,9 @@ fn document() -> Value {
     })
 }
 
-fn runs(writer: &mut Writer, paths: &mut Map<String, Value>) {
+fn runs(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let body = json!({ "oneOf": [writer.schema::<LoopRequest>(), writer.schema::<AgentRequest>()] });
-    let mut parameters = writer.query::<Waiting>();
+    let mut parameters = writer.query::<WaitQuery>();
     let mut key = header("Idempotency-Key", "The same key and body give the same run; another body is a 409");
     put(&mut key, "schema", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" }));
     parameters.push(key);
@@ -123,7 +123,7 @@ fn runs(writer: &mut Writer, paths: &mut Map<String, Value>) {
     paths.insert("/agents".to_owned(), json!({ "get": list }));
 }
 
-fn one_run(writer: &mut Writer, paths: &mut Map<String, Value>) {
+fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let with_id = |more: Vec<Value>| [vec![id()], more].concat();
     let parameters = with_id(writer.query::<StatusQuery>());
     let answers = json!({ "200": writer.json::<AgentStatus>("The run") });
@@ -143,7 +143,7 @@ fn one_run(writer: &mut Writer, paths: &mut Map<String, Value>) {
     let last = header("Last-Event-ID", "Only what came after this event");
     let events = writer.operation("What happens in a run, as it happens", &with_id(vec![last]), None, stream);
     paths.insert("/agents/{id}/events".to_owned(), json!({ "get": events }));
-    let parameters = with_id(writer.query::<Waiting>());
+    let parameters = with_id(writer.query::<WaitQuery>());
     let (body, answers) = (writer.schema::<ResumeRequest>(), writer.waited());
     let resume = writer.operation("Decide about a run that waits", &parameters, Some(body), answers);
     paths.insert("/agents/{id}/resume".to_owned(), json!({ "post": resume }));
@@ -153,7 +153,7 @@ fn one_run(writer: &mut Writer, paths: &mut Map<String, Value>) {
     paths.insert("/agents/{id}".to_owned(), json!({ "delete": cancel }));
 }
 
-fn rest(writer: &mut Writer, paths: &mut Map<String, Value>) {
+fn rest(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let answers = json!({ "200": writer.json::<LoopList>("The loops by name") });
     let loops = writer.operation("The loops of the folder", &[], None, answers);
     paths.insert("/loops".to_owned(), json!({ "get": loops }));

@@ -18,7 +18,8 @@ pub const NO_CONNECTION_LEFT: &str = "no_connection_left";
 
 /// A request that was not done.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Problem {
+#[schemars(rename = "Problem")]
+pub struct ProblemDetails {
     /// The HTTP status.
     #[serde(skip)]
     #[schemars(skip)]
@@ -45,7 +46,7 @@ pub struct Problem {
     pub retry_after: Option<u64>,
 }
 
-impl Problem {
+impl ProblemDetails {
     /// A problem of this status and code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or_default();
@@ -88,13 +89,13 @@ impl Problem {
     }
 }
 
-impl From<Unsound> for Problem {
+impl From<Unsound> for ProblemDetails {
     fn from(unsound: Unsound) -> Self {
         Self::diagnosed(unsound.diagnostics)
     }
 }
 
-impl From<StoreFault> for Problem {
+impl From<StoreFault> for ProblemDetails {
     fn from(fault: StoreFault) -> Self {
         let status = match &fault {
             StoreFault::NoSuchRun(_) => return Self::no_such_run(),
@@ -106,7 +107,7 @@ impl From<StoreFault> for Problem {
     }
 }
 
-impl From<Fault> for Problem {
+impl From<Fault> for ProblemDetails {
     fn from(fault: Fault) -> Self {
         let code = fault.code();
         match fault {
@@ -120,7 +121,7 @@ impl From<Fault> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemDetails {
     fn into_response(self) -> Response {
         let text = serde_json::to_string(&self).unwrap_or_default();
         let mut response = (self.status, escape::json(&text).into_owned()).into_response();

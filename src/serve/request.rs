@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::authorizer::Caller;
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 use crate::diagnostic::Source;
 use crate::syntax::Span;
 use crate::syntax::document::{Document, DocumentKind};
@@ -25,13 +25,13 @@ const LONGEST_WAIT: u64 = 24 * 60 * 60 * 1_000;
 pub struct RunId(pub String);
 
 impl<S: Send + Sync> FromRequestParts<S> for RunId {
-    type Rejection = Problem;
+    type Rejection = ProblemDetails;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemDetails> {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(id)) => Ok(Self(id)),
             // An id that is no text is no run's.
-            Err(_) => Err(Problem::no_such_run()),
+            Err(_) => Err(ProblemDetails::no_such_run()),
         }
     }
 }
@@ -39,7 +39,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RunId {
 /// How long a request waits for its run.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Waiting {
+pub struct WaitQuery {
     /// Do not wait: 202 with the run's id at once.
     #[serde(rename = "async")]
     pub is_async: bool,
@@ -50,7 +50,7 @@ pub struct Waiting {
     pub include_trace: bool,
 }
 
-impl Waiting {
+impl WaitQuery {
     /// How long it is waited: none for as long as it takes.
     pub fn at_most(&self) -> Option<Duration> {
         if self.is_async { Some(Duration::ZERO) } else { self.wait_ms.map(Duration::from_millis) }
@@ -60,13 +60,13 @@ impl Waiting {
     ///
     /// # Errors
     /// 400 when it holds what is not known, or contradicts itself.
-    pub fn of(uri: &Uri) -> Result<Self, Problem> {
+    pub fn of(uri: &Uri) -> Result<Self, ProblemDetails> {
         let waiting: Self = query(uri)?;
         if waiting.is_async && waiting.wait_ms.is_some() {
-            return Err(Problem::bad_request("`async` does not wait: leave `wait_ms` out"));
+            return Err(ProblemDetails::bad_request("`async` does not wait: leave `wait_ms` out"));
         }
         if waiting.wait_ms.is_some_and(|wait| wait > LONGEST_WAIT) {
-            return Err(Problem::bad_request(format!("`wait_ms` is at most {LONGEST_WAIT}")));
+            return Err(ProblemDetails::bad_request(format!("`wait_ms` is at most {LONGEST_WAIT}")));
         }
         Ok(waiting)
     }
@@ -76,9 +76,9 @@ impl Waiting {
 ///
 /// # Errors
 /// 400.
-pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ProblemDetails> {
     let Query(query) = Query::<T>::try_from_uri(uri)
-        .map_err(|error| Problem::bad_request(format!("the query can't be read: {}", error.body_text())))?;
+        .map_err(|error| ProblemDetails::bad_request(format!("the query can't be read: {}", error.body_text())))?;
     Ok(query)
 }
 
@@ -86,8 +86,9 @@ pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
 ///
 /// # Errors
 /// 400.
-pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(bytes).map_err(|error| Problem::bad_request(format!("the body can't be read: {error}")))
+pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| ProblemDetails::bad_request(format!("the body can't be read: {error}")))
 }
 
 /// An answer as JSON in which nothing steers a terminal.
@@ -100,7 +101,7 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
         }
         Err(error) => {
             let detail = format!("the answer can't be written: {error}");
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail).into_response()
+            ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail).into_response()
         }
     }
 }
@@ -110,7 +111,7 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
 ///
 /// # Errors
 /// 400 for a key that is empty, too long or no plain text.
-pub fn run_id(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Problem> {
+pub fn run_id(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, ProblemDetails> {
     let mut keys = headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let plain = |key: &HeaderValue| {
@@ -118,7 +119,7 @@ pub fn run_id(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Pr
         ((1..=255).contains(&text.len())).then(|| text.to_owned())
     };
     let (Some(key), None) = (plain(key), keys.next()) else {
-        return Err(Problem::bad_request("`Idempotency-Key` comes once, with 1 to 255 plain signs"));
+        return Err(ProblemDetails::bad_request("`Idempotency-Key` comes once, with 1 to 255 plain signs"));
     };
     let mut hash = digest::Context::new(&digest::SHA256);
     for part in ["loopctl idempotency key", &caller.owner(), &key] {
@@ -132,7 +133,7 @@ pub fn run_id(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Pr
 
 /// What stands in an agent request beside the request itself.
 #[derive(Debug, Default, PartialEq)]
-pub struct Beside {
+pub struct RequestOptions {
     /// Where the result is to be posted.
     pub callback_url: Option<String>,
     /// The session whose memory the run shares.
@@ -144,9 +145,9 @@ pub struct Beside {
 ///
 /// # Errors
 /// 400 when what stands beside is no text.
-pub fn part(text: &str) -> Result<(String, Beside), Problem> {
+pub fn split_options(text: &str) -> Result<(String, RequestOptions), ProblemDetails> {
     let (tree, _) = crate::syntax::parse(&Source::new("request", text));
-    let mut beside = Beside::default();
+    let mut beside = RequestOptions::default();
     let mut bytes = text.as_bytes().to_vec();
     let members = tree.root.members().unwrap_or_default();
     for (at, member) in members.iter().enumerate() {
@@ -156,7 +157,7 @@ pub fn part(text: &str) -> Result<(String, Beside), Problem> {
             _ => continue,
         };
         let value = member.value.as_str();
-        *to = Some(value.ok_or_else(|| Problem::bad_request(format!("`{}` is a text", member.key)))?.to_owned());
+        *to = Some(value.ok_or_else(|| ProblemDetails::bad_request(format!("`{}` is a text", member.key)))?.to_owned());
         // The comma after it goes too; after the last one, the comma before.
         let end = members.get(at + 1).map_or(member.value.span.end, |next| next.key_span.start);
         blank(&mut bytes, Span { start: member.key_span.start, end });
@@ -187,8 +188,9 @@ fn blank(bytes: &mut [u8], span: Span) {
 ///
 /// # Errors
 /// 422 that says what may not be.
-pub fn may_come(document: &Document) -> Result<(), Problem> {
-    let refuse = |code: &'static str, detail: String| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail));
+pub fn check_allowed(document: &Document) -> Result<(), ProblemDetails> {
+    let refuse =
+        |code: &'static str, detail: String| Err(ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail));
     // One that can't be read is told by its diagnostics.
     if document.kind.is_some_and(|kind| kind != DocumentKind::AgentRequest) {
         let detail =

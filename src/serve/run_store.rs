@@ -9,7 +9,7 @@ use ring::digest;
 use super::authorizer::Caller;
 use super::compile_pool::CompilePool;
 use super::folder::Folder;
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 use super::program_cache::ProgramCache;
 use crate::compile::{Compiled, Texts, compile};
 use crate::diagnostic::Source;
@@ -54,7 +54,7 @@ pub struct FoldedRun {
 }
 
 /// A document's program, or the texts to compile it from.
-enum Lookup {
+enum CacheLookup {
     Cached(Arc<Program>),
     Missing(Box<Texts>),
 }
@@ -86,8 +86,8 @@ impl RunStore {
     ///
     /// # Errors
     /// 404 when there is none, or it is another organisation's.
-    pub async fn find(&self, caller: &Caller, run_id: &str) -> Result<RunSummary, Problem> {
-        self.journal.find_of(caller.org.as_deref(), run_id).await?.ok_or_else(Problem::no_such_run)
+    pub async fn find(&self, caller: &Caller, run_id: &str) -> Result<RunSummary, ProblemDetails> {
+        self.journal.find_of(caller.org.as_deref(), run_id).await?.ok_or_else(ProblemDetails::no_such_run)
     }
 
     /// A run's events.
@@ -136,8 +136,8 @@ impl RunStore {
         let engine = self.engine(root).ok_or_else(|| unreadable("its project is not there"))?.clone();
         let key = key(root, documents);
         let program = match self.look_up(&key, events, project).ok_or_else(|| unreadable("it holds no document"))? {
-            Lookup::Cached(program) => program,
-            Lookup::Missing(texts) => {
+            CacheLookup::Cached(program) => program,
+            CacheLookup::Missing(texts) => {
                 let compiled = self.compiler.run(move || compile(&texts)).await;
                 self.cache(key, compiled.map_err(|_| unreadable(NOT_COMPILED))?)?
             }
@@ -145,11 +145,11 @@ impl RunStore {
         Ok(ProgramOfRun { program, engine })
     }
 
-    fn look_up(&self, key: &[u8; 32], events: &[Event], project: Option<&Source>) -> Option<Lookup> {
+    fn look_up(&self, key: &[u8; 32], events: &[Event], project: Option<&Source>) -> Option<CacheLookup> {
         let cached = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(key);
         match cached {
-            Some(program) => Some(Lookup::Cached(program)),
-            None => fold::texts(events, project.cloned()).map(|texts| Lookup::Missing(Box::new(texts))),
+            Some(program) => Some(CacheLookup::Cached(program)),
+            None => fold::texts(events, project.cloned()).map(|texts| CacheLookup::Missing(Box::new(texts))),
         }
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use loopctl::journal::Journal;
 use loopctl::serve::app::{App, AppParts, BodyLimits};
-use loopctl::serve::authorizer::Gate;
+use loopctl::serve::authorizer::Authorizer;
 use loopctl::serve::folder::Folder;
-use loopctl::serve::middleware::Names;
+use loopctl::serve::middleware::HostNames;
 use serde_json::{Value, json};
 
 use crate::common::Place;
@@ -313,8 +313,8 @@ pub fn until(stream: &mut TcpStream, what: &str) -> String {
 pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<App> {
     let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
     Arc::new(App::new(AppParts {
-        authorizer: Gate::new(&folder.project.serve).unwrap(),
-        names: Names::new("127.0.0.1:80".parse().unwrap(), &[]),
+        authorizer: Authorizer::new(&folder.project.serve).unwrap(),
+        names: HostNames::new("127.0.0.1:80".parse().unwrap(), &[]),
         body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(30) },
         most_runs: 1,
         callback_key: Some("s3cret-of-the-hook".to_owned()),

@@ -17,7 +17,7 @@ use loopctl::journal::{
 };
 use loopctl::serve::feed::Feed;
 use loopctl::serve::folder::Folder;
-use loopctl::serve::{Options, Server};
+use loopctl::serve::{Server, ServerOptions};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -51,7 +51,7 @@ impl Counting {
 
 /// A server in this process, over this store.
 pub fn listening(place: &Place, journal: &Arc<Counting>) -> (Runtime, SocketAddr) {
-    let options = Options {
+    let options = ServerOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         hosts: Vec::new(),
         most_runs: 4,

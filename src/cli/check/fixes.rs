@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::survey::{Found, Survey};
+use super::survey::{Findings, Survey};
 use crate::check::fix;
 use crate::cli::report::Fixed;
 use crate::diagnostic::{Diagnostic, Source};
@@ -32,7 +32,7 @@ struct Change {
 }
 
 /// Fixes the files, and returns what remains to report.
-pub fn apply(survey: &mut Survey) -> (Found, AppliedFixes) {
+pub fn apply(survey: &mut Survey) -> (Findings, AppliedFixes) {
     let mut changes: BTreeMap<PathBuf, Change> = BTreeMap::new();
     let mut given_up: BTreeSet<PathBuf> = BTreeSet::new();
     let mut found = survey.look();
@@ -67,7 +67,7 @@ pub fn apply(survey: &mut Survey) -> (Found, AppliedFixes) {
 /// Takes what can be taken of what was found; whether that was anything.
 fn round(
     survey: &mut Survey,
-    found: &Found,
+    found: &Findings,
     changes: &mut BTreeMap<PathBuf, Change>,
     given_up: &mut BTreeSet<PathBuf>,
 ) -> bool {

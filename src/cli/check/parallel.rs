@@ -17,12 +17,13 @@ pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> V
     if cores == 1 || things.len() < FEW {
         return things.into_iter().map(work).collect();
     }
-    let slots: Vec<Mutex<Slot<T, R>>> = things.into_iter().map(|thing| Mutex::new(Slot::Waiting(thing))).collect();
+    let slots: Vec<Mutex<JobSlot<T, R>>> =
+        things.into_iter().map(|thing| Mutex::new(JobSlot::Waiting(thing))).collect();
     let next = AtomicUsize::new(0);
     let run = || {
         while let Some(slot) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Slot::Waiting(thing) = swap(slot, Slot::Taken) {
-                swap(slot, Slot::Done(work(thing)));
+            if let JobSlot::Waiting(thing) = swap(slot, JobSlot::Taken) {
+                swap(slot, JobSlot::Done(work(thing)));
             }
         }
     };
@@ -33,16 +34,16 @@ pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> V
         }
         run();
     });
-    slots.into_iter().filter_map(|slot| swap(&slot, Slot::Taken).done()).collect()
+    slots.into_iter().filter_map(|slot| swap(&slot, JobSlot::Taken).done()).collect()
 }
 
-enum Slot<T, R> {
+enum JobSlot<T, R> {
     Waiting(T),
     Taken,
     Done(R),
 }
 
-impl<T, R> Slot<T, R> {
+impl<T, R> JobSlot<T, R> {
     fn done(self) -> Option<R> {
         match self {
             Self::Done(result) => Some(result),
@@ -51,7 +52,7 @@ impl<T, R> Slot<T, R> {
     }
 }
 
-fn swap<T, R>(slot: &Mutex<Slot<T, R>>, with: Slot<T, R>) -> Slot<T, R> {
+fn swap<T, R>(slot: &Mutex<JobSlot<T, R>>, with: JobSlot<T, R>) -> JobSlot<T, R> {
     // No panic can leave a slot half written: what is in it is moved whole.
     let mut slot = slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     std::mem::replace(&mut *slot, with)

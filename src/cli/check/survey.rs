@@ -26,7 +26,7 @@ pub struct Survey {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Findings {
     /// All faults, file by file, each file's in the order of its text.
     pub diagnostics: Vec<Diagnostic>,
     /// The texts that they stand in.
@@ -38,7 +38,7 @@ pub struct Found {
 }
 
 /// What came of reading a file.
-enum Read {
+enum ReadTarget {
     /// A document.
     Document(Box<Document>),
     /// One that can't be read.
@@ -77,36 +77,36 @@ impl Survey {
     }
 
     /// Judges all files.
-    pub fn look(&self) -> Found {
+    pub fn look(&self) -> Findings {
         let targets = &self.targets.files;
         let read = each(targets.iter().collect(), |target| self.read(target));
         let mut library = Library::new(&self.actions);
         let mut declared = Declared::default();
         for (target, read) in targets.iter().zip(&read) {
-            let (Some(real), Read::Document(document)) = (&target.real, read) else { continue };
+            let (Some(real), ReadTarget::Document(document)) = (&target.real, read) else { continue };
             library.spell(real, &target.path);
             if is_looped(document) {
                 declared.add(document);
             }
             library.keep(real, document.tree.source.clone());
         }
-        let mut found = Found::default();
+        let mut found = Findings::default();
         found.report_unreadable(&self.targets.faults);
-        let mut order = Order::default();
-        let mut work: Vec<Work<'_>> = Vec::new();
+        let mut order = FileOrder::default();
+        let mut work: Vec<CheckJob<'_>> = Vec::new();
         for (target, read) in targets.iter().zip(read) {
             match read {
-                Read::Skipped => found.tally.skipped += 1,
-                Read::Fault(fault) => {
+                ReadTarget::Skipped => found.tally.skipped += 1,
+                ReadTarget::Fault(fault) => {
                     found.tally.files += 1;
                     order.add(&fault.place.file);
                     found.report_unreadable(&[*fault]);
                 }
-                Read::Document(document) => {
+                ReadTarget::Document(document) => {
                     found.tally.files += 1;
                     order.add(&document.tree.source.name);
                     let around = is_placed(&document).then(|| library.around(&files::folder_of(&target.path)));
-                    work.push(Work { target, document, around });
+                    work.push(CheckJob { target, document, around });
                 }
             }
         }
@@ -118,7 +118,7 @@ impl Survey {
         found
     }
 
-    fn read(&self, target: &Target) -> Read {
+    fn read(&self, target: &Target) -> ReadTarget {
         let source = match target.real.as_ref().and_then(|real| self.texts.get(real)) {
             Some(text) => Ok(text.clone()),
             None if target.path == Path::new("-") => self.stdin.get_or_init(files::read_stdin).clone(),
@@ -126,22 +126,22 @@ impl Survey {
         };
         let source = match source {
             Ok(source) => source,
-            Err(fault) if target.named || fault.code == codes::FILE => return Read::Fault(fault),
+            Err(fault) if target.named || fault.code == codes::FILE => return ReadTarget::Fault(fault),
             Err(fault) => {
                 let ours = fault.code == codes::ENCODING
                     && files::letters(&target.path).is_some_and(|letters| detect::seems_ours(&letters));
-                return if ours { Read::Fault(fault) } else { Read::Skipped };
+                return if ours { ReadTarget::Fault(fault) } else { ReadTarget::Skipped };
             }
         };
         let project = target.path.file_name().is_some_and(|name| name == files::PROJECT);
         if !target.named && !project && !detect::may_be_ours(&source.text) {
-            return Read::Skipped;
+            return ReadTarget::Skipped;
         }
         let document = document::read_as(&source, project.then_some(DocumentKind::Project));
         if target.named || project || detect::is_ours(&document) {
-            Read::Document(Box::new(document))
+            ReadTarget::Document(Box::new(document))
         } else {
-            Read::Skipped
+            ReadTarget::Skipped
         }
     }
 }
@@ -157,7 +157,7 @@ fn is_placed(document: &Document) -> bool {
 }
 
 /// A document to judge.
-struct Work<'a> {
+struct CheckJob<'a> {
     target: &'a Target,
     document: Box<Document>,
     /// What stands around it, when that matters to it.
@@ -165,8 +165,8 @@ struct Work<'a> {
 }
 
 /// The faults of a document and what belongs to it, and the texts that they stand in.
-fn judge(work: Work<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) {
-    let Work { target, document, around } = work;
+fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) {
+    let CheckJob { target, document, around } = work;
     let main = document.tree.source.clone();
     let texts = match around.map(|around| around.gathered(main.clone(), target.real.as_deref())) {
         Some(Ok(gathered)) => gathered.texts,
@@ -189,14 +189,14 @@ fn judge(work: Work<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) 
     (faults, sources)
 }
 
-impl Found {
+impl Findings {
     fn report_unreadable(&mut self, faults: &[Diagnostic]) {
         self.unreadable |= faults.iter().any(|fault| fault.code == codes::FILE);
         self.diagnostics.extend_from_slice(faults);
     }
 
     /// Each fault once, file by file in their order, each file's in the order of its text.
-    fn settle(&mut self, mut order: Order) {
+    fn settle(&mut self, mut order: FileOrder) {
         for fault in &self.diagnostics {
             order.add(&fault.place.file);
         }
@@ -213,9 +213,9 @@ impl Found {
 
 /// The order of files: as they were found, then as they were first mentioned.
 #[derive(Default)]
-struct Order(BTreeMap<Arc<str>, usize>);
+struct FileOrder(BTreeMap<Arc<str>, usize>);
 
-impl Order {
+impl FileOrder {
     fn add(&mut self, file: &Arc<str>) {
         let next = self.0.len();
         self.0.entry(Arc::clone(file)).or_insert(next);

@@ -14,10 +14,15 @@ fn what_is_done_on_all_cores_comes_back_in_order() {
 
 #[test]
 fn the_exit_code_says_what_was_found() {
-    let check =
-        |deny_warnings| Check { paths: vec![], format: Format::Json, deny_warnings, actions: vec![], fix: false };
+    let check = |deny_warnings| CheckCommand {
+        paths: vec![],
+        format: ReportFormat::Json,
+        deny_warnings,
+        actions: vec![],
+        fix: false,
+    };
     let place = Source::new("x", "").whole();
-    let found = |diagnostics: Vec<Diagnostic>, unreadable| Found { diagnostics, unreadable, ..Found::default() };
+    let found = |diagnostics: Vec<Diagnostic>, unreadable| Findings { diagnostics, unreadable, ..Findings::default() };
     let warning = Diagnostic::warning("L072", "x", "", place.clone());
     let error = Diagnostic::error("L010", "x", "", place);
     let fine = AppliedFixes::default();

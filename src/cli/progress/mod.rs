@@ -22,10 +22,10 @@ use crate::trace::{Redaction, escape};
 pub struct Progress {
     surface: Surface,
     output: Output,
-    seen: Mutex<Seen>,
+    seen: Mutex<ShownProgress>,
 }
 
-struct Seen {
+struct ShownProgress {
     story: Story,
     spinner: Option<ProgressBar>,
     /// Where lines for machines go.
@@ -39,7 +39,11 @@ impl Progress {
     pub fn new(surface: &Surface, output: Output, redact: Redaction) -> Self {
         let story = Story::new(Pieces { look: surface.err, shorten: true }, redact);
         let lines = (output == Output::Ndjson).then(|| Lines::new(*surface));
-        Self { surface: *surface, output, seen: Mutex::new(Seen { story, spinner: None, lines, run_id: None }) }
+        Self {
+            surface: *surface,
+            output,
+            seen: Mutex::new(ShownProgress { story, spinner: None, lines, run_id: None }),
+        }
     }
 
     /// The id of the run that has started or resumed, if any.
@@ -66,19 +70,19 @@ impl Progress {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, ShownProgress> {
         // What another thread left half done here is at worst a line that is missing.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, seen: &Seen, text: &str) {
+    fn write(&self, seen: &ShownProgress, text: &str) {
         match &seen.spinner {
             Some(spinner) => spinner.suspend(|| self.surface.say(text)),
             None => self.surface.say(text),
         }
     }
 
-    fn human(&self, seen: &mut Seen, notice: &Notice) {
+    fn human(&self, seen: &mut ShownProgress, notice: &Notice) {
         let text = seen.story.on(notice);
         if !text.is_empty() {
             self.write(seen, &text);

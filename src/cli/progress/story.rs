@@ -8,7 +8,7 @@ use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
 
-use super::super::failure::Failure;
+use super::super::failure::CommandError;
 
 /// The tool whose call ends the run: its answer is shown apart.
 const COMPLETE: &str = "__complete__";
@@ -42,8 +42,8 @@ impl Story {
     ///
     /// # Errors
     /// When it can't be written as JSON.
-    pub fn json(&self, notice: &Notice) -> Result<Value, Failure> {
-        events::shown(notice, &self.redact).map_err(|error| Failure::Output(std::io::Error::other(error)))
+    pub fn json(&self, notice: &Notice) -> Result<Value, CommandError> {
+        events::shown(notice, &self.redact).map_err(|error| CommandError::Output(std::io::Error::other(error)))
     }
 
     /// What is shown after a notice: whole lines, or nothing.

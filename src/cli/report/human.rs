@@ -76,7 +76,7 @@ fn each(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> String {
     let mut shown = String::new();
     for diagnostic in diagnostics {
         let source = by_name.get(&*diagnostic.place.file).copied();
-        shown.push_str(&one(diagnostic, source, (&renderer, look.width)));
+        shown.push_str(&one(diagnostic, source, &renderer, look.width));
         shown.push_str("\n\n");
     }
     shown
@@ -96,7 +96,7 @@ fn counts(diagnostics: &[Diagnostic], look: &Look) -> String {
     parts.join(", ")
 }
 
-fn one(diagnostic: &Diagnostic, source: Option<&Source>, (renderer, width): (&Renderer, usize)) -> String {
+fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer, width: usize) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,

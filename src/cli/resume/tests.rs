@@ -8,7 +8,7 @@ use crate::engine::event::Decision;
 #[derive(Debug, Parser)]
 struct Line {
     #[command(flatten)]
-    resume: Resume,
+    resume: ResumeCommand,
 }
 
 fn parse(line: &str) -> Result<Option<Decided>, String> {

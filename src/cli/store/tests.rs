@@ -33,7 +33,7 @@ fn without_a_project_it_is_the_folders_own() {
 fn a_broken_project_file_is_reported() {
     let top = tempfile::tempdir().unwrap();
     std::fs::write(top.path().join(PROJECT), "{").unwrap();
-    assert!(matches!(locate(None, top.path()), Err(Failure::Usage { .. })));
+    assert!(matches!(locate(None, top.path()), Err(CommandError::Usage { .. })));
 }
 
 #[test]

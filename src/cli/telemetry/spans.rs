@@ -16,6 +16,12 @@ use crate::language::project::Provider;
 use crate::program::Program;
 use crate::trace::Redaction;
 
+/// How a call of a tool ended.
+struct ToolEnd {
+    error: Option<String>,
+    duration_ms: u64,
+}
+
 /// Spans of one run that are open, and how to make more.
 pub struct Spans {
     tracer: SdkTracer,
@@ -95,7 +101,8 @@ impl Spans {
                 let kind =
                     |class: &str| class.split(':').next().unwrap_or_default().chars().take(80).collect::<String>();
                 let error = error.as_ref().map(|fault| self.redact.text(&kind(&fault.class)).into_owned());
-                self.returned(*call, observation, (error, *duration_ms), now);
+                let ended = ToolEnd { error, duration_ms: *duration_ms };
+                self.returned(*call, observation, ended, now);
             }
             Notice::Paused { kind, .. } => self.end(Status::Paused, *kind, now),
             Notice::RunEnded { status, termination } => self.end(*status, *termination, now),
@@ -140,17 +147,19 @@ impl Spans {
     }
 
     /// The observations of a turn are reported together: a call ended when its own time was over.
-    fn returned(&mut self, call: CallId, observation: &Value, (error, ms): (Option<String>, u64), now: SystemTime) {
+    fn returned(&mut self, call: CallId, observation: &Value, ended: ToolEnd, now: SystemTime) {
         // What the engine answered itself was no call.
         let Some((mut span, began)) = self.tools.remove(&call) else { return };
         if self.content {
             let result = self.redact.value(observation).to_string();
             span.set_attribute(KeyValue::new("gen_ai.tool.call.result", result));
         }
-        if let Some(error) = error {
+        if let Some(error) = ended.error {
             failed(&mut span, error);
         }
-        span.end_with_timestamp(began.checked_add(Duration::from_millis(ms)).map_or(now, |end| end.min(now)));
+        span.end_with_timestamp(
+            began.checked_add(Duration::from_millis(ended.duration_ms)).map_or(now, |end| end.min(now)),
+        );
     }
 
     /// The driver leaves the run: what is open ends as it ended.

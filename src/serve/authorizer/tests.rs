@@ -4,14 +4,14 @@ use super::*;
 use crate::language::serving::Token;
 use axum::http::HeaderValue;
 
-fn gate(tokens: &[(&str, &[Scope], Option<&str>)]) -> Gate {
+fn gate(tokens: &[(&str, &[Scope], Option<&str>)]) -> Authorizer {
     let token = |(token, scopes, org): &(&str, &[Scope], Option<&str>)| Token {
         name: (*token).to_owned(),
         hash: hash_text(token),
         scopes: scopes.to_vec(),
         org: org.map(str::to_owned),
     };
-    Gate::new(&Serving { tokens: tokens.iter().map(token).collect(), ..Serving::default() }).unwrap()
+    Authorizer::new(&Serving { tokens: tokens.iter().map(token).collect(), ..Serving::default() }).unwrap()
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -62,7 +62,7 @@ fn without_tokens_only_this_machine_is_listened_on() {
 #[test]
 fn a_token_that_can_t_be_used_is_named() {
     let token = Token { name: "ci".to_owned(), hash: hash_text("t"), scopes: vec![Scope::Run], org: None };
-    let said = |token: Token| Gate::new(&Serving { tokens: vec![token], ..Serving::default() }).unwrap_err();
+    let said = |token: Token| Authorizer::new(&Serving { tokens: vec![token], ..Serving::default() }).unwrap_err();
     for wrong in [
         Token { hash: "sha256:12".to_owned(), ..token.clone() },
         Token { hash: "t".to_owned(), ..token.clone() },
@@ -72,7 +72,7 @@ fn a_token_that_can_t_be_used_is_named() {
     ] {
         assert!(said(wrong.clone()).contains("`ci`"), "{wrong:?}");
     }
-    assert!(Gate::new(&Serving { tokens: vec![token.clone(), token], ..Serving::default() }).is_err());
+    assert!(Authorizer::new(&Serving { tokens: vec![token.clone(), token], ..Serving::default() }).is_err());
 }
 
 #[test]

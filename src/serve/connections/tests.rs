@@ -1,14 +1,14 @@
 //! Which connection is closed for which, and whose share it counts in.
 
-use super::super::quotas::Whole;
+use super::super::quotas::Capacity;
 use super::*;
 use crate::language::serving::{Limits, Share};
 
 fn connections(room: Room, most: u32) -> Arc<Connections> {
     let token = Share { connections: Some(most), ..Share::default() };
-    let whole = Whole { connections: room.known, places: 1, orgs: 2 };
+    let whole = Capacity { connections: room.known, places: 1, orgs: 2 };
     let limits = Limits { org: token.clone(), token, unknown_connections: None };
-    Connections::new(room, Arc::new(Shares::new(&limits, whole, false)))
+    Connections::new(room, Arc::new(Quotas::new(&limits, whole, false)))
 }
 
 fn owner(token: &str) -> Owner {

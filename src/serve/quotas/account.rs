@@ -1,6 +1,6 @@
 //! What one token or one organisation has taken. Pure: the moment is handed in.
 
-use super::bounds::Bounds;
+use super::bounds::QuotaLimits;
 use super::bucket::Bucket;
 
 /// A minute in milliseconds.
@@ -10,7 +10,7 @@ const HOUR: u64 = 3_600_000;
 
 /// What is counted while it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum QuotaItem {
     /// A connection.
     Connection,
     /// A stream of events.
@@ -22,7 +22,7 @@ pub enum Held {
 /// What one has taken.
 #[derive(Debug)]
 pub struct Account {
-    bounds: Bounds,
+    bounds: QuotaLimits,
     connections: usize,
     event_streams: usize,
     queued: usize,
@@ -33,7 +33,7 @@ pub struct Account {
 
 impl Account {
     /// One that has taken nothing.
-    pub fn new(bounds: Bounds, now_ms: u64) -> Self {
+    pub fn new(bounds: QuotaLimits, now_ms: u64) -> Self {
         Self {
             bounds,
             connections: 0,
@@ -46,37 +46,37 @@ impl Account {
     }
 
     /// Whether there is one more.
-    pub fn has(&self, held: Held) -> bool {
+    pub fn has(&self, held: QuotaItem) -> bool {
         let (taken, most) = self.count(held);
         taken < most
     }
 
     /// Takes one.
-    pub fn take(&mut self, held: Held) {
+    pub fn take(&mut self, held: QuotaItem) {
         let taken = self.taken(held);
         *taken = taken.saturating_add(1);
     }
 
     /// Gives one back.
-    pub fn give_back(&mut self, held: Held) {
+    pub fn give_back(&mut self, held: QuotaItem) {
         let taken = self.taken(held);
         *taken = taken.saturating_sub(1);
     }
 
     /// How many are taken, and how many may be.
-    pub fn count(&self, held: Held) -> (usize, usize) {
+    pub fn count(&self, held: QuotaItem) -> (usize, usize) {
         match held {
-            Held::Connection => (self.connections, self.bounds.connections),
-            Held::EventStream => (self.event_streams, self.bounds.event_streams),
-            Held::Queued => (self.queued, self.bounds.queued),
+            QuotaItem::Connection => (self.connections, self.bounds.connections),
+            QuotaItem::EventStream => (self.event_streams, self.bounds.event_streams),
+            QuotaItem::Queued => (self.queued, self.bounds.queued),
         }
     }
 
-    fn taken(&mut self, held: Held) -> &mut usize {
+    fn taken(&mut self, held: QuotaItem) -> &mut usize {
         match held {
-            Held::Connection => &mut self.connections,
-            Held::EventStream => &mut self.event_streams,
-            Held::Queued => &mut self.queued,
+            QuotaItem::Connection => &mut self.connections,
+            QuotaItem::EventStream => &mut self.event_streams,
+            QuotaItem::Queued => &mut self.queued,
         }
     }
 
@@ -120,19 +120,19 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bounds::Bounds;
+    use super::super::bounds::QuotaLimits;
     use super::*;
 
     fn account() -> Account {
         let bounds =
-            Bounds { connections: 2, event_streams: 1, queued: 3, running_ms: Some(10_000), bytes: Some(1_000) };
+            QuotaLimits { connections: 2, event_streams: 1, queued: 3, running_ms: Some(10_000), bytes: Some(1_000) };
         Account::new(bounds, 0)
     }
 
     #[test]
     fn what_is_held_is_counted_each_kind_for_itself() {
         let mut account = account();
-        for (held, most) in [(Held::Connection, 2), (Held::EventStream, 1), (Held::Queued, 3)] {
+        for (held, most) in [(QuotaItem::Connection, 2), (QuotaItem::EventStream, 1), (QuotaItem::Queued, 3)] {
             for _ in 0..most {
                 assert!(account.has(held));
                 account.take(held);

@@ -12,7 +12,7 @@ const HALF_AN_HOUR: u64 = 1_800;
 
 /// What there is to share.
 #[derive(Debug, Clone, Copy)]
-pub struct Whole {
+pub struct Capacity {
     /// Connections of those that have shown a token.
     pub connections: usize,
     /// Runs that are driven at once.
@@ -23,7 +23,7 @@ pub struct Whole {
 
 /// What one may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct QuotaLimits {
     /// Connections.
     pub connections: usize,
     /// Streams of events.
@@ -36,10 +36,10 @@ pub struct Bounds {
     pub bytes: Option<u64>,
 }
 
-impl Bounds {
+impl QuotaLimits {
     /// The bounds of each token and of each organisation. Without tokens all callers are one, and nothing but what
     /// is written binds them.
-    pub fn of(limits: &Limits, whole: Whole) -> (Self, Self) {
+    pub fn of(limits: &Limits, whole: Capacity) -> (Self, Self) {
         if whole.orgs == 0 {
             let all = Self {
                 connections: whole.connections,
@@ -93,25 +93,25 @@ mod tests {
 
     #[test]
     fn what_is_written_takes_the_place_of_a_part_of_the_whole() {
-        let whole = Whole { connections: 800, places: 64, orgs: 2 };
-        let (token, org) = Bounds::of(&Limits::default(), whole);
+        let whole = Capacity { connections: 800, places: 64, orgs: 2 };
+        let (token, org) = QuotaLimits::of(&Limits::default(), whole);
         assert_eq!((token.connections, token.event_streams, token.queued), (200, 100, 500));
         assert_eq!((org.connections, org.event_streams, org.queued), (400, 200, 1_000));
         assert_eq!(org.running_ms, Some(64 * 1_800_000));
         let token = Share { connections: Some(7), running_seconds_per_hour: Some(9), ..Share::default() };
         let written = Limits { token, ..Limits::default() };
-        let (token, other) = Bounds::of(&written, whole);
+        let (token, other) = QuotaLimits::of(&written, whole);
         assert_eq!((token.connections, token.event_streams, token.running_ms), (7, 100, Some(9_000)));
         assert_eq!(other, org);
     }
 
     #[test]
     fn without_tokens_only_connections_bind_and_one_organisation_alone_has_all_the_time() {
-        let (token, org) = Bounds::of(&Limits::default(), Whole { connections: 800, places: 64, orgs: 0 });
+        let (token, org) = QuotaLimits::of(&Limits::default(), Capacity { connections: 800, places: 64, orgs: 0 });
         assert_eq!(token, org);
         assert_eq!((token.connections, token.event_streams, token.queued), (800, 800, usize::MAX));
         assert_eq!((token.running_ms, token.bytes), (None, None));
-        let (token, org) = Bounds::of(&Limits::default(), Whole { connections: 800, places: 64, orgs: 1 });
+        let (token, org) = QuotaLimits::of(&Limits::default(), Capacity { connections: 800, places: 64, orgs: 1 });
         assert_eq!((token.running_ms, org.running_ms), (None, None));
     }
 }

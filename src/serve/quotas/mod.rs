@@ -12,14 +12,14 @@ use std::time::Instant;
 use axum::http::StatusCode;
 
 use super::authorizer::Caller;
-use super::problem::{Problem, TOO_MANY_CONNECTIONS};
+use super::problem::{ProblemDetails, TOO_MANY_CONNECTIONS};
 use crate::drive::clock;
 use crate::language::serving::Limits;
 
 use account::Account;
-pub use account::Held;
-use bounds::Bounds;
-pub use bounds::Whole;
+pub use account::QuotaItem;
+pub use bounds::Capacity;
+use bounds::QuotaLimits;
 
 /// Whose something is: an organisation, and its token's name. A run that was taken up from the store is of no token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,17 +37,17 @@ impl From<&Caller> for Owner {
 }
 
 /// What everybody has taken.
-pub struct Shares {
-    token: Bounds,
-    org: Bounds,
+pub struct Quotas {
+    token: QuotaLimits,
+    org: QuotaLimits,
     /// Without tokens all callers are one.
     is_open: bool,
     began: Instant,
-    taken: Mutex<Taken>,
+    taken: Mutex<Accounts>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct Accounts {
     /// Of tokens and organisations that are known, and of those whose runs the store has: no caller adds others.
     tokens: HashMap<Owner, Account>,
     orgs: HashMap<Option<String>, Account>,
@@ -56,9 +56,9 @@ struct Taken {
 
 /// Something that was taken: dropped, it is given back.
 pub struct Permit {
-    shares: Arc<Shares>,
+    shares: Arc<Quotas>,
     owner: Owner,
-    held: Held,
+    held: QuotaItem,
 }
 
 impl Permit {
@@ -74,18 +74,18 @@ impl Drop for Permit {
         for account in self.shares.accounts(&mut taken, &self.owner) {
             account.give_back(self.held);
         }
-        taken.event_streams -= usize::from(self.held == Held::EventStream && taken.event_streams > 0);
+        taken.event_streams -= usize::from(self.held == QuotaItem::EventStream && taken.event_streams > 0);
     }
 }
 
-impl Shares {
+impl Quotas {
     /// Nothing is taken yet. `is_open`: there are no tokens.
-    pub fn new(limits: &Limits, whole: Whole, is_open: bool) -> Self {
-        let (token, org) = Bounds::of(limits, whole);
+    pub fn new(limits: &Limits, whole: Capacity, is_open: bool) -> Self {
+        let (token, org) = QuotaLimits::of(limits, whole);
         Self { token, org, is_open, began: clock::instant(), taken: Mutex::default() }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, Accounts> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,7 +99,7 @@ impl Shares {
     }
 
     /// The accounts of an owner's token and organisation.
-    fn accounts<'a>(&self, taken: &'a mut Taken, owner: &Owner) -> [&'a mut Account; 2] {
+    fn accounts<'a>(&self, taken: &'a mut Accounts, owner: &Owner) -> [&'a mut Account; 2] {
         let now = self.now_ms();
         [
             taken.tokens.entry(owner.clone()).or_insert_with(|| Account::new(self.token, now)),
@@ -111,7 +111,7 @@ impl Shares {
     ///
     /// # Errors
     /// 429 when the token or its organisation has all that it may have.
-    pub fn take(self: &Arc<Self>, owner: &Owner, held: Held) -> Result<Permit, Problem> {
+    pub fn take(self: &Arc<Self>, owner: &Owner, held: QuotaItem) -> Result<Permit, ProblemDetails> {
         let owner = self.known(owner);
         let mut taken = self.taken();
         let [token, org] = self.accounts(&mut taken, &owner);
@@ -122,7 +122,7 @@ impl Shares {
         }
         token.take(held);
         org.take(held);
-        taken.event_streams += usize::from(held == Held::EventStream);
+        taken.event_streams += usize::from(held == QuotaItem::EventStream);
         drop(taken);
         Ok(Permit { shares: Arc::clone(self), owner, held })
     }
@@ -131,7 +131,7 @@ impl Shares {
     ///
     /// # Errors
     /// 429 until there are some again.
-    pub fn check_bytes(&self, owner: &Owner) -> Result<(), Problem> {
+    pub fn check_bytes(&self, owner: &Owner) -> Result<(), ProblemDetails> {
         let now = self.now_ms();
         let wait = self.longest(owner, |account| account.bytes_in_ms(now));
         let detail = "the bytes a minute (`bytes_per_minute`) of this token or its organisation are spent";
@@ -142,7 +142,7 @@ impl Shares {
     ///
     /// # Errors
     /// 429 until there is running time again.
-    pub fn check_time(&self, owner: &Owner) -> Result<(), Problem> {
+    pub fn check_time(&self, owner: &Owner) -> Result<(), ProblemDetails> {
         let now = self.now_ms();
         let wait = self.longest(owner, |account| account.time_in_ms(now));
         let detail =
@@ -167,7 +167,7 @@ impl Shares {
         self.accounts(&mut taken, &self.known(owner)).into_iter().for_each(|account| account.send(bytes, now));
     }
 
-    /// A run of an owner is driven from now on: the time counts until [`Shares::left`].
+    /// A run of an owner is driven from now on: the time counts until [`Quotas::left`].
     pub fn driven(&self, owner: &Owner) {
         let now = self.now_ms();
         let mut taken = self.taken();
@@ -190,18 +190,18 @@ impl Shares {
 const TOKEN: &str = "this token";
 const ORG: &str = "the token's organisation";
 
-fn spent(held: Held, whose: &str, most: usize) -> Problem {
+fn spent(held: QuotaItem, whose: &str, most: usize) -> ProblemDetails {
     let (code, things) = match held {
-        Held::Connection => (TOO_MANY_CONNECTIONS, "connections (`connections`)"),
-        Held::EventStream => ("too_many_event_streams", "streams of events (`event_streams`)"),
-        Held::Queued => ("too_many_queued", "runs that wait for their turn (`queued`)"),
+        QuotaItem::Connection => (TOO_MANY_CONNECTIONS, "connections (`connections`)"),
+        QuotaItem::EventStream => ("too_many_event_streams", "streams of events (`event_streams`)"),
+        QuotaItem::Queued => ("too_many_queued", "runs that wait for their turn (`queued`)"),
     };
     later(code, &format!("{whose} has the {most} {things} that `serve.limits` gives it: end some first"), 1_000)
 }
 
 /// 429: a share is spent, and comes back in so many milliseconds.
-pub fn later(code: &'static str, detail: &str, wait_ms: u64) -> Problem {
-    let mut problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
+pub fn later(code: &'static str, detail: &str, wait_ms: u64) -> ProblemDetails {
+    let mut problem = ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
     problem.retry_after = Some(wait_ms.div_ceil(1_000).max(1));
     problem
 }

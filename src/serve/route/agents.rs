@@ -13,7 +13,7 @@ use crate::engine::outcome::Status;
 use crate::journal::RunFilter;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::problem::Problem;
+use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{json, query};
 use crate::serve::view::{AgentList, AgentRow, session_in_store};
 
@@ -54,16 +54,16 @@ pub async fn agents(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     uri: Uri,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let asked: AgentsQuery = query(&uri)?;
     let limit = asked.limit.unwrap_or(USUAL);
     if !(1..=PAGE).contains(&limit) {
-        return Err(Problem::bad_request(format!("`limit` is from 1 to {PAGE}")));
+        return Err(ProblemDetails::bad_request(format!("`limit` is from 1 to {PAGE}")));
     }
     if let Some(cursor) = &asked.cursor
         && app.runs.find(&caller, cursor).await.is_err()
     {
-        return Err(Problem::bad_request("`cursor` is what a `next_cursor` told"));
+        return Err(ProblemDetails::bad_request("`cursor` is what a `next_cursor` told"));
     }
     let filter = RunFilter {
         status: asked.status,
@@ -86,8 +86,8 @@ pub async fn agents(
     Ok(json(StatusCode::OK, &AgentList { agents, next_cursor }))
 }
 
-fn moment(text: &str) -> Result<i64, Problem> {
+fn moment(text: &str) -> Result<i64, ProblemDetails> {
     let at: Result<jiff::Timestamp, _> = text.parse();
     at.map(jiff::Timestamp::as_millisecond)
-        .map_err(|_| Problem::bad_request("`since` and `until` are moments like 2026-01-31T12:00:00Z"))
+        .map_err(|_| ProblemDetails::bad_request("`since` and `until` are moments like 2026-01-31T12:00:00Z"))
 }

@@ -13,8 +13,8 @@ use super::status::answer;
 use crate::engine::outcome::Status;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::problem::Problem;
-use crate::serve::request::{RunId, Waiting, query};
+use crate::serve::problem::ProblemDetails;
+use crate::serve::request::{RunId, WaitQuery, query};
 use crate::serve::run_store::ProgramOfRun;
 
 /// Why a run is ended.
@@ -31,7 +31,7 @@ pub async fn cancel(
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
     uri: Uri,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let CancelQuery { reason } = query(&uri)?;
     app.runs.find(&caller, &run_id).await?;
     let events = app.runs.events(&run_id).await?;
@@ -41,5 +41,5 @@ pub async fn cancel(
     if ended {
         app.scheduler.cancelled(&run_id);
     }
-    answer(&app, &run_id, None, &Waiting { is_async: !ended, ..Waiting::default() }).await
+    answer(&app, &run_id, None, &WaitQuery { is_async: !ended, ..WaitQuery::default() }).await
 }

@@ -12,14 +12,14 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::load;
 use crate::serve::app::App;
 use crate::serve::folder::REQUEST;
-use crate::serve::problem::Problem;
+use crate::serve::problem::ProblemDetails;
 use crate::serve::request::json;
 use crate::syntax::document;
 use crate::syntax::document::DocumentKind;
 
 /// Judges a document among the actions of the folder. Nothing is run.
-pub async fn check(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, Problem> {
-    let text = String::from_utf8(body.to_vec()).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
+pub async fn check(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, ProblemDetails> {
+    let text = String::from_utf8(body.to_vec()).map_err(|_| ProblemDetails::bad_request("the body is no UTF-8"))?;
     let app_of_job = Arc::clone(&app);
     let found = app.compiler.run_in_time(move || judged(&app_of_job, &text)).await?;
     let mut found = found?;
@@ -27,11 +27,11 @@ pub async fn check(State(app): State<Arc<App>>, body: Bytes) -> Result<Response,
     Ok(json(StatusCode::OK, &found))
 }
 
-fn judged(app: &App, text: &str) -> Result<Vec<Diagnostic>, Problem> {
+fn judged(app: &App, text: &str) -> Result<Vec<Diagnostic>, ProblemDetails> {
     let read = document::read(&Source::new(REQUEST, text));
     let placed = matches!(read.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Actions));
     let texts = if placed {
-        app.folder.texts(text).map_err(Problem::diagnosed)?
+        app.folder.texts(text).map_err(ProblemDetails::diagnosed)?
     } else {
         Texts::new(Source::new(REQUEST, text))
     };

@@ -11,9 +11,9 @@ use futures_util::stream;
 
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::feed::{Feed, FeedFault, Place};
-use crate::serve::problem::Problem;
-use crate::serve::quotas::{Held, Owner};
+use crate::serve::feed::{EventPosition, Feed, FeedFault};
+use crate::serve::problem::ProblemDetails;
+use crate::serve::quotas::{Owner, QuotaItem};
 use crate::serve::request::RunId;
 
 /// What happens in a run: from the start, or after `Last-Event-ID`.
@@ -22,12 +22,12 @@ pub async fn events(
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     app.runs.find(&caller, &run_id).await?;
-    let permit = app.quotas.take(&Owner::from(&caller), Held::EventStream)?;
+    let permit = app.quotas.take(&Owner::from(&caller), QuotaItem::EventStream)?;
     let wrong =
-        || Problem::new(StatusCode::BAD_REQUEST, "bad_event_id", "the run has no event of this `Last-Event-ID`");
-    let seen: Option<Place> = match headers.get("last-event-id") {
+        || ProblemDetails::new(StatusCode::BAD_REQUEST, "bad_event_id", "the run has no event of this `Last-Event-ID`");
+    let seen: Option<EventPosition> = match headers.get("last-event-id") {
         Some(id) => Some(id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(wrong)?),
         None => None,
     };

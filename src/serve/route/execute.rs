@@ -20,9 +20,9 @@ use crate::program::Program;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::folder::REQUEST;
-use crate::serve::problem::Problem;
+use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
-use crate::serve::request::{self, Waiting};
+use crate::serve::request::{self, WaitQuery};
 use crate::serve::run_store::ProgramOfRun;
 use crate::serve::view::{is_session, session_in_store};
 use crate::syntax::document;
@@ -54,7 +54,7 @@ pub struct LoopRequest {
 }
 
 /// What is to be run, and where its project is.
-struct Order {
+struct StartOrder {
     program: Arc<Program>,
     root: std::path::PathBuf,
     start: Start,
@@ -67,17 +67,17 @@ pub async fn execute(
     headers: HeaderMap,
     uri: Uri,
     body: Bytes,
-) -> Result<Response, Problem> {
-    let waiting = Waiting::of(&uri)?;
+) -> Result<Response, ProblemDetails> {
+    let waiting = WaitQuery::of(&uri)?;
     let run_id = request::run_id(&headers, &caller)?;
     if app.scheduler.is_draining() {
         let detail = "the server is about to end: try again in a moment";
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
+        return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
-    let Order { program, root, mut start } = order(&app, &caller, &body).await?;
+    let StartOrder { program, root, mut start } = order(&app, &caller, &body).await?;
     if let Some(session) = &start.session {
         if !is_session(session) {
-            return Err(Problem::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
+            return Err(ProblemDetails::bad_request("`session` takes 1 to 128 letters, digits and _-.~@+="));
         }
         start.session = Some(session_in_store(caller.org.as_deref(), session));
     }
@@ -85,13 +85,17 @@ pub async fn execute(
         app.callbacks.check(url)?;
     }
     if start.timeout_ms == Some(0) {
-        return Err(Problem::bad_request("`timeout_ms` is at least 1"));
+        return Err(ProblemDetails::bad_request("`timeout_ms` is at least 1"));
     }
     let admission = app.scheduler.admit(Owner::from(&caller))?;
     start.run_id = run_id;
     start.org = caller.org;
     let Some(engine) = app.runs.engine(&root).cloned() else {
-        return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no_project", "the loop's project is not there"));
+        return Err(ProblemDetails::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "no_project",
+            "the loop's project is not there",
+        ));
     };
     let (run_id, active) = match engine.begin(&program, start).await? {
         Begin::New(begun) => {
@@ -104,8 +108,8 @@ pub async fn execute(
     answer(&app, &run_id, active, &waiting).await
 }
 
-async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<Order, Problem> {
-    let text = std::str::from_utf8(body).map_err(|_| Problem::bad_request("the body is no UTF-8"))?;
+async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<StartOrder, ProblemDetails> {
+    let text = std::str::from_utf8(body).map_err(|_| ProblemDetails::bad_request("the body is no UTF-8"))?;
     let keys: Map<String, Value> = request::body(body)?;
     if keys.contains_key("loop") {
         caller.require(Scope::Run)?;
@@ -113,27 +117,27 @@ async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<Order, Pr
     }
     if app.folder.project.serve.agent_requests == AgentRequests::Off {
         let detail = "this server starts the folder's loops only: {\"loop\": NAME, \"input\": {...}}";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));
+        return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));
     }
     caller.require(Scope::Compose)?;
     let (app_of_job, text) = (Arc::clone(app), text.to_owned());
     app.compiler.run_in_time(move || of_request(&app_of_job, &text)).await?
 }
 
-fn of_request(app: &App, text: &str) -> Result<Order, Problem> {
-    let (text, beside) = request::part(text)?;
-    request::may_come(&document::read(&Source::new(REQUEST, text.as_str())))?;
+fn of_request(app: &App, text: &str) -> Result<StartOrder, ProblemDetails> {
+    let (text, options) = request::split_options(text)?;
+    request::check_allowed(&document::read(&Source::new(REQUEST, text.as_str())))?;
     let loaded = app.folder.compile(&text)?;
-    let start = Start { session: beside.session, callback_url: beside.callback_url, ..Start::default() };
-    Ok(Order { program: loaded.program, root: loaded.root, start })
+    let start = Start { session: options.session, callback_url: options.callback_url, ..Start::default() };
+    Ok(StartOrder { program: loaded.program, root: loaded.root, start })
 }
 
-fn of_loop(app: &App, request: LoopRequest) -> Result<Order, Problem> {
+fn of_loop(app: &App, request: LoopRequest) -> Result<StartOrder, ProblemDetails> {
     let Some(offered) = app.folder.loops.get(&request.name) else {
         let near = nearest(&request.name, app.folder.loops.keys().map(String::as_str));
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let detail = format!("there is no loop `{}`{near}", request.name);
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no_such_loop", detail));
+        return Err(ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, "no_such_loop", detail));
     };
     let start = Start {
         input: request.input.map_or(Value::Null, Value::Object),
@@ -143,5 +147,5 @@ fn of_loop(app: &App, request: LoopRequest) -> Result<Order, Problem> {
         previous_run_id: request.previous_run_id,
         ..Start::default()
     };
-    Ok(Order { program: Arc::clone(&offered.program), root: offered.root.clone(), start })
+    Ok(StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start })
 }

@@ -36,7 +36,7 @@ pub struct LoopRow {
 
 /// The loops that can be started.
 pub async fn loops(State(app): State<Arc<App>>) -> Response {
-    let row = |(name, offered): (&String, &crate::serve::folder::Offered)| LoopRow {
+    let row = |(name, offered): (&String, &crate::serve::folder::ServedLoop)| LoopRow {
         name: name.clone(),
         description: offered.program.description.clone(),
         input: offered.program.input.as_ref().map(|schema| schema.source().clone()),

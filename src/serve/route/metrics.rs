@@ -11,28 +11,31 @@ use crate::engine::outcome::Status;
 use crate::journal::RunFilter;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::metrics::Now;
-use crate::serve::problem::Problem;
+use crate::serve::metrics::GaugeValues;
+use crate::serve::problem::ProblemDetails;
 
 /// The text format that Prometheus reads.
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What was counted since the server's start. It tells of the runs of all, so a token of one
 /// organisation does not see it.
-pub async fn metrics(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+pub async fn metrics(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ProblemDetails> {
     if caller.name.is_some() && caller.org.is_some() {
         let detail = "this tells of the runs of all organisations: it takes a token without `org`";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
+        return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
     let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };
     let quarantined = app.runs.journal.list(filter).await?.len();
     let (driven, queued) = app.scheduler.load();
     let (unknown_connections, known_connections) = app.connections.count();
     let event_streams = app.quotas.event_streams();
-    let now = Now { driven, queued, quarantined, event_streams, unknown_connections, known_connections };
+    let now = GaugeValues { driven, queued, quarantined, event_streams, unknown_connections, known_connections };
     let text = app.metrics.text(&now).map_err(|error| {
         let detail = format!("the answer can't be written: {error}");
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)
+        ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_written", detail)
     })?;
     Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
 }

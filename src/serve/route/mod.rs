@@ -24,7 +24,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 
 use super::app::App;
 use super::middleware;
-use super::problem::Problem;
+use super::problem::ProblemDetails;
 use crate::language::serving::Scope;
 
 pub use agents::AgentsQuery;
@@ -67,11 +67,15 @@ pub fn router(app: &Arc<App>) -> Router {
 }
 
 async fn nothing() -> Response {
-    Problem::new(StatusCode::NOT_FOUND, "no_such_route", "there is nothing here; `/openapi.json` tells what there is")
-        .into_response()
+    ProblemDetails::new(
+        StatusCode::NOT_FOUND,
+        "no_such_route",
+        "there is nothing here; `/openapi.json` tells what there is",
+    )
+    .into_response()
 }
 
 async fn other_method() -> Response {
     let detail = "this address takes another method; `/openapi.json` tells which";
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "other_method", detail).into_response()
+    ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, "other_method", detail).into_response()
 }

@@ -12,14 +12,14 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::status::answer;
-use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::engine::event::Decided;
 use crate::engine::outcome::Status;
+use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::problem::Problem;
+use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
-use crate::serve::request::{self, RunId, Waiting};
+use crate::serve::request::{self, RunId, WaitQuery};
 
 /// A human's decision: exactly one of `answer`, `approve`, `deny`, `edit`, `happened`, `retry` and `resume`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -58,7 +58,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> 
 
 impl ResumeRequest {
     /// The decision; none for a run that is quarantined, which waits for nothing but to be resumed.
-    fn decided(self) -> Result<Option<Decided>, Problem> {
+    fn decided(self) -> Result<Option<Decided>, ProblemDetails> {
         let is_true = |field: Option<bool>| field == Some(true);
         let call = self.call.as_deref().map(str::parse).transpose();
         let written = WrittenDecision {
@@ -71,10 +71,10 @@ impl ResumeRequest {
             retry: is_true(self.retry),
             resume: is_true(self.resume),
             pause: self.pause,
-            call: call.map_err(|why| Problem::bad_request(format!("`call`: {why}")))?,
+            call: call.map_err(|why| ProblemDetails::bad_request(format!("`call`: {why}")))?,
             hash: self.hash,
         };
-        written.read(DecisionSyntax::Fields).map_err(Problem::bad_request)
+        written.read(DecisionSyntax::Fields).map_err(ProblemDetails::bad_request)
     }
 }
 
@@ -85,17 +85,17 @@ pub async fn resume(
     RunId(run_id): RunId,
     uri: Uri,
     body: Bytes,
-) -> Result<Response, Problem> {
-    let waiting = Waiting::of(&uri)?;
+) -> Result<Response, ProblemDetails> {
+    let waiting = WaitQuery::of(&uri)?;
     let run = app.runs.find(&caller, &run_id).await?;
     let decided = request::body::<ResumeRequest>(&body)?.decided()?;
     if app.scheduler.is_draining() {
         let detail = "the server is about to end: try again in a moment";
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
+        return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
     if decided.is_none() && run.status != Status::Quarantined {
         let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());
-        return Err(Problem::conflict("refused", detail));
+        return Err(ProblemDetails::conflict("refused", detail));
     }
     let active = app.scheduler.decide(&run, decided, &Owner::from(&caller)).await?;
     answer(&app, &run_id, Some(active), &waiting).await

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use crate::engine::outcome::Status;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::problem::Problem;
-use crate::serve::request::{RunId, Waiting, json, query};
+use crate::serve::problem::ProblemDetails;
+use crate::serve::request::{RunId, WaitQuery, json, query};
 use crate::serve::scheduler::{ActiveRun, SettledRun};
 use crate::serve::view::{Accepted, AgentStatus};
 
@@ -31,7 +31,7 @@ pub async fn status(
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
     uri: Uri,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     let StatusQuery { include_trace } = query(&uri)?;
     let summary = app.runs.find(&caller, &run_id).await?;
     let run = app.runs.folded(&run_id).await?;
@@ -47,8 +47,8 @@ pub async fn answer(
     app: &App,
     run_id: &str,
     active: Option<Arc<ActiveRun>>,
-    waiting: &Waiting,
-) -> Result<Response, Problem> {
+    waiting: &WaitQuery,
+) -> Result<Response, ProblemDetails> {
     let settled = app.scheduler.wait(run_id, active, waiting.at_most()).await?;
     let mut response = match settled {
         Some(SettledRun { summary, run }) if !waiting.is_async => {

@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
-use crate::serve::problem::Problem;
+use crate::serve::problem::ProblemDetails;
 use crate::serve::request::{RunId, json};
 use crate::serve::run_store::FoldedRun;
 use crate::trace::{Redaction, Shown, result};
@@ -19,7 +19,7 @@ pub async fn trace(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
-) -> Result<Response, Problem> {
+) -> Result<Response, ProblemDetails> {
     app.runs.find(&caller, &run_id).await?;
     let FoldedRun { program, state } = app.runs.folded(&run_id).await?;
     let shown = Shown { result_key: program.properties.result_key.as_deref(), trace: true };

@@ -22,8 +22,8 @@ use slots::RunSlots;
 
 use super::callback::Callbacks;
 use super::metrics::Metrics;
-use super::problem::Problem;
-use super::quotas::{Held, Owner, Permit, Shares, later};
+use super::problem::ProblemDetails;
+use super::quotas::{Owner, Permit, QuotaItem, Quotas, later};
 use super::run_store::{FoldedRun, ProgramOfRun, RunStore};
 use crate::drive::begin::StartedRun;
 use crate::drive::engine::{Engine, Resume};
@@ -40,15 +40,15 @@ const POLL: Duration = Duration::from_millis(250);
 pub struct Scheduler {
     runs: Arc<RunStore>,
     callbacks: Arc<Callbacks>,
-    quotas: Arc<Shares>,
+    quotas: Arc<Quotas>,
     metrics: Arc<Metrics>,
-    schedule: Mutex<Schedule>,
+    schedule: Mutex<RunSchedule>,
     stop: Stop,
     draining: AtomicBool,
     idle: Notify,
 }
 
-struct Schedule {
+struct RunSchedule {
     slots: RunSlots,
     queue: Queue<QueuedRun>,
     active: HashMap<String, Arc<ActiveRun>>,
@@ -81,11 +81,11 @@ impl Scheduler {
     pub fn new(
         runs: Arc<RunStore>,
         callbacks: Arc<Callbacks>,
-        quotas: Arc<Shares>,
+        quotas: Arc<Quotas>,
         metrics: Arc<Metrics>,
         slots: RunSlots,
     ) -> Self {
-        let schedule = Schedule { slots, queue: Queue::default(), active: HashMap::new() };
+        let schedule = RunSchedule { slots, queue: Queue::default(), active: HashMap::new() };
         Self {
             runs,
             callbacks,
@@ -98,7 +98,7 @@ impl Scheduler {
         }
     }
 
-    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+    fn schedule(&self) -> MutexGuard<'_, RunSchedule> {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,9 +148,9 @@ impl Scheduler {
     ///
     /// # Errors
     /// 429 when its runs have spent their time, or as many of them wait as may.
-    pub fn admit(&self, owner: Owner) -> Result<Admission, Problem> {
+    pub fn admit(&self, owner: Owner) -> Result<Admission, ProblemDetails> {
         self.quotas.check_time(&owner)?;
-        match self.quotas.take(&owner, Held::Queued) {
+        match self.quotas.take(&owner, QuotaItem::Queued) {
             Ok(permit) => Ok(Admission { owner, permit: Some(permit) }),
             // It need not wait.
             Err(_) if self.schedule().slots.has_room(&owner) => Ok(Admission { owner, permit: None }),
@@ -216,7 +216,7 @@ impl Scheduler {
     fn next_queued(self: &Arc<Self>) -> Option<DrivenRun> {
         let (run_id, active, slot) = {
             let mut schedule = self.schedule();
-            let Schedule { slots, queue, active } = &mut *schedule;
+            let RunSchedule { slots, queue, active } = &mut *schedule;
             if self.is_draining() || slots.is_full() {
                 return None;
             }
@@ -239,7 +239,7 @@ impl Scheduler {
         run: &RunSummary,
         decided: Option<Decided>,
         owner: &Owner,
-    ) -> Result<Arc<ActiveRun>, Problem> {
+    ) -> Result<Arc<ActiveRun>, ProblemDetails> {
         let run_id = run.run_id.as_str();
         Engine::may_resume(run)?;
         self.quotas.check_time(owner)?;

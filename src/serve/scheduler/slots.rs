@@ -11,14 +11,14 @@ const FEWEST_EXTRA: usize = 16;
 
 /// The most places that anybody may hold, as the project file says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Most {
+pub struct SlotLimits {
     /// Each token.
     pub token: Option<usize>,
     /// Each organisation.
     pub org: Option<usize>,
 }
 
-impl Most {
+impl SlotLimits {
     /// As the project file has it.
     pub fn of(limits: &Limits) -> Self {
         let count = |written: Option<u32>| written.map(|written| usize::try_from(written).unwrap_or(usize::MAX));
@@ -30,28 +30,28 @@ impl Most {
 #[derive(Debug)]
 pub struct RunSlots {
     all: usize,
-    most: Most,
+    most: SlotLimits,
     /// Whether there are tokens: without, decisions have no bound.
     is_shared: bool,
     held: usize,
     /// What the organisations hold less than is theirs, together.
     missing: usize,
-    orgs: BTreeMap<Option<String>, Org>,
+    orgs: BTreeMap<Option<String>, OrgSlots>,
 }
 
 #[derive(Debug, Default)]
-struct Org {
+struct OrgSlots {
     held: usize,
     extra: usize,
     /// The places that are its own.
     own: usize,
     /// What its tokens hold less than is theirs, together.
     missing: usize,
-    tokens: BTreeMap<Option<String>, Token>,
+    tokens: BTreeMap<Option<String>, TokenSlots>,
 }
 
 #[derive(Debug, Default)]
-struct Token {
+struct TokenSlots {
     held: usize,
     extra: usize,
     own: usize,
@@ -67,9 +67,9 @@ pub struct RunSlot {
 
 impl RunSlots {
     /// So many places, at least one, for the owners of these tokens that may start runs.
-    pub fn new(all: usize, most: Most, owners: &[Owner]) -> Self {
+    pub fn new(all: usize, most: SlotLimits, owners: &[Owner]) -> Self {
         let all = all.max(1);
-        let mut orgs: BTreeMap<Option<String>, Org> = BTreeMap::new();
+        let mut orgs: BTreeMap<Option<String>, OrgSlots> = BTreeMap::new();
         for owner in owners {
             orgs.entry(owner.org.clone()).or_default().tokens.entry(owner.token.clone()).or_default();
         }
@@ -110,7 +110,7 @@ impl RunSlots {
 
     fn has_room_for(&self, owner: &Owner) -> bool {
         let free = self.all.saturating_sub(self.held);
-        let nobody = Org::default();
+        let nobody = OrgSlots::default();
         let org = self.orgs.get(&owner.org).unwrap_or(&nobody);
         let (token, token_own) = org.tokens.get(&owner.token).map_or((0, 0), |token| (token.held, token.own));
         if free == 0 || is_at(self.most.org, org.held) || is_at(self.most.token, token) {
