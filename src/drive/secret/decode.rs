@@ -142,6 +142,11 @@ fn escape(rest: &[u8]) -> Option<EscapeSpelling> {
         [b'\\', b'0'..=b'3', b'0'..=b'7'] => None,
         // The end of a line that goes on in the next one.
         [b'\\', b'\n', ..] => Some(EscapeSpelling { text: [0; 4], length: 0, taken: 2 }),
+        // Encoders of HTML and URLs leave a backslash as it is and put an escape behind it.
+        [b'\\', next @ (b'%' | b'&'), ..] => {
+            let before_escape = rest.get(1..).and_then(escape).is_some();
+            (!before_escape).then(|| EscapeSpelling::byte(*next, 2))
+        }
         [b'\\', letter, ..] => Some(EscapeSpelling::byte(control(*letter)?, 2)),
         [b'&', b'#', b'x' | b'X', inner @ ..] => entity(inner, 16, 3),
         [b'&', b'#', inner @ ..] => entity(inner, 10, 2),

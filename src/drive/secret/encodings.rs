@@ -16,15 +16,22 @@ const LARGE: usize = 4096;
 /// so that fewer would turn up in prose.
 const MIN_BASE32: usize = 7;
 
-/// So many layers of escapes are taken away from a text: a URL in a text of JSON in a text of JSON in
-/// a model's reply has four.
+/// The layers of escapes around a secret that are removed: a URL in a JSON text in a JSON text in a
+/// model's reply has four.
 pub const LAYERS: usize = 4;
+
+/// The layers of escapes that a secret may contain itself (`a%2541` has two). Each costs a pattern, and
+/// a pass over a text that has that many.
+const OWN_LAYERS: usize = 8;
 
 /// What is looked for in a text, by the way in which the text is read. Escapes are no matter here: a
 /// text is looked at with each layer of them taken away.
+#[derive(Default)]
 pub struct Spellings {
-    /// As it is, and with the escapes taken away that it has itself.
+    /// As it is, and after each layer of its own escapes is removed.
     pub plain: BTreeSet<Vec<u8>>,
+    /// How many layers of escapes the secret itself contains.
+    pub own_layers: usize,
     /// Hexadecimal digits in lower case, with a 0 before each pair or not (`0x41, 0x42`).
     pub hex: BTreeSet<Vec<u8>>,
     /// Base64 of the common alphabet, without padding.
@@ -35,8 +42,8 @@ pub struct Spellings {
 
 impl Spellings {
     pub fn of(secret: &str) -> Self {
-        let mut all =
-            Self { plain: plain(secret), hex: BTreeSet::new(), base64: BTreeSet::new(), base32: BTreeSet::new() };
+        let mut all = Self::default();
+        all.read_plain(secret);
         if secret.len() > LARGE {
             all.encode(secret.as_bytes());
             return all;
@@ -54,25 +61,31 @@ impl Spellings {
         all
     }
 
+    /// Decoding a text also decodes the escapes that the secret contains itself. An entity at its end may
+    /// lack its `;`: it is complete when a letter follows, and may go on at the end of a text.
+    fn read_plain(&mut self, secret: &str) {
+        for after in ["", "z"] {
+            let mut text = format!("{secret}{after}").into_bytes();
+            let mut layers = 0_usize;
+            loop {
+                let own = text.strip_suffix(after.as_bytes()).unwrap_or(&text);
+                // A blank pattern would match in every text.
+                let shown = own.iter().filter(|byte| byte.is_ascii_graphic() || !byte.is_ascii()).count();
+                if layers == 0 || shown >= super::MIN_SCRUBBED {
+                    self.plain.insert(own.to_vec());
+                }
+                let Some(view) = decoded(&text, None).filter(|_| layers < OWN_LAYERS) else { break };
+                text = view.bytes;
+                layers = layers.saturating_add(1);
+            }
+            self.own_layers = self.own_layers.max(layers);
+        }
+    }
+
     fn encode(&mut self, bytes: &[u8]) {
         self.hex.insert(hex(bytes, ""));
         base64(bytes, &mut self.base64);
     }
-}
-
-/// A text that has escapes of its own loses them together with those that were put around it.
-fn plain(secret: &str) -> BTreeSet<Vec<u8>> {
-    let mut all = BTreeSet::from([secret.as_bytes().to_vec()]);
-    let mut text = secret.as_bytes().to_vec();
-    for _ in 0..LAYERS {
-        let Some(view) = decoded(&text, None) else { break };
-        text = view.bytes;
-        // What is blank would be found in every text.
-        if text.iter().filter(|byte| byte.is_ascii_graphic() || !byte.is_ascii()).count() >= super::MIN_SCRUBBED {
-            all.insert(text.clone());
-        }
-    }
-    all
 }
 
 fn hex(bytes: &[u8], before: &str) -> Vec<u8> {

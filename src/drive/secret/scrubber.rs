@@ -1,8 +1,8 @@
 //! Finds the spellings of secrets in texts, and puts their names in their place.
 //!
 //! A text is read in four ways at once: as it is, as hexadecimal digits, as base64 and as base32, where
-//! what stands between the digits is passed over. Then a layer of escapes is taken away and it is read
-//! again, up to four times. Each reading is one pass of an Aho-Corasick automaton.
+//! the bytes between the digits are skipped. Then one layer of escapes is removed and the text is read
+//! again, once for each layer. Each reading is one pass of an Aho-Corasick automaton.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,12 @@ const ESCAPE: usize = 12;
 
 pub struct Scrubber {
     readings: [ScrubReading; 4],
-    /// What stands in the place of each secret.
+    /// What replaces each secret.
     labels: Vec<String>,
+    /// How many layers of escapes are removed from a text: those around a secret, and those that the
+    /// secrets contain themselves. Both are decoded at once, but not in step: `&#6\\tA` is the JSON text
+    /// of `&#6\tA`, and its first half is decoded before its second one is a secret's own escape.
+    layers: usize,
 }
 
 /// One way of reading.
@@ -36,8 +40,10 @@ struct ScrubReading {
     /// What each byte is compared as.
     compared: [u8; 256],
     patterns: Vec<Vec<u8>>,
-    /// Whose each pattern is, in the order of the patterns.
+    /// The secret of each pattern, in the order of the patterns.
     owners: Vec<usize>,
+    /// The most bytes that are skipped at an edge of a spelling, and belong to it.
+    edge: usize,
     /// The most `=` that may follow.
     padding: usize,
     /// The shortest beginning of a pattern that is taken out at the end of a text that was cut.
@@ -62,8 +68,10 @@ impl Scrubber {
     pub fn new<'a>(secrets: impl Iterator<Item = (&'a str, String)>) -> Result<Self, BuildError> {
         let mut patterns: [BTreeMap<Vec<u8>, usize>; 4] = Default::default();
         let mut labels = Vec::new();
+        let mut own_layers = 0;
         for (secret, label) in secrets {
             let spelled = Spellings::of(secret);
+            own_layers = spelled.own_layers.max(own_layers);
             let all = [spelled.plain, spelled.hex, spelled.base64, spelled.base32];
             for (patterns, spellings) in patterns.iter_mut().zip(all) {
                 for spelling in spellings {
@@ -79,7 +87,7 @@ impl Scrubber {
             ScrubReading::new(base64, as_base64, 2, 6)?,
             ScrubReading::new(base32, as_base32, 6, 7)?,
         ];
-        Ok(Self { readings, labels })
+        Ok(Self { readings, labels, layers: LAYERS.saturating_add(own_layers) })
     }
 
     /// A text without the secrets. `cut`: it is the beginning of a longer one, so that what may be the
@@ -133,7 +141,7 @@ impl Scrubber {
             found.extend(reading.find(text, cut));
         }
         let mut view: Option<DecodedView> = None;
-        for _ in 0..LAYERS {
+        for _ in 0..self.layers {
             let bytes = view.as_ref().map_or(text, |view| &view.bytes);
             let Some(next) = decoded(bytes, view.as_ref()) else { break };
             for span in self.readings.iter().flat_map(|reading| reading.find(&next.bytes, cut)) {
@@ -159,7 +167,11 @@ impl ScrubReading {
         let mut compared = [OTHER; 256];
         compared.iter_mut().zip(0..=u8::MAX).for_each(|(to, byte)| *to = compare(byte));
         let (mut spelled, mut owners) = (Vec::with_capacity(patterns.len()), Vec::with_capacity(patterns.len()));
+        let mut edge = 0;
         for (pattern, owner) in patterns {
+            let is_skipped = |byte: &&u8| compare(**byte) == PASSED;
+            edge = edge.max(pattern.iter().take_while(is_skipped).count());
+            edge = edge.max(pattern.iter().rev().take_while(is_skipped).count());
             let pattern: Vec<u8> = pattern.into_iter().map(compare).filter(|byte| *byte != PASSED).collect();
             if !pattern.is_empty() {
                 spelled.push(pattern);
@@ -169,7 +181,7 @@ impl ScrubReading {
         // Each spelling is found where it ends, also one that begins inside of another.
         let automaton = NFA::builder().match_kind(MatchKind::Standard).prefilter(false).build(&spelled)?;
         let start = automaton.start_state(Anchored::No).unwrap_or_default();
-        Ok(Self { glance: None, automaton, start, compared, patterns: spelled, owners, padding, beginning })
+        Ok(Self { glance: None, automaton, start, compared, patterns: spelled, owners, edge, padding, beginning })
     }
 
     fn with_glance(mut self) -> Result<Self, BuildError> {
@@ -284,17 +296,24 @@ impl ScrubReading {
                 continue;
             }
             if count == span.start {
-                start = index;
+                let before = bytes.get(..index).unwrap_or_default().iter().rev();
+                start = index.saturating_sub(self.edge_of(before));
             }
             count = count.saturating_add(1);
             if count == span.end {
                 let next = index.saturating_add(1);
                 let rest = bytes.iter().skip(next).chain(after);
-                placed.push(SecretSpan { start, end: next.saturating_add(self.padding_of(rest)), ..span });
+                let behind = self.padding_of(rest.clone()).max(self.edge_of(rest));
+                placed.push(SecretSpan { start, end: next.saturating_add(behind), ..span });
                 spans.next();
             }
         }
         placed
+    }
+
+    /// How many of these bytes, next to a spelling, are skipped and may belong to it.
+    fn edge_of<'a>(&self, next: impl Iterator<Item = &'a u8>) -> usize {
+        next.take(self.edge).take_while(|byte| self.compared(**byte) == PASSED).count()
     }
 
     /// How many bytes the padding at the beginning of these takes, with what stands in it.

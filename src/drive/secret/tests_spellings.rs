@@ -314,10 +314,41 @@ fn layered(text: &str, layers: &[Layer]) -> String {
     })
 }
 
+#[test]
+fn an_escape_of_the_secret_that_hides_the_start_of_a_layer_costs_no_layer() {
+    let percent = [Layer::Percent; 3];
+    for secret in
+        ["Aa0Aa\\&A", "Aa0Aa\\\\\\&A", "Aa0Aa\\\"A", "Aa0Aa%25\\<A", "Aa0Aa&#6\\tA", "Aa0Aa\\&amp;amp;A\\\\\\\\t"]
+    {
+        is_hidden(secret, &layered(secret, &[&[Layer::Html], &percent[..]].concat()));
+        is_hidden(secret, &layered(secret, &[Layer::Html; 4]));
+        is_hidden(secret, &layered(secret, &[Layer::Json; 4]));
+    }
+}
+
+#[test]
+fn an_escape_behind_the_secrets_backslash_is_decoded_as_its_layer_encoded_it() {
+    for secret in ["a0aAa\\&#2A", "a0aAa\\%41A", "0a0aA\\u00&#xA"] {
+        is_hidden(secret, &layered(secret, &[Layer::Json]));
+        is_hidden(secret, &layered(secret, &[Layer::Html, Layer::Percent, Layer::Json]));
+    }
+}
+
+#[test]
+fn a_secret_whose_own_escapes_are_zeros_is_taken_out_whole() {
+    for secret in ["\\0aAA0\"A", "aAA0\"A\\0", "\\0\\0aAA0\"A"] {
+        is_hidden(secret, &layered(secret, &[Layer::Html]));
+    }
+}
+
 proptest! {
     #[test]
     fn no_layers_hide_a_secret(
-        secret in "[ -~é漢🦀]{0,3}[A-Za-z0-9]{5}[ -~é漢🦀]{0,12}[A-Za-z]",
+        // The second kind is mostly beginnings of escapes.
+        secret in prop_oneof![
+            "[ -~é漢🦀]{0,3}[A-Za-z0-9]{5}[ -~é漢🦀]{0,12}[A-Za-z]",
+            r#"[A-Za-z0-9]{5}([%\\&"'<#;xun0256]|&#|%25|&amp;|\\u00){0,10}[A-Za-z]"#,
+        ],
         layers in prop::collection::vec(prop::sample::select(vec![Layer::Percent, Layer::Json, Layer::Html]), 0..=4),
     ) {
         let vault = resolved(&[("k", &secret)]);
