@@ -4,8 +4,10 @@
 pub mod failpoint;
 pub mod fault;
 pub mod memory;
+#[cfg(feature = "sqlite")]
 mod now;
 mod open;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(test)]
 mod tests;
@@ -26,7 +28,11 @@ use crate::engine::blob::Blob;
 use crate::engine::outcome::{Status, Termination};
 
 /// The kinds of stores: a folder each, and a line here.
-const STORES: &[StoreKind] = &[memory::KIND, sqlite::KIND];
+const STORES: &[StoreKind] = &[
+    memory::KIND,
+    #[cfg(feature = "sqlite")]
+    sqlite::KIND,
+];
 
 /// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
 /// acknowledged is durable.

@@ -22,6 +22,7 @@ pub(super) struct StoreName<'a> {
     /// What follows the colon; none without a colon.
     pub rest: Option<&'a str>,
     /// The folder that relative paths start from.
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by stores in files only"))]
     pub base: &'a Path,
 }
 

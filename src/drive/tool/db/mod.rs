@@ -1,5 +1,6 @@
 //! `db` actions: one statement on a database, with its values bound.
 
+#[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,10 @@ use crate::program::reference::{Scope, Secrets};
 use crate::program::{DbTool, Tool, ToolKind};
 
 /// The kinds of databases: a folder each, and a line here.
-const DATABASES: &[DatabaseKind] = &[sqlite::KIND];
+const DATABASES: &[DatabaseKind] = &[
+    #[cfg(feature = "sqlite")]
+    sqlite::KIND,
+];
 
 /// A kind of database.
 struct DatabaseKind {
@@ -35,6 +39,7 @@ struct DatabaseKind {
 }
 
 /// Where a database is.
+#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by databases only"))]
 struct DatabaseAddress {
     kind: &'static DatabaseKind,
     /// What follows the scheme and its colon.
@@ -47,6 +52,7 @@ struct DatabaseAddress {
 
 /// A statement to be run.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by databases only"))]
 struct Query {
     sql: String,
     read_only: bool,
@@ -55,6 +61,7 @@ struct Query {
 
 /// What the statement's parameters take.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by databases only"))]
 struct QueryValues {
     /// By position: `?`, `?1`, `$1`; where there are any, `:name` takes the one at its place too.
     params: Vec<Value>,
@@ -116,6 +123,10 @@ impl DbRunner {
                 init: init.map(|path| self.root.join(path)),
             }),
             None => {
+                if DATABASES.is_empty() {
+                    let why = "loopctl was built without a database: enable its cargo feature `sqlite`";
+                    return Err(fault("database: not supported", why));
+                }
                 let forms: Vec<String> = DATABASES.iter().map(|kind| format!("`{}`", kind.form)).collect();
                 // The address may hold a password: only its scheme is shown.
                 let shown = if scheme.len() < 20 { scheme } else { "?" };
