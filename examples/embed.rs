@@ -4,47 +4,34 @@
 #![expect(clippy::print_stdout, reason = "an example shows its answer")]
 
 use std::error::Error;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use loopctl::compile::Texts;
-use loopctl::diagnostic::Source;
-use loopctl::engine::state::Phase;
-use loopctl::journal::memory::MemoryJournal;
-use loopctl::language::Script;
-use loopctl::{BoxFuture, EmbeddedTool, Engine, Start, ToolCall, ToolFault, Watch, load_texts};
+use loopctl::{EmbeddedTool, Engine, ToolCall, ToolError};
 use serde_json::{Value, json};
+
+/// What the model gives to the tool: its JSON Schema is made from this type.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Part {
+    /// The part's number, like P-7
+    part: String,
+}
 
 /// How many of a part are in stock. A real one would ask a warehouse.
 struct Stock;
 
 impl EmbeddedTool for Stock {
-    fn description(&self) -> &str {
-        "Tells how many of a part are in stock."
-    }
-
-    fn parameters(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": { "part": { "type": "string", "description": "The part's number, like P-7" } },
-            "required": ["part"],
-            "additionalProperties": false
-        })
-    }
-
+    type Input = Part;
+    type Output = Value;
+    const NAME: &'static str = "stock";
+    const DESCRIPTION: &'static str = "Returns how many of a part are in stock.";
     // Reading does no harm: after a crash the call is made again without asking.
-    fn idempotent(&self) -> bool {
-        true
-    }
+    const IDEMPOTENT: bool = true;
 
-    fn call<'a>(&'a self, call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>> {
-        Box::pin(async move {
-            match call.input.get("part").and_then(Value::as_str) {
-                Some("P-7") => Ok(json!({ "part": "P-7", "in_stock": 12 })),
-                // A failure is an observation: the model reads the class and goes on.
-                _ => Err(ToolFault { class: "unknown part".to_owned(), detail: String::new() }),
-            }
-        })
+    async fn call(&self, Part { part }: Part, _: &ToolCall<'_>) -> Result<Value, ToolError> {
+        match part.as_str() {
+            "P-7" => Ok(json!({ "part": part, "in_stock": 12 })),
+            // The model reads the error, and the run continues.
+            _ => Err(ToolError::new("unknown part")),
+        }
     }
 }
 
@@ -66,34 +53,11 @@ const SCRIPT: &str = r#"{ "replies": [
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Each fault of a document has its place: an editor or a service can show it there.
-    let texts = Texts {
-        embedded: vec![("stock".to_owned(), Stock.description().to_owned(), Stock.parameters(), Stock.idempotent())],
-        ..Texts::new(Source::new("stock.json", LOOP))
-    };
-    let loaded = load_texts(&texts, PathBuf::from(".")).inspect_err(|unsound| {
-        for fault in &unsound.diagnostics {
-            println!("{}:{}: {}", fault.place.file, fault.place.line, fault.message);
-        }
-    })?;
+    // A script plays the model; without it, the project's models or OPENAI_API_KEY are used. With
+    // `.store("sqlite:runs.db")`, runs outlive the process. `Engine::load` takes a file.
+    let stock = Engine::load_text("stock.json", LOOP).tool(Stock).script(serde_json::from_str(SCRIPT)?).build()?;
 
-    // A script plays the model; leave it out, and the project's models or OPENAI_API_KEY serve. With
-    // `SqliteJournal::open(path)` in place of memory, runs outlive the process.
-    let script: Script = serde_json::from_str(SCRIPT)?;
-    let engine = Engine::builder(Arc::clone(&loaded.program.project), &loaded.root)
-        .journal(Arc::new(MemoryJournal::new()))
-        .script(script)
-        .tool("stock", Stock)
-        .build();
-
-    let start = Start { input: json!({ "part": "P-7" }), ..Start::default() };
-    let finished = engine.run(&loaded.program, start, Watch::default()).await?;
-    match &finished.state.phase {
-        Phase::Ended(ending) => match &ending.answer {
-            Some(answer) => println!("{}", answer.answer),
-            None => println!("no answer: {:?}", ending.error),
-        },
-        phase => println!("the run waits: {phase:?}"),
-    }
+    let finished = stock.run(json!({ "part": "P-7" })).await?;
+    println!("{}", finished.answer_as::<String>()?);
     Ok(())
 }

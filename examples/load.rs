@@ -15,7 +15,7 @@ use loopctl::engine::state::Phase;
 use loopctl::journal::Journal;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::sqlite::SqliteJournal;
-use loopctl::{BoxFuture, EmbeddedTool, Engine, Program, Start, ToolCall, ToolFault, Watch, load_texts};
+use loopctl::{BoxFuture, DynTool, Engine, Program, Start, ToolCall, ToolFault, Watch, load_texts};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -41,7 +41,11 @@ struct Arguments {
 /// The only tool: gives back its text.
 struct Echo;
 
-impl EmbeddedTool for Echo {
+impl DynTool for Echo {
+    fn name(&self) -> &str {
+        "echo"
+    }
+
     fn description(&self) -> &str {
         "Gives the text back."
     }
@@ -143,7 +147,7 @@ fn document(work: &Work, name: &str, model: &str) -> Value {
 fn prepare(work: &Work, folder: &Path) -> Result<(Engine, Arc<Program>), Box<dyn Error>> {
     let texts = Texts {
         project: Some(Source::new("loopctl.json", project(work).to_string())),
-        embedded: vec![("echo".to_owned(), Echo.description().to_owned(), Echo.parameters(), Echo.idempotent())],
+        embedded: vec![Echo.signature()],
         ..Texts::new(Source::new("loop.json", document(work, "load", "m").to_string()))
     };
     let program = load_texts(&texts, folder.to_owned())
@@ -157,7 +161,7 @@ fn prepare(work: &Work, folder: &Path) -> Result<(Engine, Arc<Program>), Box<dyn
     } else {
         Arc::new(MemoryJournal::new())
     };
-    let engine = Engine::builder(Arc::clone(&program.project), folder).journal(journal).tool("echo", Echo).build();
+    let engine = Engine::builder(Arc::clone(&program.project), folder).journal(journal).tool(Echo).build();
     Ok((engine, program))
 }
 

@@ -1,13 +1,13 @@
 //! The only way from a file to a [`Program`]: what is gathered, compiled, and found sound.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::check;
 use crate::compile::{Compiled, Texts, compile_read};
-use crate::diagnostic::{Diagnostic, Source, few};
+use crate::diagnostic::{Diagnostic, Place, Source, few};
 use crate::drive::files;
-use crate::drive::tool::EmbeddedTool;
 use crate::program::Program;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
@@ -25,14 +25,25 @@ pub struct Loaded {
     pub sources: Vec<Source>,
 }
 
-/// A document that can't be run.
-#[derive(Debug, thiserror::Error)]
-#[error("the document is not sound")]
+/// A document that can't be run. Its text has a line for each error, as `FILE:LINE:COLUMN: CODE: MESSAGE`.
+#[derive(Debug)]
 pub struct Unsound {
-    /// All that is wrong, in the order of the text.
+    /// All errors and warnings, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// The texts that it stands in.
+    /// The texts that they are in.
     pub sources: Vec<Source>,
+}
+
+impl std::error::Error for Unsound {}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the document has errors")?;
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).try_for_each(|error| {
+            let Place { file, line, column, .. } = &error.place;
+            write!(f, "\n{file}:{line}:{column}: {}: {}", error.code, error.message)
+        })
+    }
 }
 
 /// Loads the document at `path` (`-` is standard input), with more files of registered actions.
@@ -40,25 +51,7 @@ pub struct Unsound {
 /// # Errors
 /// Every fault that was found, with its place.
 pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
-    load_with(path, actions, Vec::new())
-}
-
-/// A tool of the embedder's as the compiler knows it: name, description, parameters, idempotent.
-pub type EmbeddedSignature = (String, String, serde_json::Value, bool);
-
-/// What the compiler must know of a tool that is given to [`crate::Engine::builder`] under this name.
-pub fn signature(name: impl Into<String>, tool: &dyn EmbeddedTool) -> EmbeddedSignature {
-    (name.into(), tool.description().to_owned(), tool.parameters(), tool.idempotent())
-}
-
-/// The same, with tools that the embedder registers by name.
-///
-/// # Errors
-/// Every fault that was found, with its place.
-pub fn load_with(path: &Path, actions: &[PathBuf], embedded: Vec<EmbeddedSignature>) -> Result<Loaded, Unsound> {
-    let mut gathered =
-        files::gather(path, actions).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
-    gathered.texts.embedded = embedded;
+    let gathered = files::gather(path, actions).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
     load_texts(&gathered.texts, gathered.root)
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::catalog::{Catalog, Registered, Shelf};
 use super::effort::{self, Effort};
 use super::layout::{self, Layout};
-use super::{Embedded, Texts, names, tool};
+use super::{Texts, ToolSignature, names, tool};
 use crate::diagnostic::{Diagnostic, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
@@ -203,7 +203,7 @@ impl<'a> Declare<'a> {
             return;
         }
         match self.catalog.find(name).to_vec().as_slice() {
-            [] => match self.texts.embedded.iter().find(|embedded| embedded.0 == name) {
+            [] => match self.texts.embedded.iter().find(|embedded| embedded.name == name) {
                 Some(embedded) => self.embedded(declaration, embedded, pointer),
                 None => self.unknown(name, at),
             },
@@ -340,13 +340,13 @@ impl<'a> Declare<'a> {
         }
     }
 
-    fn embedded(&mut self, declaration: &ActionTool, embedded: &Embedded, pointer: &str) {
-        let (name, description, parameters, idempotent) = embedded;
-        match tool::embedded(description, parameters, *idempotent, declaration, self.properties) {
+    fn embedded(&mut self, declaration: &ActionTool, embedded: &ToolSignature, pointer: &str) {
+        match tool::embedded(embedded, declaration, self.properties) {
             Ok(tool) => self.tools.push(tool),
             // Its parameters stand in no document: the declaration is the nearest place.
             Err(faults) => self.faults.extend(faults.into_iter().map(|fault| {
-                let message = format!("the embedded tool `{name}`, at `{}`: {}", fault.pointer, fault.message);
+                let message =
+                    format!("the embedded tool `{}`, at `{}`: {}", embedded.name, fault.pointer, fault.message);
                 Diagnostic::error(fault.code, message, pointer, self.main.tree.place(pointer))
             })),
         }

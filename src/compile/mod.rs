@@ -36,9 +36,18 @@ pub use link::MAX_LEVELS;
 pub use load::{compile, compile_read, once};
 pub use readings::Readings;
 
-/// A tool of the embedder's: its name, what the model is told of it, the JSON Schema of its input,
-/// and whether a call may be made again without harm.
-pub type Embedded = (String, String, Value, bool);
+/// A tool written in Rust, as the compiler knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSignature {
+    /// The name that loops declare.
+    pub name: String,
+    /// What the model reads about it.
+    pub description: String,
+    /// The JSON Schema of its input.
+    pub parameters: Value,
+    /// Whether a call may be made again without harm.
+    pub idempotent: bool,
+}
 
 /// The texts that a loop is compiled from.
 #[derive(Debug, Clone)]
@@ -57,7 +66,7 @@ pub struct Texts {
     /// The files beside the document that workflows stand in, the nearest first.
     pub workflows: Vec<Source>,
     /// The embedder's own tools.
-    pub embedded: Vec<Embedded>,
+    pub embedded: Vec<ToolSignature>,
     /// Why files beside the document could not be read: told when an action is not found.
     pub unread: Vec<Diagnostic>,
     /// The files that the project file names, as it writes them, and that are not there.

@@ -71,7 +71,12 @@ fn two_actions_of_one_name_are_told_with_both_places() {
 #[test]
 fn an_embedded_tool_is_found_by_its_name() {
     let mut texts = Texts::new(document(&[], &declared("embedded")));
-    texts.embedded.push(("embedded".to_owned(), "Does it.".to_owned(), json!({"type": "object"}), true));
+    texts.embedded.push(ToolSignature {
+        name: "embedded".to_owned(),
+        description: "Does it.".to_owned(),
+        parameters: json!({"type": "object"}),
+        idempotent: true,
+    });
     let program = compile(&texts).program.unwrap();
     let tool = program.tool("embedded").unwrap();
     assert!(matches!(tool.kind, ToolKind::Embedded) && tool.idempotent && tool.description == "Does it.");

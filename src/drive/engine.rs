@@ -1,18 +1,19 @@
 //! The engine as an embedder sees it: run, resume, cancel, look.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::begin::Begin;
+pub use super::builder::EngineBuilder;
 use super::clock;
 use super::fault::Fault;
+pub use super::finished::{AnswerError, Finished};
 use super::fold;
 use super::lease_guard::{Leased, LeasedRun};
-use super::model::{Ask, ModelClient, Models, ScriptPlayer, Wire};
+use super::model::{Ask, ModelClient, Models, Wire};
 use super::run::{Driver, RunLease};
 use super::secret::Vault;
 use super::start::{self, Start};
@@ -20,14 +21,12 @@ use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgets;
 use super::texts::SharedTexts;
-use super::tool::{EmbeddedTool, OpenedRun, Toolbox};
+use super::tool::{OpenedRun, Toolbox};
 use crate::engine::dialect;
 use crate::engine::event::{Decided, Decision, Event, EventKind, Moment};
 use crate::engine::notice::Listener;
-use crate::engine::outcome::{Answer, Pause, Status};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
-use crate::journal::memory::MemoryJournal;
 use crate::journal::{Journal, RunSummary, StatusRecord, StoreFault};
 use crate::language::Project;
 use crate::program::Program;
@@ -48,15 +47,6 @@ pub(super) struct World {
     pub families: SubrunBudgets,
 }
 
-/// Makes an [`Engine`].
-pub struct EngineBuilder {
-    project: Arc<Project>,
-    root: PathBuf,
-    journal: Option<Arc<dyn Journal>>,
-    script: Option<ScriptPlayer>,
-    tools: BTreeMap<String, Arc<dyn EmbeddedTool>>,
-}
-
 /// Who watches a run, and who may stop it.
 #[derive(Clone, Default)]
 pub struct Watch<'a> {
@@ -64,41 +54,6 @@ pub struct Watch<'a> {
     pub listener: Option<&'a dyn Listener>,
     /// Stops the run.
     pub stop: Option<Stop>,
-}
-
-/// A run that is not under way any more: it ended, waits for a human, or was interrupted.
-#[derive(Debug, Clone)]
-pub struct Finished {
-    /// Its state.
-    pub state: State,
-}
-
-impl Finished {
-    /// The run's id.
-    pub fn run_id(&self) -> &str {
-        &self.state.header.run_id
-    }
-
-    /// Where the run is.
-    pub fn status(&self) -> Status {
-        self.state.status()
-    }
-
-    /// Its answer; none unless it completed.
-    pub fn answer(&self) -> Option<&Answer> {
-        match &self.state.phase {
-            Phase::Ended(ending) => ending.answer.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// What it waits for; none unless it is paused.
-    pub fn pause(&self) -> Option<&Pause> {
-        match &self.state.phase {
-            Phase::Paused { pause, .. } => Some(pause),
-            _ => None,
-        }
-    }
 }
 
 /// How to go on with a run.
@@ -117,55 +72,10 @@ impl Resume {
     }
 }
 
-impl EngineBuilder {
-    /// Keeps runs here. Default: in memory, where every run stays for as long as the engine lives.
-    #[must_use]
-    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
-        self.journal = Some(journal);
-        self
-    }
-
-    /// A script takes the place of every model, and of the tools that it names.
-    #[must_use]
-    pub fn script(mut self, script: crate::language::Script) -> Self {
-        self.script = Some(ScriptPlayer::new(script));
-        self
-    }
-
-    /// A tool written in Rust, for loops that declare `{"type": "action", "name": NAME}`.
-    #[must_use]
-    pub fn tool(mut self, name: impl Into<String>, tool: impl EmbeddedTool + 'static) -> Self {
-        self.tools.insert(name.into(), Arc::new(tool));
-        self
-    }
-
-    /// The engine.
-    pub fn build(self) -> Engine {
-        let vault = Arc::new(Vault::new(self.project.orgconfig.clone(), &self.root));
-        let script = self.script.map(Arc::new);
-        let models = Arc::new(Models::new(&self.project, &self.root, &vault, script.clone()));
-        let mut toolbox = Toolbox::new(&self.project, &self.root, &vault, &models, self.tools);
-        if let Some(script) = script {
-            toolbox = toolbox.with_script(script);
-        }
-        let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
-        Engine {
-            world: Arc::new(World {
-                journal,
-                models,
-                toolbox,
-                vault,
-                texts: SharedTexts::default(),
-                families: SubrunBudgets::default(),
-            }),
-        }
-    }
-}
-
 impl Engine {
     /// Begins an engine for a project in its folder: relative paths start there.
     pub fn builder(project: Arc<Project>, root: &Path) -> EngineBuilder {
-        EngineBuilder { project, root: root.to_owned(), journal: None, script: None, tools: BTreeMap::new() }
+        EngineBuilder::new(project, root)
     }
 
     /// The store.

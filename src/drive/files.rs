@@ -48,6 +48,22 @@ pub fn gather(path: &Path, actions: &[PathBuf]) -> Result<Gathered, Vec<Diagnost
     }
 }
 
+/// A document that is a text alone, with the files of `actions`. Relative paths start in the current folder.
+///
+/// # Errors
+/// One diagnostic for each file that could not be read.
+pub fn alone(main: Source, actions: &[PathBuf]) -> Result<Gathered, Vec<Diagnostic>> {
+    let mut texts = Texts::new(main);
+    let mut faults = Vec::new();
+    for path in actions {
+        match read(path) {
+            Ok(source) => texts.extra_actions.push(source),
+            Err(fault) => faults.push(*fault),
+        }
+    }
+    if faults.is_empty() { Ok(Gathered { texts, root: PathBuf::from(".") }) } else { Err(faults) }
+}
+
 /// The folder that a document stands in, written the way the user wrote it; that of standard input is
 /// the current one.
 pub fn folder_of(path: &Path) -> PathBuf {

@@ -1,6 +1,7 @@
 //! THE WORLD: performs effects. It is the only room with a clock, a network, a disk and chance.
 
 pub mod begin;
+pub mod builder;
 mod by_hand;
 mod calls;
 pub mod clock;
@@ -9,6 +10,7 @@ pub mod egress;
 pub mod engine;
 pub mod fault;
 pub mod files;
+pub mod finished;
 pub mod fold;
 pub mod lease_guard;
 pub mod list;

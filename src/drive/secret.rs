@@ -94,6 +94,18 @@ impl Vault {
         }
     }
 
+    /// Keeps a secret that was handed in, so that it is taken out of texts from now on. `source` names it in
+    /// messages.
+    ///
+    /// # Errors
+    /// A sentence that names the source, when the text is empty or too long to be looked for.
+    pub fn keep(&self, source: &str, text: &SecretString) -> Result<(), String> {
+        if text.expose_secret().is_empty() {
+            return Err(format!("{source} is empty"));
+        }
+        self.remember(vec![(source.to_owned(), text.expose_secret().to_owned())])
+    }
+
     fn load(&self, source: &str) -> Result<String, String> {
         if let Some(name) = source.strip_prefix("env:") {
             return from_environment(name);

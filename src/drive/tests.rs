@@ -11,7 +11,7 @@ use super::fold;
 use super::notices::notices;
 use super::start::Start;
 use super::stop::Stop;
-use super::tool::{BoxFuture, EmbeddedTool, ToolCall};
+use super::tool::{BoxFuture, DynTool, ToolCall};
 use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
 use crate::engine::event::{Decision, ToolFault};
@@ -24,7 +24,10 @@ use crate::program::Program;
 /// A tool that tells when it is called, and never returns.
 struct Hangs(Arc<Notify>);
 
-impl EmbeddedTool for Hangs {
+impl DynTool for Hangs {
+    fn name(&self) -> &str {
+        "hangs"
+    }
     fn description(&self) -> &str {
         "Hangs."
     }
@@ -51,7 +54,7 @@ fn compiled(properties: &Value, actions: &[&str]) -> Arc<Program> {
         .collect();
     let document = json!({ "type": "loop", "actions": registered, "properties": all });
     let mut texts = Texts::new(Source::new("loop.json", document.to_string()));
-    texts.embedded = vec![("hangs".to_owned(), "Hangs.".to_owned(), json!({ "type": "object" }), false)];
+    texts.embedded = vec![Hangs(Arc::default()).signature()];
     let compiled = compile(&texts);
     compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
@@ -75,7 +78,7 @@ fn place_in(journal: Arc<dyn Journal>, program: &Program, replies: &[Value], too
     let script = serde_json::from_str(&json!({ "replies": replies, "tools": tools }).to_string()).unwrap();
     let engine = Engine::builder(program.project.clone(), std::path::Path::new("."))
         .journal(journal)
-        .tool("hangs", Hangs(Arc::clone(&called)))
+        .tool(Hangs(Arc::clone(&called)))
         .script(script)
         .build();
     Place { engine, called }

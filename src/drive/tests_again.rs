@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::engine::{Engine, Resume, Watch};
 use super::list::list;
 use super::start::Start;
-use super::tool::{BoxFuture, EmbeddedTool, ToolCall};
+use super::tool::{BoxFuture, DynTool, ToolCall};
 use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
 use crate::engine::event::{Decision, ToolFault};
@@ -96,7 +96,10 @@ fn the_future_of_a_run_that_waits_is_small() {
 /// A tool of the embedder's.
 struct Looks;
 
-impl EmbeddedTool for Looks {
+impl DynTool for Looks {
+    fn name(&self) -> &str {
+        "looks"
+    }
     fn description(&self) -> &str {
         "Looks."
     }
@@ -114,19 +117,19 @@ async fn a_run_is_told_of_one_with_an_embedded_tool_and_another_document_of_its_
     let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Look.",
         "tools": [{ "type": "action", "name": "looks" }] } });
     let mut texts = Texts::new(Source::new("look.json", document.to_string()));
-    texts.embedded = vec![("looks".to_owned(), "Looks.".to_owned(), json!({ "type": "object" }), false)];
+    texts.embedded = vec![Looks.signature()];
     let (looks, next) = (compile(&texts).program.unwrap(), program("Go on."));
     let say = |action: &str, input: Value| json!({ "thought": "t", "action": action, "action_input": input });
     let replies = json!([say("looks", json!({})), say("__complete__", json!({ "answer": "done" }))]);
     let script = serde_json::from_str(&json!({ "replies": replies }).to_string()).unwrap();
     let project = Arc::clone(&looks.project);
-    let builder = Engine::builder(project, Path::new(".")).journal(Arc::clone(&journal)).tool("looks", Looks);
+    let builder = Engine::builder(project, Path::new(".")).journal(Arc::clone(&journal)).tool(Looks);
     let org = |org: &str| Start { org: Some(org.to_owned()), ..Start::default() };
     let first = builder.script(script).build().run(&looks, org("a"), Watch::default()).await.unwrap();
     let earlier = Some(first.run_id().to_owned());
     let answer = json!([say("__complete__", json!({ "answer": "told" }))]);
     let script = serde_json::from_str(&json!({ "replies": answer }).to_string()).unwrap();
-    let builder = Engine::builder(next.project.clone(), Path::new(".")).journal(journal).tool("looks", Looks);
+    let builder = Engine::builder(next.project.clone(), Path::new(".")).journal(journal).tool(Looks);
     let engine = builder.script(script).build();
     let told = |org: Start| Start { previous_run_id: earlier.clone(), ..org };
     let run = engine.run(&next, told(org("a")), Watch::default()).await.unwrap();
@@ -149,11 +152,11 @@ async fn nothing_of_a_run_is_counted_for_a_script_when_its_driver_has_left() {
         "tools": [{ "type": "action", "name": "looks", "requires_approval": true }] } });
     let texts = Texts {
         project: Some(Source::new("loopctl.json", project.to_string())),
-        embedded: vec![("looks".to_owned(), "Looks.".to_owned(), json!({ "type": "object" }), false)],
+        embedded: vec![Looks.signature()],
         ..Texts::new(Source::new("loop.json", document.to_string()))
     };
     let program = compile(&texts).program.unwrap();
-    let builder = || Engine::builder(Arc::clone(&program.project), folder.path()).tool("looks", Looks);
+    let builder = || Engine::builder(Arc::clone(&program.project), folder.path()).tool(Looks);
     let answers = json!({ "replies": script["replies"], "tools": { "looks": ["said"] } });
     let scripted = builder().script(serde_json::from_str(&answers.to_string()).unwrap());
     for (engine, seen) in [(builder().build(), "seen"), (scripted.build(), "said")] {

@@ -43,7 +43,7 @@ impl<'a> Declare<'a> {
             return;
         }
         let names = self.catalog.all.iter().map(|action| action.name);
-        let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.0.as_str()));
+        let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.name.as_str()));
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = self.effort.nearest_field(name, names.take(measured));

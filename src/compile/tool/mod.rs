@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::ToolSignature;
 use crate::diagnostic::codes;
 use crate::language::action::OnUncertain;
 use crate::language::tool::{ActionTool, LoopTool};
@@ -95,23 +96,21 @@ pub fn declared(
 /// # Errors
 /// When its parameters are no JSON Schema that objects match; pointers begin at `parameters`.
 pub fn embedded(
-    description: &str,
-    parameters: &Value,
-    idempotent: bool,
+    signature: &ToolSignature,
     declaration: &ActionTool,
     properties: &ReactProperties,
 ) -> Result<Tool, Vec<LocalFault>> {
     Ok(Tool {
         name: declaration.name.clone(),
-        description: declaration.description.as_deref().unwrap_or(description).to_owned(),
-        parameters: parameters::compile(parameters)?,
+        description: declaration.description.as_ref().unwrap_or(&signature.description).clone(),
+        parameters: parameters::compile(&signature.parameters)?,
         kind: ToolKind::Embedded,
         requires_approval: declaration.requires_approval,
         max_calls: declaration.max_calls,
         timeout_ms: declaration.timeout_ms.unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
         remember: declaration.remember.clone(),
-        idempotent,
+        idempotent: signature.idempotent,
         on_uncertain: OnUncertain::default(),
     })
 }

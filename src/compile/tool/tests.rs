@@ -310,10 +310,16 @@ fn the_platforms_kinds_are_refused_with_what_to_do() {
 fn an_embedded_tool_is_declared_like_any_other() {
     let declaration: ActionTool = serde_json::from_value(json!({"name": "f", "requires_approval": true})).unwrap();
     let properties: ReactProperties = serde_json::from_value(json!({"objective": "o", "tools": []})).unwrap();
-    let tool = embedded("Adds.", &json!({"type": "object", "properties": {"a": {}}}), true, &declaration, &properties)
-        .unwrap();
+    let signature = |parameters| ToolSignature {
+        name: "f".to_owned(),
+        description: "Adds.".to_owned(),
+        parameters,
+        idempotent: true,
+    };
+    let parameters = json!({"type": "object", "properties": {"a": {}}});
+    let tool = embedded(&signature(parameters), &declaration, &properties).unwrap();
     assert_eq!((tool.name.as_str(), tool.description.as_str(), tool.idempotent), ("f", "Adds.", true));
     assert!(tool.requires_approval && matches!(tool.kind, ToolKind::Embedded));
-    let faults = embedded("Adds.", &json!({"type": "array"}), true, &declaration, &properties).unwrap_err();
+    let faults = embedded(&signature(json!({"type": "array"})), &declaration, &properties).unwrap_err();
     assert_eq!((faults[0].code, faults[0].pointer.as_str()), (codes::NO_OBJECT, "/type"));
 }

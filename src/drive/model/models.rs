@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::failure::Peer;
 use super::http::{self, Endpoint, HttpClients};
@@ -34,6 +34,8 @@ pub struct Models {
     vault: Arc<Vault>,
     script: Option<Arc<ScriptPlayer>>,
     http: Arc<HttpClients>,
+    /// The embedder's key, in place of those of the environment.
+    key: Option<SecretString>,
     /// The environment, for addresses; keys go through the vault.
     variable: fn(&str) -> Option<String>,
     made: Mutex<BTreeMap<String, Arc<ModelClient>>>,
@@ -49,9 +51,16 @@ impl Models {
             vault: Arc::clone(vault),
             script,
             http: Arc::default(),
+            key: None,
             variable,
             made: Mutex::default(),
         }
+    }
+
+    /// The same with this key in place of those of the environment.
+    pub fn with_key(mut self, key: SecretString) -> Self {
+        self.key = Some(key);
+        self
     }
 
     /// The same in another environment.
@@ -113,6 +122,9 @@ impl Models {
 
     /// Whose id a name is that the project does not have.
     pub(super) fn provider_of(&self, name: &str) -> Provider {
+        if self.key.is_some() {
+            return Provider::of_model(name).unwrap_or(Provider::DEFAULT);
+        }
         let given = |variable| self.variable(variable).is_some();
         let is_set_up = |server: &ProviderServer| given(server.key_variable) || given(server.base_url_variable);
         if Provider::DEFAULT.facts().server.as_ref().is_some_and(is_set_up) {
@@ -166,7 +178,11 @@ impl Models {
     }
 
     /// The key of the environment. Only the provider's own server needs one.
-    fn key(&self, name: &str, home: &ProviderServer, official: bool) -> Result<Option<secrecy::SecretString>, String> {
+    fn key(&self, name: &str, home: &ProviderServer, official: bool) -> Result<Option<SecretString>, String> {
+        if let Some(key) = &self.key {
+            self.vault.keep("the API key", key)?;
+            return Ok(Some(key.clone()));
+        }
         let variable = home.key_variable;
         if self.variable(variable).is_some() {
             let key = self.vault.read(&format!("env:{variable}"));

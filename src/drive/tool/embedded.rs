@@ -1,5 +1,7 @@
 //! Embedded tools: functions of the program that loopctl is built into.
 
+pub(super) mod interface;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,8 +14,8 @@ use serde_json::Value;
 
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, not_available};
-use super::{BoxFuture, EmbeddedTool, ToolCall};
-use crate::compile::Embedded;
+use super::{BoxFuture, DynTool, ToolCall};
+use crate::compile::ToolSignature;
 use crate::engine::event::ToolFault;
 use crate::program::Tool;
 
@@ -22,11 +24,11 @@ const MAX_DEPTH: usize = 128;
 
 /// Makes the calls of the embedder's tools.
 pub(super) struct EmbeddedRunner {
-    tools: BTreeMap<String, Arc<dyn EmbeddedTool>>,
+    tools: BTreeMap<String, Arc<dyn DynTool>>,
 }
 
 impl EmbeddedRunner {
-    pub(super) fn new(tools: BTreeMap<String, Arc<dyn EmbeddedTool>>) -> Self {
+    pub(super) fn new(tools: BTreeMap<String, Arc<dyn DynTool>>) -> Self {
         Self { tools }
     }
 
@@ -36,11 +38,8 @@ impl EmbeddedRunner {
     }
 
     /// The tools, as the compiler knows them.
-    pub(super) fn signatures(&self) -> Vec<Embedded> {
-        let tools = self.tools.iter();
-        tools
-            .map(|(name, tool)| (name.clone(), tool.description().to_owned(), tool.parameters(), tool.idempotent()))
-            .collect()
+    pub(super) fn signatures(&self) -> Vec<ToolSignature> {
+        self.tools.values().map(|tool| tool.signature()).collect()
     }
 }
 
@@ -54,7 +53,7 @@ impl ToolRunner for EmbeddedRunner {
 }
 
 /// Makes a call. A panic in the tool is a failure of the call, not of the run.
-async fn make(tool: &dyn EmbeddedTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+async fn make(tool: &dyn DynTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
     // The call itself is made inside the future: what panics before the first wait is caught too.
     let made: BoxFuture<'_, Result<Value, ToolFault>> = Box::pin(async move { tool.call(call).await });
     let value = Caught(made).await.map_err(|message| fault("tool panicked", message))??;

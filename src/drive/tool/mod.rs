@@ -27,6 +27,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use self::command::enter_group;
+pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
 pub use self::runner::OpenedRun;
 
 use self::command::CommandRunner;
@@ -40,7 +41,7 @@ use self::scripted::ScriptedRunner;
 use super::egress::Egress;
 use super::model::{Models, ScriptPlayer};
 use super::secret::Vault;
-use crate::compile::Embedded;
+use crate::compile::ToolSignature;
 use crate::engine::event::{Allowance, CallId, Tokens, ToolFault, ToolResult};
 use crate::engine::storable;
 use crate::language::Project;
@@ -110,26 +111,6 @@ pub struct Spent {
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A tool written in Rust, registered by name beside the declared ones.
-pub trait EmbeddedTool: Send + Sync {
-    /// What the model is told about it.
-    fn description(&self) -> &str;
-
-    /// The JSON Schema of its input.
-    fn parameters(&self) -> Value;
-
-    /// Whether a call may be made again without harm.
-    fn idempotent(&self) -> bool {
-        false
-    }
-
-    /// Makes a call. It is dropped at its deadline: it must not block its thread.
-    ///
-    /// # Errors
-    /// A failure is an observation, never the end of the run.
-    fn call<'a>(&'a self, call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>>;
-}
-
 /// Makes the calls of tools: a runner for each kind.
 pub struct Toolbox {
     vault: Arc<Vault>,
@@ -170,7 +151,7 @@ impl Toolbox {
         root: &Path,
         vault: &Arc<Vault>,
         models: &Arc<Models>,
-        embedded: BTreeMap<String, Arc<dyn EmbeddedTool>>,
+        embedded: BTreeMap<String, Arc<dyn DynTool>>,
     ) -> Self {
         Self {
             vault: Arc::clone(vault),
@@ -250,7 +231,7 @@ impl Toolbox {
     }
 
     /// The embedder's tools, as the compiler knows them.
-    pub fn signatures(&self) -> Vec<Embedded> {
+    pub fn signatures(&self) -> Vec<ToolSignature> {
         self.embedded.signatures()
     }
 

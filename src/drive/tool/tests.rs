@@ -20,16 +20,19 @@ struct World {
     root: tempfile::TempDir,
     vault: Arc<Vault>,
     project: Project,
-    embedded: BTreeMap<String, Arc<dyn EmbeddedTool>>,
+    embedded: BTreeMap<String, Arc<dyn DynTool>>,
 }
 
 /// An embedded tool made of a function.
 struct Does<F>(F);
 
-impl<F> EmbeddedTool for Does<F>
+impl<F> DynTool for Does<F>
 where
     F: Fn() -> BoxFuture<'static, Result<Value, ToolFault>> + Send + Sync,
 {
+    fn name(&self) -> &str {
+        "t"
+    }
     fn description(&self) -> &str {
         "does it"
     }

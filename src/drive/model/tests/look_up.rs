@@ -94,6 +94,25 @@ async fn a_key_of_the_environment_never_goes_where_only_a_project_file_points() 
     assert_eq!(server.requests()[0].header("authorization"), None);
 }
 
+#[tokio::test]
+async fn an_embedders_key_goes_where_the_key_of_the_environment_would_go() {
+    static SERVER: std::sync::OnceLock<Server> = std::sync::OnceLock::new();
+    SERVER.get_or_init(|| Server::with(|_, _| Answer::openai("Hi")));
+    fn variable(name: &str) -> Option<String> {
+        (name == "OPENAI_BASE_URL").then(|| SERVER.get().unwrap().url())
+    }
+    let server = SERVER.get().unwrap();
+    let file = serde_json::json!({"models": {"m": {"provider": "openai", "base_url": server.url()}}});
+    let models = environment(&file, variable).with_key("sk-of-the-embedder".to_owned().into());
+    greet(&models.get(Some("gpt-5-mini")).unwrap(), 1).await.0.unwrap();
+    greet(&models.get(Some("m")).unwrap(), 1).await.0.unwrap();
+    let sent: Vec<_> =
+        server.requests().iter().map(|request| request.header("authorization").map(str::to_owned)).collect();
+    assert_eq!(sent, [Some("Bearer sk-of-the-embedder".to_owned()), None]);
+    use crate::language::project::Provider::Anthropic;
+    assert_eq!(models.provider_of("claude-sonnet-4-5"), Anthropic);
+}
+
 #[test]
 fn an_address_that_is_none_is_told_without_its_password() {
     for (base, words) in [

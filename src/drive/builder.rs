@@ -1,0 +1,103 @@
+//! How an engine is put together.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use super::engine::{Engine, World};
+use super::model::{Models, ScriptPlayer};
+use super::secret::Vault;
+use super::subrun_budget::SubrunBudgets;
+use super::texts::SharedTexts;
+use super::tool::{DynTool, Toolbox};
+use crate::compile::ToolSignature;
+use crate::journal::Journal;
+use crate::journal::memory::MemoryJournal;
+use crate::language::Project;
+
+/// Makes an [`Engine`].
+pub struct EngineBuilder {
+    project: Arc<Project>,
+    root: PathBuf,
+    journal: Option<Arc<dyn Journal>>,
+    script: Option<ScriptPlayer>,
+    tools: BTreeMap<String, Arc<dyn DynTool>>,
+    api_key: Option<SecretString>,
+}
+
+impl EngineBuilder {
+    /// An engine without tools and script, whose runs are in memory.
+    pub(super) fn new(project: Arc<Project>, root: &Path) -> Self {
+        Self { project, root: root.to_owned(), journal: None, script: None, tools: BTreeMap::new(), api_key: None }
+    }
+
+    /// Keeps runs here. Default: in memory, where every run stays for as long as the engine lives.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// A script takes the place of every model, and of the tools that it names.
+    #[must_use]
+    pub fn script(mut self, script: crate::language::Script) -> Self {
+        self.script = Some(ScriptPlayer::new(script));
+        self
+    }
+
+    /// A tool written in Rust, for loops that declare `{"type": "action", "name": NAME}`. It takes the place of an
+    /// earlier one of the same name.
+    #[must_use]
+    pub fn tool(mut self, tool: impl DynTool + 'static) -> Self {
+        self.tools.insert(tool.name().to_owned(), Arc::new(tool));
+        self
+    }
+
+    /// Sets the API key for models that the project gives none: it takes the place of the provider's variable, like
+    /// `OPENAI_API_KEY`, and goes where that one's key would go.
+    #[must_use]
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.api_key = Some(SecretString::from(key.into()));
+        self
+    }
+
+    /// The registered tools, as the compiler knows them.
+    pub fn signatures(&self) -> Vec<ToolSignature> {
+        self.tools.values().map(|tool| tool.signature()).collect()
+    }
+
+    /// The same for another project in its folder.
+    pub(crate) fn project(mut self, project: Arc<Project>, root: &Path) -> Self {
+        self.project = project;
+        self.root = root.to_owned();
+        self
+    }
+
+    /// The engine.
+    pub fn build(self) -> Engine {
+        let vault = Arc::new(Vault::new(self.project.orgconfig.clone(), &self.root));
+        let script = self.script.map(Arc::new);
+        let mut models = Models::new(&self.project, &self.root, &vault, script.clone());
+        if let Some(key) = self.api_key {
+            models = models.with_key(key);
+        }
+        let models = Arc::new(models);
+        let mut toolbox = Toolbox::new(&self.project, &self.root, &vault, &models, self.tools);
+        if let Some(script) = script {
+            toolbox = toolbox.with_script(script);
+        }
+        let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        Engine {
+            world: Arc::new(World {
+                journal,
+                models,
+                toolbox,
+                vault,
+                texts: SharedTexts::default(),
+                families: SubrunBudgets::default(),
+            }),
+        }
+    }
+}
