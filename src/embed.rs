@@ -10,15 +10,15 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::drive::builder::EngineBuilder;
 use crate::drive::engine::{Engine, Resume, Watch};
 use crate::drive::fault::Fault;
-use crate::drive::files;
 use crate::drive::finished::Finished;
 use crate::drive::start::Start;
 use crate::drive::tool::DynTool;
 use crate::engine::outcome::Status;
 use crate::journal::{self, Journal, StoreFault};
 use crate::language::Script;
-use crate::load::{Unsound, load_texts};
 use crate::program::Program;
+use crate::project;
+use crate::project::load::{Unsound, load_texts};
 
 /// A loop that is ready to run: the compiled document, and the engine that runs it. Cheap to clone.
 #[derive(Clone)]
@@ -122,8 +122,8 @@ impl LoopBuilder {
     /// Every error that `loopctl check` reports, or why the store can't be opened.
     pub fn build(self) -> Result<Loop, LoadError> {
         let mut gathered = match self.document {
-            DocumentText::File(path) => files::gather(&path, &self.actions),
-            DocumentText::Text(source) => files::alone(source, &self.actions),
+            DocumentText::File(path) => project::gather(&path, &self.actions),
+            DocumentText::Text(source) => project::alone(source, &self.actions),
         }
         .map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
         gathered.texts.embedded = self.engine.signatures();

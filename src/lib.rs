@@ -96,9 +96,9 @@ mod embed;
 pub mod engine;
 pub mod journal;
 pub mod language;
-mod load;
 pub mod policy;
 pub mod program;
+pub mod project;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod syntax;
@@ -117,5 +117,5 @@ pub use embed::{LoadError, Loop, LoopBuilder};
 pub use engine::event::{Decided, Decision, ToolFault};
 pub use engine::notice::{Listener, Notice};
 pub use engine::outcome::{Status, Termination};
-pub use load::{Loaded, Unsound, examine, load, load_texts};
 pub use program::Program;
+pub use project::load::{Loaded, Unsound, examine, load, load_texts};

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use loopctl::compile::{Texts, compile};
 use loopctl::diagnostic::{Diagnostic, Source};
-use loopctl::drive::files;
+use loopctl::project;
 use loopctl::syntax::{parse, repeated_keys};
 
 struct Case {
@@ -56,7 +56,7 @@ fn bytes(text: &str) -> Vec<u8> {
 fn read(folder: &Path, case: &Case) -> Result<Source, Box<Diagnostic>> {
     let file = folder.join("case.json");
     std::fs::write(&file, &case.bytes).unwrap();
-    files::read(&file)
+    project::read(&file)
 }
 
 fn lies_in(fault: &Diagnostic, source: &Source) -> bool {

@@ -11,7 +11,7 @@ pub use crate::drive::list::list;
 pub use crate::drive::start::Start;
 pub use crate::drive::stop::Stop;
 pub use crate::drive::tool::enter_group;
-pub use crate::load::{Loaded, Unsound as LoadFault};
+pub use crate::project::load::{Loaded, Unsound as LoadFault};
 
 use super::failure::CommandError;
 use crate::diagnostic::Source;
@@ -27,7 +27,7 @@ use crate::program::Program;
 /// # Errors
 /// When it can't be run: all its faults.
 pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
-    crate::load::load(path, actions)
+    crate::project::load::load(path, actions)
 }
 
 /// The program that a run began with, from the texts in its journal.

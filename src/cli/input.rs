@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::failure::CommandError;
 use crate::diagnostic::Source;
-use crate::drive::files::guarded;
 use crate::program::Program;
+use crate::project::guarded;
 use crate::syntax;
 
 #[cfg(test)]

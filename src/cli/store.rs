@@ -8,9 +8,9 @@ use clap::Args;
 use super::failure::CommandError;
 use super::host;
 use crate::diagnostic::Source;
-use crate::drive::files::guarded;
 use crate::journal::Journal;
 use crate::language::Project;
+use crate::project::guarded;
 use crate::syntax::MAX_BYTES;
 
 #[cfg(test)]

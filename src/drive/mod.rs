@@ -9,7 +9,6 @@ mod descriptors;
 pub mod egress;
 pub mod engine;
 pub mod fault;
-pub mod files;
 pub mod finished;
 pub mod fold;
 pub mod lease_guard;

@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use self::scrubber::Scrubber;
 use crate::diagnostic::nearest;
-use crate::drive::files::guarded::{self, Unread};
 use crate::program::reference::Secrets;
+use crate::project::guarded::{self, Unread};
 
 /// The longest secret in a file, in bytes.
 const MAX_FILE: usize = 64 * 1024;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::check::detect;
 use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
-use crate::drive::files::{self, Library, Neighbours};
 use crate::language::Project;
-use crate::load::{self, Loaded, Unsound};
 use crate::program::Program;
+use crate::project::load::{self, Loaded, Unsound};
+use crate::project::{self, Library, Neighbours};
 use crate::syntax::document;
 use crate::syntax::document::DocumentKind;
 
@@ -58,7 +58,7 @@ impl Folder {
     /// All that is wrong with its documents, or why the folder can't be read.
     pub fn read(path: &Path) -> Result<Self, Unservable> {
         if !path.is_dir() {
-            return Err(Unservable::Refused(format!("{} is no folder", files::name_of(path))));
+            return Err(Unservable::Refused(format!("{} is no folder", project::name_of(path))));
         }
         let around = Library::new(&[]).around(path);
         let unsound = |diagnostics| Unservable::Unsound(Unsound { diagnostics, sources: Vec::new() });
@@ -67,7 +67,7 @@ impl Folder {
         let mut folder =
             Self { project, root: gathered.root, source: gathered.texts.project, loops: BTreeMap::new(), around };
         let mut faults = Unsound { diagnostics: Vec::new(), sources: Vec::new() };
-        let targets = files::targets(&[path.to_owned()]).map_err(|fault| unsound(vec![*fault]))?;
+        let targets = project::targets(&[path.to_owned()]).map_err(|fault| unsound(vec![*fault]))?;
         // What can't be read may be a loop: a server without it would look sound.
         faults.diagnostics.extend(targets.faults);
         for target in &targets.files {
@@ -139,13 +139,13 @@ fn settings(source: &Source) -> Result<Arc<Project>, Unservable> {
 
 /// Whether a file that was found is a loop that can be served. What is none of ours is passed by.
 fn is_loop(path: &Path) -> Result<bool, Box<Diagnostic>> {
-    let source = match files::read(path) {
+    let source = match project::read(path) {
         Ok(source) => source,
         Err(fault) if fault.code == codes::FILE => return Err(fault),
         // Too long, or no text.
         Err(_) => return Ok(false),
     };
-    if path.file_name().is_some_and(|name| name == files::PROJECT) || !detect::may_be_ours(&source.text) {
+    if path.file_name().is_some_and(|name| name == project::PROJECT) || !detect::may_be_ours(&source.text) {
         return Ok(false);
     }
     let document = document::read(&source);
@@ -154,7 +154,7 @@ fn is_loop(path: &Path) -> Result<bool, Box<Diagnostic>> {
 }
 
 fn offered(path: &Path) -> Result<ServedLoop, Unsound> {
-    let gathered = files::gather(path, &[]).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+    let gathered = project::gather(path, &[]).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
     let source = gathered.texts.project.clone();
     let Loaded { program, root, .. } = load::load_texts(&gathered.texts, gathered.root)?;
     Ok(ServedLoop { program, root, source })

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::diagnostic::Diagnostic;
 use crate::drive::fault::Fault;
 use crate::journal::StoreFault;
-use crate::load::Unsound;
+use crate::project::load::Unsound;
 use crate::trace::escape;
 
 /// The share of connections is spent; this one ends with its answer.

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use loopctl::cli::report;
 use loopctl::compile::Texts;
 use loopctl::diagnostic::{Diagnostic, Source};
-use loopctl::drive::files;
 use loopctl::load_texts;
 use loopctl::program::bind;
+use loopctl::project;
 use loopctl::trace::Look;
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl Case {
     }
 
     fn texts(&self) -> Result<Texts, Told> {
-        files::gather(&self.folder.join("loop.json"), &entries(&self.folder.join("given")))
+        project::gather(&self.folder.join("loop.json"), &entries(&self.folder.join("given")))
             .map(|gathered| gathered.texts)
             .map_err(|diagnostics| Told { diagnostics, sources: Vec::new() })
     }

@@ -7,7 +7,7 @@ use super::survey::{Findings, Survey};
 use crate::check::fix;
 use crate::cli::report::Fixed;
 use crate::diagnostic::{Diagnostic, Source};
-use crate::drive::files;
+use crate::project;
 
 /// How often the files are checked again: a fix may uncover errors that the old text hid.
 const ROUNDS: usize = 10;
@@ -45,7 +45,7 @@ pub fn apply(survey: &mut Survey) -> (Findings, AppliedFixes) {
     let mut applied = AppliedFixes::default();
     let mut refused = Vec::new();
     for (real, change) in changes {
-        match files::replace(&change.path, &change.before.text, &change.now.text) {
+        match project::replace(&change.path, &change.before.text, &change.now.text) {
             Ok(()) => {
                 applied.fixes.extend(change.fixes);
                 applied.files += 1;
@@ -77,7 +77,7 @@ fn round(
         by_file.filter_map(|faults| Some((&*faults.first()?.place.file, faults))).collect();
     let mut texts: Vec<(PathBuf, Source)> = Vec::new();
     for (path, real) in survey.files() {
-        let name = files::name_of(path);
+        let name = project::name_of(path);
         // A name that could not be shown as it is may be that of two files.
         let sure = !name.contains(char::REPLACEMENT_CHARACTER) && !given_up.contains(real);
         let (Some(before), Some(faults), true) = (sources.get(&*name), faults.get(&*name), sure) else { continue };

@@ -10,8 +10,8 @@ use crate::check::detect;
 use crate::cli::report::Tally;
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
-use crate::drive::files::{self, Library, Neighbours, Target, Targets};
-use crate::load;
+use crate::project::load;
+use crate::project::{self, Library, Neighbours, Target, Targets};
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 
@@ -53,10 +53,10 @@ impl Survey {
     /// # Errors
     /// When there are more files than are looked at, or a file of `actions` can't be read.
     pub fn new(paths: &[PathBuf], actions: &[PathBuf]) -> Result<Self, Box<Diagnostic>> {
-        let targets = files::targets(paths)?;
+        let targets = project::targets(paths)?;
         for file in actions {
             // Errors in its text are reported with their places, as for any other file.
-            if let Some(fault) = files::read(file).err().filter(|fault| fault.code == codes::FILE) {
+            if let Some(fault) = project::read(file).err().filter(|fault| fault.code == codes::FILE) {
                 return Err(fault);
             }
         }
@@ -105,7 +105,7 @@ impl Survey {
                 ReadTarget::Document(document) => {
                     found.tally.files += 1;
                     order.add(&document.tree.source.name);
-                    let around = is_placed(&document).then(|| library.around(&files::folder_of(&target.path)));
+                    let around = is_placed(&document).then(|| library.around(&project::folder_of(&target.path)));
                     work.push(CheckJob { target, document, around });
                 }
             }
@@ -121,19 +121,19 @@ impl Survey {
     fn read(&self, target: &Target) -> ReadTarget {
         let source = match target.real.as_ref().and_then(|real| self.texts.get(real)) {
             Some(text) => Ok(text.clone()),
-            None if target.path == Path::new("-") => self.stdin.get_or_init(files::read_stdin).clone(),
-            None => files::read(&target.path),
+            None if target.path == Path::new("-") => self.stdin.get_or_init(project::read_stdin).clone(),
+            None => project::read(&target.path),
         };
         let source = match source {
             Ok(source) => source,
             Err(fault) if target.named || fault.code == codes::FILE => return ReadTarget::Fault(fault),
             Err(fault) => {
                 let ours = fault.code == codes::ENCODING
-                    && files::letters(&target.path).is_some_and(|letters| detect::seems_ours(&letters));
+                    && project::letters(&target.path).is_some_and(|letters| detect::seems_ours(&letters));
                 return if ours { ReadTarget::Fault(fault) } else { ReadTarget::Skipped };
             }
         };
-        let project = target.path.file_name().is_some_and(|name| name == files::PROJECT);
+        let project = target.path.file_name().is_some_and(|name| name == project::PROJECT);
         if !target.named && !project && !detect::may_be_ours(&source.text) {
             return ReadTarget::Skipped;
         }
@@ -175,7 +175,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Sourc
             return (faults, vec![main]);
         }
         None if document.kind == Some(DocumentKind::Project) => {
-            Texts { absent: Arc::new(files::absent(&main, &files::folder_of(&target.path))), ..Texts::new(main) }
+            Texts { absent: Arc::new(project::absent(&main, &project::folder_of(&target.path))), ..Texts::new(main) }
         }
         None => Texts::new(main),
     };

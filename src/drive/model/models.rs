@@ -15,12 +15,12 @@ use super::script::ScriptPlayer;
 use super::wire::RequestForm;
 use super::{ModelBackend, ModelClient, TRACK, protocol_of};
 use crate::diagnostic::nearest;
-use crate::drive::files::guarded;
 use crate::drive::secret::Vault;
 use crate::engine::event::ModelFacts;
 use crate::language::Project;
 use crate::language::project::{self, Provider};
 use crate::policy::provider::ProviderServer;
+use crate::project::guarded;
 
 /// So many models are kept to be asked again.
 const KEPT: usize = 512;

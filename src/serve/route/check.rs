@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source};
-use crate::load;
+use crate::project::load;
 use crate::serve::app::App;
 use crate::serve::folder::REQUEST;
 use crate::serve::problem::ProblemDetails;

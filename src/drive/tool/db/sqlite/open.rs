@@ -13,9 +13,9 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::drive::files::guarded;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
+use crate::project::guarded;
 
 /// The most bytes of one value or row.
 pub(super) const MAX_VALUE: i32 = 10 * 1024 * 1024;

@@ -1,9 +1,10 @@
-//! Which files belong to a document: the project file, and the actions beside it. Only regular
-//! files are opened, none is waited for, and none is larger than a document may be.
+//! The project: the files that belong to a document, and the way from them to a program. Only regular files
+//! are opened, none is waited for, and none is larger than a document may be.
 
 mod absent;
-mod around;
 pub mod guarded;
+pub mod load;
+mod neighbours;
 mod replace;
 
 #[cfg(test)]
@@ -18,8 +19,8 @@ use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::syntax::MAX_BYTES;
 
 pub use absent::absent;
-pub use around::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
 use guarded::Unread;
+pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
 pub use replace::replace;
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 

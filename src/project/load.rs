@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::gather;
 use crate::check;
 use crate::compile::{Compiled, Texts, compile_read};
 use crate::diagnostic::{Diagnostic, Place, Source, few};
-use crate::drive::files;
 use crate::program::Program;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
@@ -51,7 +51,7 @@ impl fmt::Display for Unsound {
 /// # Errors
 /// Every fault that was found, with its place.
 pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
-    let gathered = files::gather(path, actions).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
+    let gathered = gather(path, actions).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
     load_texts(&gathered.texts, gathered.root)
 }
 
