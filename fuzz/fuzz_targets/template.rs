@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use loopctl::program::reference::Scope;
-use loopctl::program::template::{Escape, Template};
+use loopctl::program::template::{ValueEscape, Template};
 use serde_json::Value;
 
 fuzz_target!(|text: &str| {
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     let Ok(input) = serde_json::from_str::<Value>(input) else { return };
     let scope =
         Scope { arguments: &input, input: &input, now: "2026-01-01T00:00:00Z", run_id: "r", extra: &[], secrets: None };
-    for escape in [Escape::Plain, Escape::Url, Escape::Json] {
+    for escape in [ValueEscape::Plain, ValueEscape::Url, ValueEscape::Json] {
         if let Ok(template) = Template::compile(template, escape) {
             drop(template.render(&scope));
         }

@@ -9,7 +9,7 @@ use super::effort::Effort;
 use super::layout::Layout;
 use super::steps::Context;
 use crate::diagnostic::{Diagnostic, codes};
-use crate::program::template::{Escape, Template, Variable};
+use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::document::{Document, DocumentKind};
 
 /// The names that every text of a loop knows.
@@ -60,7 +60,7 @@ impl Reader<'_> {
         let text = self.layout.get(self.document, property).and_then(Value::as_str)?;
         let pointer = self.layout.pointer(property);
         let place = |range: &Range<usize>| self.document.tree.place_inside(&pointer, range);
-        let template = match Template::compile(text, Escape::Plain) {
+        let template = match Template::compile(text, ValueEscape::Plain) {
             Ok(template) => template,
             Err(fault) => {
                 let range = fault.range.unwrap_or(0..text.len());

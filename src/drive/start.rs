@@ -11,6 +11,7 @@ use super::model::{ModelClient, Models};
 use super::texts::SharedTexts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
+use crate::engine::digest::Digest;
 use crate::engine::event::{Allowance, ModelFacts, RunDocument, Started};
 use crate::engine::prompt::{self, Facts};
 use crate::program::{Program, ToolKind, bind};
@@ -113,13 +114,12 @@ pub(super) fn documents(program: &Program, texts: &SharedTexts) -> Vec<RunDocume
 
 /// What makes two starts the same: a number over the document's texts, the input as a JSON value (the
 /// order of its keys does not matter), the session, and what the caller puts in the document's place
-/// (FNV-1a, 128 bits: the same on every machine and in every version).
+/// (a digest is the same on every machine and in every version).
 pub(super) fn identity(started: &Started, start: &Start) -> String {
-    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    let mut digest = Digest::new();
     let mut take = |text: &str| {
-        for byte in text.bytes().chain([0]) {
-            hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-        }
+        digest.extend(text);
+        digest.extend("\0");
     };
     for document in &started.documents {
         take(&document.text.digest().to_string());
@@ -142,5 +142,5 @@ pub(super) fn identity(started: &Started, start: &Start) -> String {
         take("previous_run_id");
         take(run_id);
     }
-    format!("{hash:032x}")
+    digest.to_string()
 }

@@ -17,12 +17,11 @@ use super::turn;
 use super::turn_policy::TurnPolicy;
 use super::usage;
 use super::validate;
+use crate::program::builtin::COMPLETE;
 use crate::program::{Builtin, Program, ToolKind};
 
 /// How many unreadable replies in a row end a run.
 const INVALID_IN_A_ROW: u32 = 3;
-/// The tool that ends a run.
-const COMPLETE: &str = "__complete__";
 /// How much of an unreadable reply stays in the conversation, in bytes.
 const UNREADABLE_BYTES: usize = 32 * 1024;
 

@@ -1,4 +1,4 @@
-//! The engine's own tools: their names, what the model is told about them, and what they take.
+//! The engine's own tools: their names, their descriptions for the model, and what they take.
 
 #[cfg(test)]
 mod tests;
@@ -12,15 +12,21 @@ use super::schema::Schema;
 use crate::language::action::OnUncertain;
 use crate::program::{Builtin, Tool, ToolKind};
 
+/// The name of the tool that ends a run.
+pub const COMPLETE: &str = "__complete__";
+/// The name of the tool that asks a human.
+pub const PAUSE_FOR_HUMAN: &str = "__pause_for_human__";
+/// The name of the tool that writes to the memory of a session.
+pub const STORE_MEMORY: &str = "__store_memory__";
+/// The name of the tool that reads the memory of a session.
+pub const RETRIEVE_MEMORY: &str = "__retrieve_memory__";
+/// The name of the tool that reports progress.
+pub const LOG_PROGRESS: &str = "__log_progress__";
+/// The name of the old tool that calls a workflow.
+pub const RUN_WORKFLOW: &str = "__run_workflow__";
+
 /// The names of the built-in tools, in the order in which the model reads them.
-pub const NAMES: [&str; 6] = [
-    "__complete__",
-    "__pause_for_human__",
-    "__store_memory__",
-    "__retrieve_memory__",
-    "__log_progress__",
-    "__run_workflow__",
-];
+pub const NAMES: [&str; 6] = [COMPLETE, PAUSE_FOR_HUMAN, STORE_MEMORY, RETRIEVE_MEMORY, LOG_PROGRESS, RUN_WORKFLOW];
 
 const ALL: [Builtin; 6] = [
     Builtin::Complete,
@@ -34,12 +40,12 @@ const ALL: [Builtin; 6] = [
 /// The name of a built-in tool.
 pub fn name(builtin: Builtin) -> &'static str {
     match builtin {
-        Builtin::Complete => "__complete__",
-        Builtin::PauseForHuman => "__pause_for_human__",
-        Builtin::StoreMemory => "__store_memory__",
-        Builtin::RetrieveMemory => "__retrieve_memory__",
-        Builtin::LogProgress => "__log_progress__",
-        Builtin::RunWorkflow => "__run_workflow__",
+        Builtin::Complete => COMPLETE,
+        Builtin::PauseForHuman => PAUSE_FOR_HUMAN,
+        Builtin::StoreMemory => STORE_MEMORY,
+        Builtin::RetrieveMemory => RETRIEVE_MEMORY,
+        Builtin::LogProgress => LOG_PROGRESS,
+        Builtin::RunWorkflow => RUN_WORKFLOW,
     }
 }
 
@@ -48,8 +54,7 @@ pub fn named(text: &str) -> Option<Builtin> {
     ALL.into_iter().find(|builtin| name(*builtin) == text)
 }
 
-/// Whether the model is told about it. The old way to call a workflow is understood, and offered to
-/// nobody.
+/// Whether it is offered to the model. The old way to call a workflow is understood, but not offered.
 pub fn is_offered(builtin: Builtin) -> bool {
     builtin != Builtin::RunWorkflow
 }
@@ -60,7 +65,7 @@ pub fn all() -> Vec<Tool> {
 }
 
 impl Tool {
-    /// Whether the model is told about it.
+    /// Whether it is offered to the model.
     pub fn is_offered(&self) -> bool {
         !matches!(self.kind, ToolKind::Builtin(builtin) if !is_offered(builtin))
     }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::template::{Escape, Template, Variable, is_template};
+use super::template::{Template, ValueEscape, Variable, is_template};
 use crate::diagnostic::nearest;
 use crate::program::fault::LocalFault;
 
@@ -205,7 +205,7 @@ impl Field {
         match value {
             Value::String(text) => match as_path(text) {
                 Some(path) => Ok(Self::Path(path)),
-                None if is_template(text) => Template::compile(text, Escape::Plain)
+                None if is_template(text) => Template::compile(text, ValueEscape::Plain)
                     .map(Self::Template)
                     .map_err(|fault| vec![LocalFault::template(fault, "")]),
                 None => Ok(Self::Literal(value.clone())),

@@ -5,7 +5,7 @@ use crate::compile::tool::is_value;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::policy::variables::{self, Refusal};
-use crate::program::template::{Escape, Template};
+use crate::program::template::{Template, ValueEscape};
 use crate::syntax::token;
 
 /// The rule.
@@ -17,7 +17,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Action::Command(command) = &used.action else { continue };
         for (name, text) in &command.env {
             // What is no template, and what steers programs, was reported by the compiler.
-            let Ok(template) = Template::compile(text, Escape::Plain) else { continue };
+            let Ok(template) = Template::compile(text, ValueEscape::Plain) else { continue };
             let Some(value) = template.variables().iter().find(|variable| is_value(variable)) else { continue };
             if variables::refusal(name, true, &project.allow.env) != Some(Refusal::NotAllowed) {
                 continue;

@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
 use crate::policy::host::WrittenHost;
 use crate::program::reference::RESERVED;
-use crate::program::template::{Escape, Template};
+use crate::program::template::{Template, ValueEscape};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::HOST_FROM_VALUE, check };
@@ -17,7 +17,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for used in subject.actions() {
         let Action::Http(http) = &used.action else { continue };
         let cursor = used.at("/url");
-        let (Some(host), Ok(template)) = (WrittenHost::of(&http.url), Template::compile(&http.url, Escape::Url)) else {
+        let (Some(host), Ok(template)) = (WrittenHost::of(&http.url), Template::compile(&http.url, ValueEscape::Url))
+        else {
             continue;
         };
         // A name that is written out at its end bounds it: values can't bring a `/` or `@`.

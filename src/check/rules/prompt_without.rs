@@ -3,14 +3,14 @@
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::react::Dialect;
-use crate::program::template::{Escape, Template};
+use crate::program::template::{Template, ValueEscape};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::PROMPT_WITHOUT, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(text) = subject.react(&["system_prompt"]).and_then(|react| react.system_prompt.as_deref()) else { return };
-    let (Some(cursor), Ok(template)) = (subject.property("system_prompt"), Template::compile(text, Escape::Plain))
+    let (Some(cursor), Ok(template)) = (subject.property("system_prompt"), Template::compile(text, ValueEscape::Plain))
     else {
         return;
     };

@@ -4,7 +4,7 @@ use crate::check::{Rule, Subject, shell};
 use crate::diagnostic::{Diagnostic, Severity, codes};
 use crate::language::Action;
 use crate::program::reference::RESERVED;
-use crate::program::template::{Escape, Template, Variable};
+use crate::program::template::{Template, ValueEscape, Variable};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::SHELL_SCRIPT, check };
@@ -15,7 +15,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some(shell) = shell::of(command) else { continue };
         let scripts = command.args.iter().enumerate().skip(shell.script).take(if shell.all { usize::MAX } else { 1 });
         let written = scripts.filter_map(|(at, text)| {
-            let template = Template::compile(text, Escape::Plain).ok()?;
+            let template = Template::compile(text, ValueEscape::Plain).ok()?;
             let argument =
                 |variable: &&Variable| variable.path.first().is_some_and(|name| !RESERVED.contains(&&**name));
             let variable = template.variables().iter().find(argument)?.clone();

@@ -2,7 +2,7 @@
 
 use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, Nearest, codes, few_of_many};
-use crate::program::template::{Escape, Template};
+use crate::program::template::{Template, ValueEscape};
 use crate::syntax::token;
 
 /// What stands before the key of a secret.
@@ -34,7 +34,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 fn unknown(cursor: &Cursor<'_>, text: &str, subject: &Subject<'_>, nearest: &mut Nearest, found: &mut Vec<Diagnostic>) {
     let (Some(project), true) = (subject.project(), text.contains(MARK)) else { return };
-    let Ok(template) = Template::compile(text, Escape::Plain) else { return };
+    let Ok(template) = Template::compile(text, ValueEscape::Plain) else { return };
     let keys = template.secrets().iter().filter(|key| !project.orgconfig.contains_key(*key));
     for key in keys.take(MAX_KEYS) {
         let Some(at) = text.find(&format!("{MARK}{key}")).map(|at| at + MARK.len()) else { continue };

@@ -4,18 +4,12 @@ use serde_json::Value;
 
 use crate::engine::event::ToolFault;
 use crate::engine::notice::Notice;
+use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
 
 use super::super::failure::CommandError;
-
-/// The tool whose call ends the run: its answer is shown apart.
-const COMPLETE: &str = "__complete__";
-/// The tool whose call is shown as progress.
-const PROGRESS: &str = "__log_progress__";
-/// The tool whose question is shown as the pause.
-const PAUSE: &str = "__pause_for_human__";
 
 /// Turns the notices of a run into text.
 #[derive(Debug)]
@@ -150,7 +144,8 @@ impl Story {
 }
 
 fn is_shown_otherwise(action: &str) -> bool {
-    matches!(action, COMPLETE | PROGRESS | PAUSE)
+    // The end is shown as the answer, progress as progress, and a question as the pause.
+    matches!(action, COMPLETE | LOG_PROGRESS | PAUSE_FOR_HUMAN)
 }
 
 #[cfg(test)]

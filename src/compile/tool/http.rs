@@ -9,14 +9,14 @@ use crate::diagnostic::codes;
 use crate::language::action::HttpAction;
 use crate::program::fault::LocalFault;
 use crate::program::reference::{Field, as_path, escape_pointer};
-use crate::program::template::{Escape, Template, Variable};
+use crate::program::template::{Template, ValueEscape, Variable};
 use crate::program::{Body, HttpTool};
 
 /// Headers that belong to the connection: a value for them could split a request in two.
 const OURS: [&str; 6] = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
 
 pub(super) fn compile(action: &HttpAction, work: &mut Work<'_>) -> Option<HttpTool> {
-    let url = work.template(&action.url, Escape::Url, "/url");
+    let url = work.template(&action.url, ValueEscape::Url, "/url");
     let parts = address(&action.url, work);
     let mut headers = Vec::with_capacity(action.headers.len());
     let mut twins = HashMap::with_capacity(action.headers.len());
@@ -220,9 +220,9 @@ fn body(body: &Value, content_type: &str, work: &mut Work<'_>) -> Option<Body> {
         return work.field(body, "/body").map(Body::Json);
     }
     let escape = match media.as_str() {
-        _ if is_json => Escape::Json,
-        "application/x-www-form-urlencoded" => Escape::Url,
-        _ => Escape::Plain,
+        _ if is_json => ValueEscape::Json,
+        "application/x-www-form-urlencoded" => ValueEscape::Url,
+        _ => ValueEscape::Plain,
     };
     let template = work.template(text, escape, "/body")?;
     if is_json && !work.unknown.holds("/content_type") {

@@ -10,11 +10,11 @@ use crate::language::action::{CommandAction, DbAction, LlmAction};
 use crate::policy::variables;
 use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
-use crate::program::template::{Escape, Variable, is_template};
+use crate::program::template::{ValueEscape, Variable, is_template};
 use crate::program::{CommandTool, DbTool, LlmTool};
 
 pub(super) fn llm(action: &LlmAction, work: &mut Work<'_>) -> Option<LlmTool> {
-    let template = work.template(&action.template, Escape::Plain, "/template")?;
+    let template = work.template(&action.template, ValueEscape::Plain, "/template")?;
     if let Some(key) = template.secrets().first() {
         let inside =
             action.template.find(&format!("orgconfig:{key}")).map(|at| at..at + "orgconfig:".len() + key.len());
@@ -84,9 +84,9 @@ pub(super) fn command(action: &CommandAction, work: &mut Work<'_>) -> Option<Com
     }
     let mut args = Vec::with_capacity(action.args.len());
     for (at, text) in action.args.iter().enumerate() {
-        args.extend(work.template(text, Escape::Plain, &format!("/args/{at}")));
+        args.extend(work.template(text, ValueEscape::Plain, &format!("/args/{at}")));
     }
-    let stdin = action.stdin.as_ref().and_then(|text| work.template(text, Escape::Plain, "/stdin"));
+    let stdin = action.stdin.as_ref().and_then(|text| work.template(text, ValueEscape::Plain, "/stdin"));
     let mut env = BTreeMap::new();
     for (name, text) in &action.env {
         let pointer = format!("/env/{}", escape_pointer(name));
@@ -96,7 +96,7 @@ pub(super) fn command(action: &CommandAction, work: &mut Work<'_>) -> Option<Com
             work.push(fault.help("letters, digits and `_`"));
         }
         let before = work.named.len();
-        let Some(template) = work.template(text, Escape::Plain, &pointer) else { continue };
+        let Some(template) = work.template(text, ValueEscape::Plain, &pointer) else { continue };
         loader(name, &pointer, before, work);
         env.insert(name.clone(), template);
     }

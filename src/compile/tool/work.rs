@@ -9,7 +9,7 @@ use super::{MAX_FAULTS, is_value};
 use crate::diagnostic::codes;
 use crate::program::fault::LocalFault;
 use crate::program::reference::{Field, RESERVED};
-use crate::program::template::{Escape, Template, Variable};
+use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::shape::Unknown;
 
 /// The most bytes of the pointers of the strings that take values: 16 MiB.
@@ -102,7 +102,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    pub fn template(&mut self, text: &str, escape: Escape, pointer: &str) -> Option<Template> {
+    pub fn template(&mut self, text: &str, escape: ValueEscape, pointer: &str) -> Option<Template> {
         match Template::compile(text, escape) {
             Ok(template) => {
                 for variable in template.variables() {

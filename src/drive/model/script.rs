@@ -15,6 +15,7 @@ use crate::engine::dialect::{self, Saying};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault, ToolResult};
 use crate::language;
 use crate::language::react::Dialect;
+use crate::program::builtin;
 
 /// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
 /// how far a run is, its `Wire` knows.
@@ -239,7 +240,7 @@ fn saying(fields: &Map<String, Value>) -> Option<Saying> {
             Some(text) => Saying { thought, calls: Vec::new(), answer: Some(text.to_owned()) },
             None => {
                 let input = serde_json::json!({ "answer": answer });
-                Saying { thought, calls: vec![("__complete__".to_owned(), input)], answer: None }
+                Saying { thought, calls: vec![(builtin::COMPLETE.to_owned(), input)], answer: None }
             }
         });
     }

@@ -11,7 +11,7 @@ use crate::language::action::OnUncertain;
 use crate::program::Builtin;
 use crate::program::reference::{Field, Secrets};
 use crate::program::schema::Schema;
-use crate::program::template::{Escape, Template};
+use crate::program::template::{Template, ValueEscape};
 use crate::program::{CommandTool, DbTool, HttpTool};
 
 const SECRET: &str = "hunter22-and-more";
@@ -109,7 +109,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
 }
 
 fn plain(text: &str) -> Template {
-    Template::compile(text, Escape::Plain).unwrap()
+    Template::compile(text, ValueEscape::Plain).unwrap()
 }
 
 fn http_tool(url: &str) -> ToolKind {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::relaxed::{self, Ending};
 use super::{Reading, Saying};
+use crate::program::builtin;
 use refusal::Refusal;
 use search::Sighting;
 
@@ -72,7 +73,7 @@ pub fn forced_question(limit_words: &str) -> String {
 
 /// What a scripted model says; nothing for several calls, which the dialect does not have.
 pub fn say(saying: &Saying) -> Option<String> {
-    let ending = saying.answer.as_ref().map(|answer| ("__complete__".to_owned(), json!({ "answer": answer })));
+    let ending = saying.answer.as_ref().map(|answer| (builtin::COMPLETE.to_owned(), json!({ "answer": answer })));
     let mut calls = saying.calls.iter().cloned().chain(ending);
     let (Some((action, input)), None) = (calls.next(), calls.next()) else { return None };
     let mut object = json!({ "thought": saying.thought, "action": action, "action_input": input });

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::event::{Finish, Reply, SaidCall};
 use crate::language::react::Dialect;
-use crate::program::Program;
+use crate::program::{Program, builtin};
 pub use answer::as_json;
 pub use report::{Observation, kept_calls, report, report_refusal};
 
@@ -63,7 +63,7 @@ impl Wanted {
     /// The call that ends a run with this answer.
     pub fn complete(answer: Value) -> Self {
         let input = Value::Object([("answer".to_owned(), answer)].into_iter().collect());
-        Self { name: "__complete__".to_owned(), input, unread: None }
+        Self { name: builtin::COMPLETE.to_owned(), input, unread: None }
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Notice, TokenUsage, waiting_calls};
 use crate::engine::event::CallId;
 use crate::engine::state::{Phase, State, StoredEntry};
+use crate::program::builtin;
 
 /// What is looked at before a step, so that what is new after it can be told.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +41,7 @@ impl Mark {
         }
         for (at, entry) in state.entries.iter().enumerate().skip(self.entries) {
             notices.push(observed(&state.entries, at, entry));
-            if entry.success && entry.action.as_deref() == Some("__log_progress__") {
+            if entry.success && entry.action.as_deref() == Some(builtin::LOG_PROGRESS) {
                 notices.push(progress(entry));
             }
         }

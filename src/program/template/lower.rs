@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
-use handlebars::template::{BlockParam, HelperTemplate, Parameter, TemplateElement};
+use handlebars::template::{BlockParam, HelperTemplate, Parameter, Template, TemplateElement};
 
-use super::node::{Base, Expr, Node, Route};
-use super::tag::{Kind, Tag};
+use super::locate::Locator;
+use super::node::{Base, Expr, Route, TemplateNode};
+use super::tag::TemplateTag;
 use super::{TemplateFault, Variable, secret};
 use crate::diagnostic::{codes, nearest};
 
@@ -15,72 +16,68 @@ const HELPERS: [&str; 5] = ["if", "unless", "each", "with", "lookup"];
 /// Names that Handlebars keeps for its helpers: a bare `{{log}}` would call one there.
 const KEPT: [&str; 7] = ["if", "unless", "each", "with", "lookup", "log", "raw"];
 
-/// Settles a parsed template. Walks it in the order of the text, beside the list of its tags.
+/// Walks a parsed template in the order of the text, and gives every name its meaning.
 pub(super) struct Lower<'t> {
     text: &'t str,
-    tags: std::slice::Iter<'t, Tag>,
-    tag: Option<&'t Tag>,
-    word: usize,
-    blocks: Vec<Block>,
+    places: Locator<'t>,
+    blocks: Vec<OpenBlock>,
     /// The paths that conditions around have asked for.
     asked: Vec<Vec<String>>,
     /// What the template takes from its scope.
     pub variables: Vec<Variable>,
     /// The secrets that it names.
-    pub secrets: secret::Keys,
+    pub secrets: secret::SecretKeys,
 }
 
 /// The names that a block gives: `as |item key|`.
 #[derive(Debug, Clone, Default)]
-struct Names {
+struct BlockNames {
     item: Option<String>,
     key: Option<String>,
 }
 
-struct Block {
-    names: Names,
+/// A block around the element that is lowered now.
+struct OpenBlock {
+    names: BlockNames,
     each: bool,
 }
 
 impl<'t> Lower<'t> {
-    pub fn new(text: &'t str, tags: &'t [Tag]) -> Self {
+    pub fn new(text: &'t str, tags: &'t [TemplateTag]) -> Self {
         Self {
             text,
-            tags: tags.iter(),
-            tag: None,
-            word: 0,
+            places: Locator::new(text, tags),
             blocks: Vec::new(),
             asked: Vec::new(),
             variables: Vec::new(),
-            secrets: secret::Keys::default(),
+            secrets: secret::SecretKeys::default(),
         }
     }
 
-    pub fn nodes(&mut self, elements: &[TemplateElement]) -> Result<Vec<Node>, TemplateFault> {
-        let mut nodes = Vec::with_capacity(elements.len());
+    /// Lowers what the parser made of a text, or of a part of a block.
+    pub fn nodes(&mut self, template: &Template) -> Result<Vec<TemplateNode>, TemplateFault> {
+        let mut nodes = Vec::with_capacity(template.elements.len());
         let mut open_key = false;
-        for element in elements {
+        for (at, element) in template.elements.iter().enumerate() {
+            if let Some(place) = template.mapping.get(at) {
+                self.places.go_to(place.0, place.1);
+            }
             match element {
                 TemplateElement::RawString(text) => {
                     open_key = secret::split(text, &mut nodes, &mut self.secrets);
                     continue;
                 }
-                TemplateElement::Comment(_) => self.next_tag(),
+                TemplateElement::Comment(_) => {}
                 TemplateElement::Expression(print) | TemplateElement::HtmlExpression(print) => {
-                    self.next_tag();
                     self.no_open_key(open_key)?;
-                    nodes.push(Node::Print(self.print(print)?));
+                    nodes.push(TemplateNode::Print(self.print(print)?));
                 }
                 TemplateElement::HelperBlock(block) => {
-                    let node = self.block(block)?;
                     self.no_open_key(open_key)?;
-                    nodes.push(node);
+                    nodes.push(self.block(block)?);
                 }
                 // Partials and decorators.
-                _ => {
-                    self.next_tag();
-                    return Err(self.fault(codes::TEMPLATE_HELPER, "partials and decorators are not offered"));
-                }
+                _ => return Err(self.fault(codes::TEMPLATE_HELPER, "partials and decorators are not offered")),
             }
             open_key = false;
         }
@@ -88,16 +85,16 @@ impl<'t> Lower<'t> {
     }
 
     /// Settles a template that has nothing but names in its tags: see [`super::plain`].
-    pub fn values(&mut self, tags: &[Tag]) -> Result<Vec<Node>, TemplateFault> {
+    pub fn values(&mut self, tags: &[TemplateTag]) -> Result<Vec<TemplateNode>, TemplateFault> {
         let mut nodes = Vec::with_capacity(tags.len() * 2 + 1);
         let mut from = 0;
-        for tag in tags {
+        for (at, tag) in tags.iter().enumerate() {
             let before = self.text.get(from..tag.range.start).unwrap_or_default();
             let open_key = secret::split(before, &mut nodes, &mut self.secrets);
-            self.next_tag();
+            self.places.enter(Some(at));
             self.no_open_key(open_key)?;
             let name = tag.words.first().and_then(|word| self.text.get(word.clone())).unwrap_or_default();
-            nodes.push(Node::Print(self.route(name)?));
+            nodes.push(TemplateNode::Print(self.route(name)?));
             from = tag.range.end;
         }
         secret::split(self.text.get(from..).unwrap_or_default(), &mut nodes, &mut self.secrets);
@@ -113,37 +110,8 @@ impl<'t> Lower<'t> {
             .help("write the whole key after `orgconfig:`, and a space or another mark between it and the tag"))
     }
 
-    fn next_tag(&mut self) {
-        self.tag = self.tags.next();
-        self.word = 0;
-    }
-
-    /// The next tag that is no comment: the parser leaves no trace of some.
-    fn next_of(&mut self, kind: Kind) {
-        loop {
-            self.next_tag();
-            if self.tag.is_none_or(|tag| tag.kind == kind) {
-                return;
-            }
-        }
-    }
-
-    /// The place of a word of the tag; the tag's own when it has no such word left.
-    fn place(&mut self, raw: &str) -> Range<usize> {
-        let Some(tag) = self.tag else { return 0..self.text.len() };
-        let words = tag.words.iter().enumerate().skip(self.word);
-        for (at, word) in words {
-            if self.text.get(word.clone()) == Some(raw) {
-                self.word = at + 1;
-                return word.clone();
-            }
-        }
-        tag.range.clone()
-    }
-
     fn fault(&self, code: &'static str, message: impl Into<String>) -> TemplateFault {
-        let range = self.tag.map_or(0..self.text.len(), |tag| tag.range.clone());
-        TemplateFault::new(code, message, range)
+        TemplateFault::new(code, message, self.places.tag_range())
     }
 
     fn print(&mut self, print: &HelperTemplate) -> Result<Expr, TemplateFault> {
@@ -162,7 +130,7 @@ impl<'t> Lower<'t> {
     /// `lookup`, the only helper that gives a value.
     fn helper(&mut self, call: &HelperTemplate) -> Result<Expr, TemplateFault> {
         let name = call.name.as_name().unwrap_or_default();
-        let place = self.place(name);
+        let place = self.places.word(name);
         if name != "lookup" {
             let fault = TemplateFault::new(codes::TEMPLATE_HELPER, format!("there is no helper `{name}`"), place);
             return Err(fault.help(match nearest(name, HELPERS) {
@@ -194,17 +162,11 @@ impl<'t> Lower<'t> {
         }
     }
 
-    fn block(&mut self, block: &HelperTemplate) -> Result<Node, TemplateFault> {
-        self.next_of(Kind::Open);
-        let node = self.opened(block)?;
-        self.next_of(Kind::Close);
-        Ok(node)
-    }
-
-    /// A block whose tag is the one at hand: `{{#if ...}}`, or `{{else if ...}}` that goes on.
-    fn opened(&mut self, block: &HelperTemplate) -> Result<Node, TemplateFault> {
+    /// A block whose tag is the current one: `{{#if ...}}`, or `{{else if ...}}` that goes on.
+    fn block(&mut self, block: &HelperTemplate) -> Result<TemplateNode, TemplateFault> {
         let name = block.name.as_name().unwrap_or_default();
-        let place = self.place(name);
+        let tag = self.places.current();
+        let place = self.places.word(name);
         if !BLOCKS.contains(&name) {
             let fault = TemplateFault::new(codes::TEMPLATE_HELPER, format!("there is no block `{name}`"), place);
             return Err(fault.help(match nearest(name, BLOCKS) {
@@ -226,13 +188,13 @@ impl<'t> Lower<'t> {
             self.asked.push(variable.path.clone());
         }
         if repeats {
-            self.blocks.push(Block { names, each: name == "each" });
+            self.blocks.push(OpenBlock { names, each: name == "each" });
         } else if names.item.is_some() {
             let message = format!("`{name}` gives no names");
             return Err(self.fault(codes::TEMPLATE, message).help("take away `as |...|`"));
         }
         let body = match &block.template {
-            Some(template) => self.nodes(&template.elements)?,
+            Some(template) => self.nodes(template)?,
             None => Vec::new(),
         };
         if repeats {
@@ -241,34 +203,37 @@ impl<'t> Lower<'t> {
         if name != "unless" {
             self.asked.truncate(asked);
         }
-        let other = self.other(block)?;
+        let other = self.other(block, tag)?;
         self.asked.truncate(asked);
         Ok(match name {
-            "if" => Node::If { test: value, then: body, other: other.unwrap_or_default() },
-            "unless" => Node::If { test: value, then: other.unwrap_or_default(), other: body },
-            "each" => Node::Each { over: value, body, other },
-            _ => Node::With { value, body, other },
+            "if" => TemplateNode::If { test: value, then: body, other: other.unwrap_or_default() },
+            "unless" => TemplateNode::If { test: value, then: other.unwrap_or_default(), other: body },
+            "each" => TemplateNode::Each { over: value, body, other },
+            _ => TemplateNode::With { value, body, other },
         })
     }
 
     /// What stands after `{{else}}`. Where that tag has a condition, it opens a block of its own,
     /// which the same closing tag ends.
-    fn other(&mut self, block: &HelperTemplate) -> Result<Option<Vec<Node>>, TemplateFault> {
+    fn other(
+        &mut self,
+        block: &HelperTemplate,
+        tag: Option<usize>,
+    ) -> Result<Option<Vec<TemplateNode>>, TemplateFault> {
         let Some(inverse) = &block.inverse else { return Ok(None) };
-        self.next_of(Kind::Else);
-        let goes_on = self.tag.is_some_and(|tag| !tag.words.is_empty());
+        let goes_on = self.places.go_to_else(tag);
         match inverse.elements.as_slice() {
-            [TemplateElement::HelperBlock(inner)] if goes_on => Ok(Some(vec![self.opened(inner)?])),
-            elements => self.nodes(elements).map(Some),
+            [TemplateElement::HelperBlock(inner)] if goes_on => Ok(Some(vec![self.block(inner)?])),
+            _ => self.nodes(inverse).map(Some),
         }
     }
 
-    fn names(&self, block: &HelperTemplate) -> Result<Names, TemplateFault> {
+    fn names(&self, block: &HelperTemplate) -> Result<BlockNames, TemplateFault> {
         let name = |parameter: &Parameter| parameter.as_name().map(str::to_owned);
         let names = match &block.block_param {
-            None => return Ok(Names::default()),
-            Some(BlockParam::Single(item)) => Names { item: name(item), key: None },
-            Some(BlockParam::Pair((item, key))) => Names { item: name(item), key: name(key) },
+            None => return Ok(BlockNames::default()),
+            Some(BlockParam::Single(item)) => BlockNames { item: name(item), key: None },
+            Some(BlockParam::Pair((item, key))) => BlockNames { item: name(item), key: name(key) },
             Some(_) => return Err(self.fault(codes::TEMPLATE, "a block gives one name, or two")),
         };
         if names.key.is_some() && block.name.as_name() != Some("each") {
@@ -279,7 +244,7 @@ impl<'t> Lower<'t> {
 
     /// Settles a path: `a.b`, `this.a`, `./a`, `../a`, `@root.a`, `@index`, `@../key`.
     fn route(&mut self, raw: &str) -> Result<Expr, TemplateFault> {
-        let place = self.place(raw);
+        let place = self.places.word(raw);
         let mut rest = raw;
         let mut explicit = false;
         for prefix in ["this.", "this/", "./"] {

@@ -4,6 +4,7 @@
 //! text means is settled here, so that every value goes through one place that prints and escapes,
 //! a name is a name and never a helper, and what values hold is never read as a template again.
 
+mod locate;
 mod lower;
 mod node;
 mod plain;
@@ -20,7 +21,7 @@ use std::ops::Range;
 
 use super::reference::{Scope, Unresolved};
 use crate::diagnostic::codes;
-use node::Node;
+use node::TemplateNode;
 
 /// The longest template with tags, in bytes.
 pub const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
@@ -29,7 +30,7 @@ pub const MAX_RENDERED_BYTES: usize = 16 * 1024 * 1024;
 
 /// What a value is escaped for when it lands in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Escape {
+pub enum ValueEscape {
     /// Not at all: prompts, arguments, headers.
     Plain,
     /// For a URL's path or query: all but RFC 3986's unreserved characters.
@@ -42,8 +43,8 @@ pub enum Escape {
 #[derive(Debug)]
 pub struct Template {
     source: String,
-    escape: Escape,
-    nodes: Vec<Node>,
+    escape: ValueEscape,
+    nodes: Vec<TemplateNode>,
     variables: Vec<Variable>,
     secrets: Vec<String>,
 }
@@ -88,11 +89,11 @@ impl Template {
     ///
     /// # Errors
     /// When it can't be read, or uses what is not offered. The first fault is told.
-    pub fn compile(text: &str, escape: Escape) -> Result<Self, TemplateFault> {
+    pub fn compile(text: &str, escape: ValueEscape) -> Result<Self, TemplateFault> {
         let mut template =
             Self { source: text.to_owned(), escape, nodes: Vec::new(), variables: Vec::new(), secrets: Vec::new() };
         if !text.contains('{') || !text.contains("{{") {
-            let mut keys = secret::Keys::default();
+            let mut keys = secret::SecretKeys::default();
             secret::split(text, &mut template.nodes, &mut keys);
             template.secrets = keys.all;
             return Ok(template);
@@ -131,7 +132,7 @@ impl Template {
 
     /// Whether it is text and nothing else.
     pub fn is_literal(&self) -> bool {
-        self.nodes.iter().all(|node| matches!(node, Node::Text(_)))
+        self.nodes.iter().all(|node| matches!(node, TemplateNode::Text(_)))
     }
 
     /// Renders. What the values hold lands in the text as it is, escaped; it is never read as a
@@ -152,16 +153,20 @@ pub(crate) fn is_template(text: &str) -> bool {
 }
 
 /// What the parser makes of a text.
-fn parsed(text: &str, tags: &[tag::Tag], lower: &mut lower::Lower<'_>) -> Result<Vec<Node>, TemplateFault> {
+fn parsed(
+    text: &str,
+    tags: &[tag::TemplateTag],
+    lower: &mut lower::Lower<'_>,
+) -> Result<Vec<TemplateNode>, TemplateFault> {
     let parsed = handlebars::Template::compile(text).map_err(|error| unread(text, tags, &error))?;
-    lower.nodes(&parsed.elements)
+    lower.nodes(&parsed)
 }
 
 /// The fault of a tag that prints a path with words behind it: most often a name with a space in it.
-fn spaced(text: &str, tag: &tag::Tag) -> Option<TemplateFault> {
+fn spaced(text: &str, tag: &tag::TemplateTag) -> Option<TemplateFault> {
     let word = |at: usize| tag.words.get(at).and_then(|word| text.get(word.clone()));
     let (path, next) = (word(0)?, word(1)?);
-    if tag.kind != tag::Kind::Print || !path.contains('.') {
+    if tag.kind != tag::TagKind::Print || !path.contains('.') {
         return None;
     }
     let (head, last) = path.rsplit_once('.')?;
@@ -171,14 +176,9 @@ fn spaced(text: &str, tag: &tag::Tag) -> Option<TemplateFault> {
 }
 
 /// A fault that the parser found and the scan before it did not.
-fn unread(text: &str, tags: &[tag::Tag], error: &handlebars::TemplateError) -> TemplateFault {
-    let begin = error.pos().and_then(|(line, column)| {
-        let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
-        let rest = text.get(before..)?;
-        let within = rest.char_indices().nth(column.checked_sub(1)?).map_or(rest.len(), |(at, _)| at);
-        Some(before + within)
-    });
-    let tag = begin.and_then(|begin| tags.iter().find(|tag| (tag.range.start..=tag.range.end).contains(&begin)));
+fn unread(text: &str, tags: &[tag::TemplateTag], error: &handlebars::TemplateError) -> TemplateFault {
+    let places = locate::Locator::new(text, tags);
+    let tag = error.pos().and_then(|(line, column)| tags.get(places.at(line, column)?));
     let range = tag.map(|tag| tag.range.clone());
     let named_else = range.clone().and_then(|range| text.get(range)).is_some_and(|tag| tag.contains("{else"));
     if let Some(fault) = tag.and_then(|tag| spaced(text, tag)) {

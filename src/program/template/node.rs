@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A part of a template.
 #[derive(Debug)]
-pub(super) enum Node {
+pub(super) enum TemplateNode {
     /// Text as it stands.
     Text(String),
     /// The secret of this key.
@@ -16,27 +16,27 @@ pub(super) enum Node {
         /// The condition.
         test: Expr,
         /// When it holds.
-        then: Vec<Node>,
+        then: Vec<TemplateNode>,
         /// When it does not.
-        other: Vec<Node>,
+        other: Vec<TemplateNode>,
     },
     /// Once for each item or member.
     Each {
         /// The list or object.
         over: Expr,
         /// What is repeated.
-        body: Vec<Node>,
+        body: Vec<TemplateNode>,
         /// When there is none.
-        other: Option<Vec<Node>>,
+        other: Option<Vec<TemplateNode>>,
     },
     /// With a value in the middle.
     With {
         /// The value.
         value: Expr,
         /// What is done with it.
-        body: Vec<Node>,
+        body: Vec<TemplateNode>,
         /// When there is none.
-        other: Option<Vec<Node>>,
+        other: Option<Vec<TemplateNode>>,
     },
 }
 

@@ -1,7 +1,7 @@
 //! Templates that have nothing but names in their tags, as most have: those need no parser, for
 //! their tags are found already and what is between them stands as written.
 
-use super::tag::{Kind, Tag};
+use super::tag::{TagKind, TemplateTag};
 
 /// Words that Handlebars reads as something else than a name, alone or at a name's beginning.
 const ODD: [&str; 6] = ["else", "true", "false", "null", "undefined", "this"];
@@ -9,13 +9,13 @@ const ODD: [&str; 6] = ["else", "true", "false", "null", "undefined", "this"];
 const HELPERS: [&str; 9] = ["if", "unless", "each", "with", "lookup", "log", "raw", "as", "inline"];
 
 /// Whether every tag is `{{name}}` or `{{a.b.c}}`, of ASCII letters, digits and `_`.
-pub(super) fn is_plain(text: &str, tags: &[Tag]) -> bool {
+pub(super) fn is_plain(text: &str, tags: &[TemplateTag]) -> bool {
     // A backslash may take the meaning from the braces after it.
     !text.contains('\\') && tags.iter().all(|tag| is_plain_tag(text, tag))
 }
 
-fn is_plain_tag(text: &str, tag: &Tag) -> bool {
-    let ([word], Kind::Print) = (tag.words.as_slice(), tag.kind) else { return false };
+fn is_plain_tag(text: &str, tag: &TemplateTag) -> bool {
+    let ([word], TagKind::Print) = (tag.words.as_slice(), tag.kind) else { return false };
     let blank = |text: &str| text.bytes().all(|byte| byte == b' ');
     text.get(tag.range.start..word.start).and_then(|text| text.strip_prefix("{{")).is_some_and(blank)
         && text.get(word.end..tag.range.end).and_then(|text| text.strip_suffix("}}")).is_some_and(blank)

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::{Escape, MAX_RENDERED_BYTES};
+use super::{MAX_RENDERED_BYTES, ValueEscape};
 use crate::program::reference::Unresolved;
 
 /// All but RFC 3986's unreserved characters.
@@ -14,11 +14,11 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 /// A text that grows up to the bound.
 pub(super) struct Text {
     text: String,
-    escape: Escape,
+    escape: ValueEscape,
 }
 
 impl Text {
-    pub fn new(escape: Escape) -> Self {
+    pub fn new(escape: ValueEscape) -> Self {
         Self { text: String::new(), escape }
     }
 
@@ -65,9 +65,9 @@ impl Text {
             return Err(too_long());
         }
         match self.escape {
-            Escape::Plain => self.text.push_str(text),
-            Escape::Url => self.text.extend(utf8_percent_encode(text, RESERVED)),
-            Escape::Json => {
+            ValueEscape::Plain => self.text.push_str(text),
+            ValueEscape::Url => self.text.extend(utf8_percent_encode(text, RESERVED)),
+            ValueEscape::Json => {
                 let quoted = Value::from(text).to_string();
                 self.text.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
             }

@@ -5,22 +5,22 @@ use std::ops::Range;
 
 use serde_json::{Number, Value};
 
-use super::Escape;
-use super::node::{Base, Expr, Node, Route};
+use super::ValueEscape;
+use super::node::{Base, Expr, Route, TemplateNode};
 use super::print::Text;
 use crate::program::reference::{Scope, Unresolved, absent, descend};
 
 /// The most parts that one rendering may go through: nested loops over long lists end here.
 const MAX_PARTS: usize = 5_000_000;
 
-pub(super) fn render(nodes: &[Node], escape: Escape, scope: &Scope<'_>) -> Result<String, Unresolved> {
-    if let [Node::Text(text)] = nodes {
+pub(super) fn render(nodes: &[TemplateNode], escape: ValueEscape, scope: &Scope<'_>) -> Result<String, Unresolved> {
+    if let [TemplateNode::Text(text)] = nodes {
         return Ok(text.clone());
     }
     let mut render =
         Render { scope, text: Text::new(escape), frames: Vec::new(), parts: 0, printed: Vec::new(), names: Vec::new() };
     render.nodes(nodes)?;
-    if escape == Escape::Url {
+    if escape == ValueEscape::Url {
         render.stays_in_place()?;
     }
     Ok(render.text.into_string())
@@ -46,7 +46,7 @@ struct Frame<'s> {
 }
 
 impl<'n, 's> Render<'n, 's> {
-    fn nodes(&mut self, nodes: &'n [Node]) -> Result<(), Unresolved> {
+    fn nodes(&mut self, nodes: &'n [TemplateNode]) -> Result<(), Unresolved> {
         for node in nodes {
             self.parts += 1;
             if self.parts > MAX_PARTS {
@@ -57,17 +57,17 @@ impl<'n, 's> Render<'n, 's> {
         Ok(())
     }
 
-    fn node(&mut self, node: &'n Node) -> Result<(), Unresolved> {
+    fn node(&mut self, node: &'n TemplateNode) -> Result<(), Unresolved> {
         match node {
-            Node::Text(text) => self.text.authored(text),
-            Node::Secret(key) => {
+            TemplateNode::Text(text) => self.text.authored(text),
+            TemplateNode::Secret(key) => {
                 let Some(secrets) = self.scope.secrets else {
                     return Err(Unresolved(format!("the secret `{key}` may not be used here")));
                 };
                 let secret = secrets.secret(key).map_err(Unresolved)?;
                 self.text.escaped(&secret)
             }
-            Node::Print(expr) => {
+            TemplateNode::Print(expr) => {
                 let begin = self.text.as_str().len();
                 let value = self.value(expr)?;
                 self.text.value(&value)?;
@@ -75,17 +75,22 @@ impl<'n, 's> Render<'n, 's> {
                 self.names.push(expr.name());
                 Ok(())
             }
-            Node::If { test, then, other } => {
+            TemplateNode::If { test, then, other } => {
                 // A name that was not given counts as false: that is what an optional input is.
                 let holds = self.value(test).is_ok_and(|value| is_truthy(&value));
                 self.nodes(if holds { then } else { other })
             }
-            Node::Each { over, body, other } => self.each(over, body, other.as_deref()),
-            Node::With { value, body, other } => self.with(value, body, other.as_deref()),
+            TemplateNode::Each { over, body, other } => self.each(over, body, other.as_deref()),
+            TemplateNode::With { value, body, other } => self.with(value, body, other.as_deref()),
         }
     }
 
-    fn each(&mut self, over: &'n Expr, body: &'n [Node], other: Option<&'n [Node]>) -> Result<(), Unresolved> {
+    fn each(
+        &mut self,
+        over: &'n Expr,
+        body: &'n [TemplateNode],
+        other: Option<&'n [TemplateNode]>,
+    ) -> Result<(), Unresolved> {
         let list = match (self.value(over), other) {
             (Ok(list), _) => list,
             (Err(_), Some(other)) => return self.nodes(other),
@@ -119,7 +124,12 @@ impl<'n, 's> Render<'n, 's> {
         Ok(())
     }
 
-    fn with(&mut self, value: &'n Expr, body: &'n [Node], other: Option<&'n [Node]>) -> Result<(), Unresolved> {
+    fn with(
+        &mut self,
+        value: &'n Expr,
+        body: &'n [TemplateNode],
+        other: Option<&'n [TemplateNode]>,
+    ) -> Result<(), Unresolved> {
         let item = match (self.value(value), other) {
             (Ok(item), _) if is_truthy(&item) => item,
             (_, Some(other)) => return self.nodes(other),

@@ -2,18 +2,18 @@
 
 use std::collections::HashSet;
 
-use super::node::Node;
+use super::node::TemplateNode;
 
 const MARK: &str = "orgconfig:";
 
 /// The keys of secrets, each once, in the order of the text.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
+pub(super) struct SecretKeys {
     pub all: Vec<String>,
     known: HashSet<String>,
 }
 
-impl Keys {
+impl SecretKeys {
     fn add(&mut self, key: &str) {
         if !self.known.contains(key) {
             self.known.insert(key.to_owned());
@@ -29,13 +29,13 @@ pub(super) fn is_named(text: &str) -> bool {
 
 /// Splits a text at the secrets that it names. Tells whether a key runs up to its very end, so that
 /// what comes next would be read as a part of it.
-pub(super) fn split(text: &str, nodes: &mut Vec<Node>, secrets: &mut Keys) -> bool {
+pub(super) fn split(text: &str, nodes: &mut Vec<TemplateNode>, secrets: &mut SecretKeys) -> bool {
     let mut from = 0;
     while let Some((begin, key)) = next(text, from) {
         push_text(nodes, text.get(from..begin).unwrap_or_default());
         from = begin + MARK.len() + key.len();
         secrets.add(key);
-        nodes.push(Node::Secret(key.to_owned()));
+        nodes.push(TemplateNode::Secret(key.to_owned()));
     }
     push_text(nodes, text.get(from..).unwrap_or_default());
     let run = text.rfind(|c: char| !is_key(c)).map_or(0, |at| at + 1);
@@ -44,9 +44,9 @@ pub(super) fn split(text: &str, nodes: &mut Vec<Node>, secrets: &mut Keys) -> bo
     run.match_indices(MARK).any(|(at, _)| !inside(run, at))
 }
 
-fn push_text(nodes: &mut Vec<Node>, text: &str) {
+fn push_text(nodes: &mut Vec<TemplateNode>, text: &str) {
     if !text.is_empty() {
-        nodes.push(Node::Text(text.to_owned()));
+        nodes.push(TemplateNode::Text(text.to_owned()));
     }
 }
 

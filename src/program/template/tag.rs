@@ -1,6 +1,6 @@
-//! The tags of a template's text: where each begins and ends, and the words in it. It runs before
-//! the parser, for two reasons: faults get their exact place, and nothing nests deeper than the
-//! parser's stack can bear.
+//! The tags of a template's text: where each begins and ends, and the words in it. The parser does not replace this
+//! scan: it recurses for each block and parenthesis, so their depth must be bounded before it runs; of a text that it
+//! can't read it says one place and no reason; and its tree has few places (see [`super::locate`]).
 
 use std::ops::Range;
 
@@ -16,18 +16,20 @@ const MAX_PARENTHESES: usize = 8;
 
 /// A tag: `{{...}}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tag {
+pub(super) struct TemplateTag {
     /// All of it, with its braces.
     pub range: Range<usize>,
     /// What it does.
-    pub kind: Kind,
+    pub kind: TagKind,
     /// Its words: names, paths, texts in quotes.
     pub words: Vec<Range<usize>>,
+    /// For a tag that opens, divides or closes a block: the number of the tag that opens it.
+    pub block: Option<usize>,
 }
 
 /// What a tag does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TagKind {
     /// Prints a value.
     Print,
     /// Opens a block.
@@ -41,23 +43,29 @@ pub(super) enum Kind {
 }
 
 /// Finds the tags and checks that blocks are opened and closed in order.
-pub(super) fn scan(text: &str) -> Result<Vec<Tag>, TemplateFault> {
-    let mut tags = Vec::new();
-    let mut open: Vec<(Range<usize>, &str)> = Vec::new();
+pub(super) fn scan(text: &str) -> Result<Vec<TemplateTag>, TemplateFault> {
+    let mut tags: Vec<TemplateTag> = Vec::new();
+    let mut open: Vec<OpenTag<'_>> = Vec::new();
     let mut from = 0;
     while let Some(begin) = next_tag(text, from) {
-        let tag = read(text, begin)?;
+        let mut tag = read(text, begin)?;
         from = tag.range.end;
         let name = tag.words.first().and_then(|word| text.get(word.clone())).unwrap_or_default();
-        match tag.kind {
-            Kind::Open => open.push((tag.range.clone(), name)),
-            Kind::Else if open.is_empty() => {
-                return Err(TemplateFault::new(codes::TEMPLATE, "`{{else}}` stands outside of a block", tag.range)
-                    .help("it belongs between `{{#if ...}}` and `{{/if}}`"));
+        tag.block = match tag.kind {
+            TagKind::Open => {
+                open.push(OpenTag { number: tags.len(), range: tag.range.clone(), name });
+                Some(tags.len())
             }
-            Kind::Close => close(&mut open, name, &tag)?,
-            Kind::Else | Kind::Print | Kind::Comment => {}
-        }
+            TagKind::Else => match open.last() {
+                Some(block) => Some(block.number),
+                None => {
+                    return Err(TemplateFault::new(codes::TEMPLATE, "`{{else}}` stands outside of a block", tag.range)
+                        .help("it belongs between `{{#if ...}}` and `{{/if}}`"));
+                }
+            },
+            TagKind::Close => Some(close(&mut open, name, &tag.range)?),
+            TagKind::Print | TagKind::Comment => None,
+        };
         if open.len() > MAX_BLOCKS {
             let message = format!("blocks stand more than {MAX_BLOCKS} deep inside each other");
             return Err(TemplateFault::new(codes::TEMPLATE_SIZE, message, tag.range));
@@ -69,7 +77,7 @@ pub(super) fn scan(text: &str) -> Result<Vec<Tag>, TemplateFault> {
         }
     }
     match open.pop() {
-        Some((range, name)) => {
+        Some(OpenTag { range, name, .. }) => {
             Err(TemplateFault::new(codes::TEMPLATE, format!("the block `{name}` is never closed"), range)
                 .help(format!("write {{{{/{name}}}}} where it ends")))
         }
@@ -77,17 +85,24 @@ pub(super) fn scan(text: &str) -> Result<Vec<Tag>, TemplateFault> {
     }
 }
 
-fn close(open: &mut Vec<(Range<usize>, &str)>, name: &str, tag: &Tag) -> Result<(), TemplateFault> {
+/// A block that is not closed yet, by the tag that opens it.
+struct OpenTag<'t> {
+    number: usize,
+    range: Range<usize>,
+    name: &'t str,
+}
+
+/// Closes the innermost block; returns the number of the tag that opened it.
+fn close(open: &mut Vec<OpenTag<'_>>, name: &str, place: &Range<usize>) -> Result<usize, TemplateFault> {
     match open.pop() {
-        Some((_, opened)) if opened == name => Ok(()),
-        Some((_, opened)) => {
+        Some(block) if block.name == name => Ok(block.number),
+        Some(OpenTag { name: opened, .. }) => {
             let message = format!("`{{{{/{name}}}}}` closes a block that was opened as `{opened}`");
-            Err(TemplateFault::new(codes::TEMPLATE, message, tag.range.clone())
-                .help(format!("write {{{{/{opened}}}}}")))
+            Err(TemplateFault::new(codes::TEMPLATE, message, place.clone()).help(format!("write {{{{/{opened}}}}}")))
         }
         None => {
             let message = format!("`{{{{/{name}}}}}` closes a block that was never opened");
-            Err(TemplateFault::new(codes::TEMPLATE, message, tag.range.clone()).help("take it out"))
+            Err(TemplateFault::new(codes::TEMPLATE, message, place.clone()).help("take it out"))
         }
     }
 }
@@ -106,7 +121,7 @@ fn next_tag(text: &str, mut from: usize) -> Option<usize> {
     }
 }
 
-fn read(text: &str, begin: usize) -> Result<Tag, TemplateFault> {
+fn read(text: &str, begin: usize) -> Result<TemplateTag, TemplateFault> {
     let rest = text.get(begin..).unwrap_or_default();
     if rest.starts_with("{{{{") {
         return Err(TemplateFault::new(
@@ -124,11 +139,11 @@ fn read(text: &str, begin: usize) -> Result<Tag, TemplateFault> {
             };
         return comment_tag(text, begin..begin + end);
     }
-    Words::new(text, begin).read()
+    TagReader::new(text, begin).read()
 }
 
 /// A comment. Handlebars itself takes the whitespace away beside `~`; the library that reads templates leaves it there.
-fn comment_tag(text: &str, range: Range<usize>) -> Result<Tag, TemplateFault> {
+fn comment_tag(text: &str, range: Range<usize>) -> Result<TemplateTag, TemplateFault> {
     let written = text.get(range.clone()).unwrap_or_default();
     let mark = if written.ends_with("--}}") { written.find("--~}}").map(|at| at + 2) } else { None };
     let mark = mark.or_else(|| written.ends_with("~}}").then(|| written.len() - 3));
@@ -139,7 +154,7 @@ fn comment_tag(text: &str, range: Range<usize>) -> Result<Tag, TemplateFault> {
             Err(TemplateFault::new(codes::TEMPLATE, message, at..at + 1)
                 .help("take the `~` away, or write it in the tag beside the comment: {{~name}}"))
         }
-        None => Ok(Tag { range, kind: Kind::Comment, words: Vec::new() }),
+        None => Ok(TemplateTag { range, kind: TagKind::Comment, words: Vec::new(), block: None }),
     }
 }
 
@@ -151,7 +166,7 @@ fn never_closed(text: &str, begin: usize) -> TemplateFault {
 }
 
 /// A reader of one tag's words.
-struct Words<'t> {
+struct TagReader<'t> {
     text: &'t str,
     begin: usize,
     at: usize,
@@ -160,7 +175,7 @@ struct Words<'t> {
     words: Vec<Range<usize>>,
 }
 
-impl<'t> Words<'t> {
+impl<'t> TagReader<'t> {
     fn new(text: &'t str, begin: usize) -> Self {
         Self { text, begin, at: begin + 2, triple: false, depth: 0, words: Vec::new() }
     }
@@ -178,7 +193,7 @@ impl<'t> Words<'t> {
         self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n', '~']).len();
     }
 
-    fn read(mut self) -> Result<Tag, TemplateFault> {
+    fn read(mut self) -> Result<TemplateTag, TemplateFault> {
         self.skip_space();
         let kind = self.sigil()?;
         loop {
@@ -205,32 +220,32 @@ impl<'t> Words<'t> {
         }
     }
 
-    fn sigil(&mut self) -> Result<Kind, TemplateFault> {
+    fn sigil(&mut self) -> Result<TagKind, TemplateFault> {
         let kind = match self.peek() {
-            Some('#') => Kind::Open,
-            Some('/') => Kind::Close,
-            Some('^') => Kind::Else,
-            Some('&') => Kind::Print,
+            Some('#') => TagKind::Open,
+            Some('/') => TagKind::Close,
+            Some('^') => TagKind::Else,
+            Some('&') => TagKind::Print,
             Some('{') => {
                 self.triple = true;
-                Kind::Print
+                TagKind::Print
             }
             Some('>') => return Err(self.not_offered("partials (`{{> ...}}`) are not offered")),
             Some('*') => return Err(self.not_offered("decorators (`{{* ...}}`) are not offered")),
             _ => {
                 let word = self.rest().split(|c: char| !is_name(c)).next().unwrap_or_default();
                 if word != "else" {
-                    return Ok(Kind::Print);
+                    return Ok(TagKind::Print);
                 }
                 self.at += word.len();
-                return Ok(Kind::Else);
+                return Ok(TagKind::Else);
             }
         };
         self.at += 1;
         self.skip_space();
         match (kind, self.peek()) {
-            (Kind::Open, Some('>')) => Err(self.not_offered("partials (`{{#> ...}}`) are not offered")),
-            (Kind::Open, Some('*')) => Err(self.not_offered("decorators (`{{#* ...}}`) are not offered")),
+            (TagKind::Open, Some('>')) => Err(self.not_offered("partials (`{{#> ...}}`) are not offered")),
+            (TagKind::Open, Some('*')) => Err(self.not_offered("decorators (`{{#* ...}}`) are not offered")),
             _ => Ok(kind),
         }
     }
@@ -240,7 +255,7 @@ impl<'t> Words<'t> {
             .help("a template holds only values, if, unless, each, with, lookup and comments")
     }
 
-    fn end(mut self, kind: Kind) -> Result<Tag, TemplateFault> {
+    fn end(mut self, kind: TagKind) -> Result<TemplateTag, TemplateFault> {
         if self.triple {
             self.at += 1;
             self.skip_space();
@@ -255,11 +270,11 @@ impl<'t> Words<'t> {
             );
         }
         let range = self.begin..self.at + 2;
-        if self.words.is_empty() && kind != Kind::Else {
+        if self.words.is_empty() && kind != TagKind::Else {
             return Err(TemplateFault::new(codes::TEMPLATE, "a tag names nothing", range)
                 .help("write the name of a value: {{input.name}}"));
         }
-        Ok(Tag { range, kind, words: self.words })
+        Ok(TemplateTag { range, kind, words: self.words, block: None })
     }
 
     fn quoted(&mut self, quote: char) -> Result<(), TemplateFault> {

@@ -22,7 +22,7 @@ impl Secrets for Vault {
     }
 }
 
-fn render_with(text: &str, escape: Escape, arguments: &Value, input: &Value) -> Result<String, String> {
+fn render_with(text: &str, escape: ValueEscape, arguments: &Value, input: &Value) -> Result<String, String> {
     let vault = Vault(AtomicU32::new(0));
     let scope = Scope {
         arguments,
@@ -37,11 +37,11 @@ fn render_with(text: &str, escape: Escape, arguments: &Value, input: &Value) -> 
 }
 
 fn render(text: &str, arguments: &Value) -> Result<String, String> {
-    render_with(text, Escape::Plain, arguments, &json!({"x": 1, "name": "Ann", "amount": 12.50, "items": [1, 2]}))
+    render_with(text, ValueEscape::Plain, arguments, &json!({"x": 1, "name": "Ann", "amount": 12.50, "items": [1, 2]}))
 }
 
 fn fault(text: &str) -> TemplateFault {
-    Template::compile(text, Escape::Plain).map(|template| panic!("{text}: {template:?}")).unwrap_err()
+    Template::compile(text, ValueEscape::Plain).map(|template| panic!("{text}: {template:?}")).unwrap_err()
 }
 
 #[track_caller]
@@ -151,11 +151,11 @@ fn hostile_text_appears_literally_in_every_escape_mode() {
             ["{{x}}", "{{{x}}}", "{{&x}}", "{{o.k}}", "{{#each l}}{{this}}{{/each}}", "{{#with o}}{{k}}{{/with}}"]
         {
             let run = |escape| render_with(text, escape, &arguments, &json!({"secret": "planted"})).unwrap();
-            assert_eq!(run(Escape::Plain), hostile);
-            let url = run(Escape::Url);
+            assert_eq!(run(ValueEscape::Plain), hostile);
+            let url = run(ValueEscape::Url);
             assert_eq!(percent_encoding::percent_decode_str(&url).decode_utf8().unwrap(), hostile);
             assert!(!url.contains(['{', '$', '@', ':', '/']), "{url}");
-            assert_eq!(serde_json::from_str::<String>(&format!("\"{}\"", run(Escape::Json))).unwrap(), hostile);
+            assert_eq!(serde_json::from_str::<String>(&format!("\"{}\"", run(ValueEscape::Json))).unwrap(), hostile);
         }
         // The twin: written by the author, the same text does mean something.
         assert_eq!(render("{{input.name}}", &arguments).as_deref(), Ok("Ann"));
@@ -175,7 +175,7 @@ fn what_was_rendered_once_is_not_rendered_again() {
 #[test]
 fn secrets_are_resolved_when_rendered_and_only_then() {
     let vault = Vault(AtomicU32::new(0));
-    let template = Template::compile("Bearer orgconfig:api:x, {{x}} orgconfig:api:x.", Escape::Plain).unwrap();
+    let template = Template::compile("Bearer orgconfig:api:x, {{x}} orgconfig:api:x.", ValueEscape::Plain).unwrap();
     assert_eq!(template.secrets(), ["api:x"]);
     assert_eq!(vault.0.load(Ordering::Relaxed), 0);
     let scope = Scope {
@@ -196,19 +196,19 @@ fn secrets_are_resolved_when_rendered_and_only_then() {
 #[test]
 fn secrets_are_escaped_too() {
     let render = |text, escape| render_with(text, escape, &Value::Null, &Value::Null).unwrap();
-    assert_eq!(render("k=orgconfig:api:x", Escape::Url), "k=s3cr%26t%20%22q%22%2F%2B");
-    assert_eq!(render("{\"k\":\"orgconfig:api:x\"}", Escape::Json), "{\"k\":\"s3cr&t \\\"q\\\"/+\"}");
+    assert_eq!(render("k=orgconfig:api:x", ValueEscape::Url), "k=s3cr%26t%20%22q%22%2F%2B");
+    assert_eq!(render("{\"k\":\"orgconfig:api:x\"}", ValueEscape::Json), "{\"k\":\"s3cr&t \\\"q\\\"/+\"}");
 }
 
 #[test]
 fn a_mark_without_a_key_or_inside_a_word_is_no_secret() {
     for text in ["orgconfig:", "orgconfig: x", "myorgconfig:api:x", "orgconfig:...", "Orgconfig:api:x"] {
-        let template = Template::compile(text, Escape::Plain).unwrap();
+        let template = Template::compile(text, ValueEscape::Plain).unwrap();
         assert!(template.is_literal() && template.secrets().is_empty(), "{text}");
         assert_eq!(render(text, &Value::Null).as_deref(), Ok(text));
     }
     for (text, key) in [("(orgconfig:api:x)", "api:x"), ("/orgconfig:a.b-c/d", "a.b-c"), ("é orgconfig:k_", "k_")] {
-        assert_eq!(Template::compile(text, Escape::Plain).unwrap().secrets(), [key], "{text}");
+        assert_eq!(Template::compile(text, ValueEscape::Plain).unwrap().secrets(), [key], "{text}");
     }
 }
 
@@ -273,7 +273,7 @@ fn what_cannot_be_read_is_a_fault_at_its_place() {
 #[test]
 fn a_template_that_would_break_the_parser_is_refused_before_it() {
     let deep = |n: usize| format!("{}x{}", "{{#if a}}".repeat(n), "{{/if}}".repeat(n));
-    assert!(Template::compile(&deep(32), Escape::Plain).is_ok());
+    assert!(Template::compile(&deep(32), ValueEscape::Plain).is_ok());
     for text in [
         deep(33),
         deep(20_000),
@@ -288,14 +288,14 @@ fn a_template_that_would_break_the_parser_is_refused_before_it() {
     for text in ["{{a [[[[[[[[".to_owned() + &"[".repeat(100_000), "{{".repeat(100_000), "{".repeat(100_001)] {
         fault(&text);
     }
-    assert!(Template::compile(&"x".repeat(2 * MAX_TEMPLATE_BYTES), Escape::Plain).is_ok());
+    assert!(Template::compile(&"x".repeat(2 * MAX_TEMPLATE_BYTES), ValueEscape::Plain).is_ok());
 }
 
 #[test]
 fn free_variables_are_those_that_the_scope_must_give() {
     let text = "{{input.a}} {{#each items as |item|}}{{name}} {{this.x}} {{item.y}} {{../z}} {{@index}} {{@root.q.r}}{{/each}} \
                 {{#with w.v}}{{u}}{{/with}} {{lookup m k}} {{#if maybe}}{{maybe.b}}{{else}}{{other}}{{/if}}{{input.a}}";
-    let template = Template::compile(text, Escape::Plain).unwrap();
+    let template = Template::compile(text, ValueEscape::Plain).unwrap();
     let found: Vec<(String, &str, bool)> = template
         .variables()
         .iter()
@@ -321,7 +321,7 @@ fn free_variables_are_those_that_the_scope_must_give() {
 #[test]
 fn places_are_right_beside_comments_escapes_and_chains() {
     let text = r"é \{{a}} {{! {{a}} }} {{#if b}}{{!-- x --}}{{c}}{{else if d}}{{e}}{{else}}{{#if f}}{{f}}{{else if j}}{{/if}}{{/if}}{{#unless g}}{{h}}{{/unless}}{{i}}";
-    let template = Template::compile(text, Escape::Plain).unwrap();
+    let template = Template::compile(text, ValueEscape::Plain).unwrap();
     for variable in template.variables() {
         assert_eq!(&text[variable.range.clone()], variable.path[0]);
     }
@@ -351,7 +351,7 @@ fn rendering_ends_however_long_the_lists_are() {
 
 #[test]
 fn a_value_cannot_lead_an_address_elsewhere() {
-    let render = |text: &str, x: &str| render_with(text, Escape::Url, &json!({"x": x, "y": "."}), &Value::Null);
+    let render = |text: &str, x: &str| render_with(text, ValueEscape::Url, &json!({"x": x, "y": "."}), &Value::Null);
     let url = "https://h.example/a/{{x}}/b?q={{x}}#{{x}}";
     assert_eq!(
         render(url, "c d/../?&#é").as_deref(),
@@ -376,7 +376,7 @@ fn a_value_cannot_lead_an_address_elsewhere() {
     // Three hundred thousand values in one segment are looked at once, not once each.
     let ids = render_with(
         "https://h/{{#each l}}{{this}},{{/each}}",
-        Escape::Url,
+        ValueEscape::Url,
         &json!({"l": vec![1; 300_000]}),
         &Value::Null,
     );

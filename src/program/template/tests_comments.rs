@@ -4,7 +4,7 @@ use super::*;
 
 #[track_caller]
 fn fault(text: &str) -> TemplateFault {
-    Template::compile(text, Escape::Plain).map(|template| panic!("{text}: {template:?}")).unwrap_err()
+    Template::compile(text, ValueEscape::Plain).map(|template| panic!("{text}: {template:?}")).unwrap_err()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn the_library_leaves_the_whitespace_beside_a_comment() {
 #[test]
 fn a_tilde_inside_of_a_comment_means_nothing() {
     for text in ["a{{!-- {{~t~}} --}}b", "a{{! ~ c ~ }}b", "a{{!-- ~ --}}b", "a{{!-- c ~--}}b"] {
-        assert!(Template::compile(text, Escape::Plain).unwrap().is_literal(), "{text}");
+        assert!(Template::compile(text, ValueEscape::Plain).unwrap().is_literal(), "{text}");
         assert_eq!(handlebars::Handlebars::new().render_template(text, &()).unwrap(), "ab", "{text}");
     }
 }

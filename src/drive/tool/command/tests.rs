@@ -307,7 +307,7 @@ fn a_dash_at_the_beginning_must_be_the_authors() {
 fn a_variable_that_a_value_fills_needs_the_projects_permission_and_one_that_steers_has_none() {
     let allowed = ["TICKET", "LD_PRELOAD", "PATH"].map(str::to_owned);
     let class = |name: &str, source: &str| {
-        let template = Template::compile(source, crate::program::template::Escape::Plain).unwrap();
+        let template = Template::compile(source, crate::program::template::ValueEscape::Plain).unwrap();
         permitted(name, &template, &allowed).map_err(|fault| fault.class)
     };
     for (name, source) in [

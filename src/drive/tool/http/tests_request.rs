@@ -13,7 +13,7 @@ use crate::program::Body;
 use crate::program::HttpTool;
 use crate::program::reference::Field;
 use crate::program::reference::Scope;
-use crate::program::template::{Escape, Template};
+use crate::program::template::{Template, ValueEscape};
 
 fn tool(action: &Value) -> HttpTool {
     let mut whole = json!({"action_name": "t"});
@@ -21,7 +21,7 @@ fn tool(action: &Value) -> HttpTool {
     let action: HttpAction = serde_json::from_str(&whole.to_string()).unwrap();
     let literal = |value: &Value| Field::Literal(value.clone());
     HttpTool {
-        url: Template::compile(&action.url, Escape::Url).unwrap(),
+        url: Template::compile(&action.url, ValueEscape::Url).unwrap(),
         headers: action.headers.iter().map(|(name, text)| (name.clone(), literal(&json!(text)))).collect(),
         query: action.query.iter().map(|(name, value)| (name.clone(), literal(value))).collect(),
         body: action.body.as_ref().map(|value| Body::Json(literal(value))),

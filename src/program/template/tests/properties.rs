@@ -11,7 +11,7 @@ proptest! {
 
     #[test]
     fn url_values_hold_only_unreserved_and_percent(x in any::<String>()) {
-        let text = render_with("{{x}}", Escape::Url, &json!({"x": x}), &Value::Null).unwrap();
+        let text = render_with("{{x}}", ValueEscape::Url, &json!({"x": x}), &Value::Null).unwrap();
         prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte)));
         let back = percent_encoding::percent_decode_str(&text).decode_utf8().unwrap().into_owned();
         prop_assert_eq!(back, x);
@@ -19,7 +19,7 @@ proptest! {
 
     #[test]
     fn json_values_parse_back_inside_of_quotes(x in any::<String>()) {
-        let text = render_with("\"{{x}}\"", Escape::Json, &json!({"x": x}), &Value::Null).unwrap();
+        let text = render_with("\"{{x}}\"", ValueEscape::Json, &json!({"x": x}), &Value::Null).unwrap();
         prop_assert_eq!(serde_json::from_str::<String>(&text).unwrap(), x);
     }
 
@@ -31,10 +31,11 @@ proptest! {
     #[test]
     fn any_text_compiles_or_is_refused_in_place(parts in proptest::collection::vec(fragment(), 0..14)) {
         let text = parts.concat();
-        match Template::compile(&text, Escape::Plain) {
+        match Template::compile(&text, ValueEscape::Plain) {
             Ok(template) => {
                 for variable in template.variables() {
-                    prop_assert!(text.get(variable.range.clone()).is_some_and(|word| word.contains(variable.path[0].as_str())));
+                    let word = text.get(variable.range.clone()).unwrap_or_default();
+                    prop_assert!(word.contains(variable.path[0].as_str()) && !word.starts_with("{{"), "{text:?}: {word:?}");
                 }
                 let _ = render(&text, &json!({"a": [{"b": 1}], "b": {"a": "x"}}));
             }
@@ -54,12 +55,38 @@ proptest! {
         let mut theirs = handlebars::Handlebars::new();
         theirs.set_strict_mode(true);
         theirs.register_escape_fn(handlebars::no_escape);
-        let Ok(template) = Template::compile(&text, Escape::Plain) else { return Ok(()) };
+        let Ok(template) = Template::compile(&text, ValueEscape::Plain) else { return Ok(()) };
         let scope = Scope { arguments: &data, input: &Value::Null, now: "", run_id: "", extra: &[], secrets: None };
         let (Ok(ours), Ok(theirs)) = (template.render(&scope), theirs.render_template(&text, &data)) else { return Ok(()) };
         // They print lists and objects in a way of their own.
         if !ours.contains(['[', '{']) && !theirs.contains("[object]") {
             prop_assert_eq!(ours, theirs, "{}", text);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1024, ..ProptestConfig::default() })]
+
+    /// Whitespace control, lines of their own, comments and chains of `else`: what is lowered renders as the library
+    /// renders it, and each path is found at its own place.
+    #[test]
+    fn every_valid_template_renders_as_the_crate_renders_it(text in valid()) {
+        let data = json!({"a": ["1", "2"], "b": {"c": "x"}, "x": "t", "no": []});
+        let mut library = handlebars::Handlebars::new();
+        // Every name is given; strict, the library refuses a `with` of an empty list.
+        library.register_escape_fn(handlebars::no_escape);
+        let theirs = library.render_template(&text, &data).map_err(|error| TestCaseError::fail(format!("{text:?}: {error}")))?;
+        let template = Template::compile(&text, ValueEscape::Plain).map_err(|fault| TestCaseError::fail(format!("{text:?}: {fault:?}")))?;
+        let scope = Scope { arguments: &data, input: &Value::Null, now: "", run_id: "", extra: &[], secrets: None };
+        let ours = template.render(&scope).map_err(|Unresolved(message)| TestCaseError::fail(format!("{text:?}: {message}")))?;
+        prop_assert_eq!(ours, theirs, "{:?}", text);
+        let mut last = 0;
+        for variable in template.variables() {
+            let word = text.get(variable.range.clone()).unwrap_or_default();
+            prop_assert_eq!(word, format!("@root.{}", variable.path.join(".")), "{:?}", text);
+            prop_assert!(variable.range.start >= last, "{:?}", text);
+            last = variable.range.end;
         }
     }
 }
@@ -80,6 +107,48 @@ proptest! {
             prop_assert_eq!(&one.secrets.all, &other.secrets.all);
         }
     }
+}
+
+/// Templates that the library renders: texts, values and comments, and blocks of them, with and without `~`.
+fn valid() -> impl Strategy<Value = String> {
+    let texts = ["a", " ", "  ", "\n", "\r\n", " \n", "\n  ", "\t", "é", "\n\n", ".\n", "\\{{x}}", "} }"];
+    let comments = ["{{!c}}", "{{! c }}", "{{!-- c --}}", "{{!-- {{a}} {{/if}} --}}", "{{! ~ }}", "{{!-}}"];
+    let paths = ["@root.x", "@root.b.c", " @root.x "];
+    let value = (tilde(), proptest::sample::select(paths.to_vec()), tilde());
+    let leaf = prop_oneof![
+        4 => proptest::sample::select(texts.to_vec()).prop_map(str::to_owned),
+        2 => proptest::sample::select(comments.to_vec()).prop_map(str::to_owned),
+        2 => value.prop_map(|(before, path, after)| format!("{{{{{before}{path}{after}}}}}")),
+    ];
+    let parts = |part: BoxedStrategy<String>| proptest::collection::vec(part, 0..6).prop_map(|parts| parts.concat());
+    let block = move |inner: BoxedStrategy<String>| {
+        let names = proptest::sample::select(vec!["if", "unless", "each", "with"]);
+        let condition = proptest::sample::select(vec!["@root.a", "@root.b", "@root.no", "@root.x"]);
+        let branch = |words: BoxedStrategy<String>| {
+            (tilde(), words, tilde(), parts(inner.clone()))
+                .prop_map(|(before, words, after, body)| format!("{{{{{before}{words}{after}}}}}{body}"))
+        };
+        let chained = (proptest::sample::select(vec!["if", "unless"]), condition.clone());
+        let chained = branch(chained.prop_map(|(name, path)| format!("else {name} {path}")).boxed());
+        let other = branch(prop_oneof![Just("else".to_owned()), Just("^".to_owned())].boxed());
+        (
+            (names, condition, tilde(), tilde(), parts(inner.clone())),
+            proptest::collection::vec(chained, 0..3),
+            proptest::option::of(other),
+            (tilde(), tilde()),
+        )
+            .prop_map(|((name, path, before, after, body), chained, other, (close, end))| {
+                // `each` goes over a list or an object.
+                let path = if name == "each" && path == "@root.x" { "@root.a" } else { path };
+                let (chained, other) = (chained.concat(), other.unwrap_or_default());
+                format!("{{{{{before}#{name} {path}{after}}}}}{body}{chained}{other}{{{{{close}/{name}{end}}}}}")
+            })
+    };
+    parts(leaf.boxed().prop_recursive(3, 24, 4, move |inner| prop_oneof![inner.clone(), block(inner)]).boxed())
+}
+
+fn tilde() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec!["", "", "~"])
 }
 
 /// What templates of names alone are made of, and what is next to it.
@@ -134,6 +203,14 @@ fn fragment() -> impl Strategy<Value = String> {
         "{{{b}}}",
         "{{&a}}",
         "{{#if a}}",
+        "{{~#if a~}}",
+        "{{~else~}}",
+        "{{~else if b~}}",
+        "{{~/if~}}",
+        "{{~a~}}",
+        "{{! c ~}}",
+        "{{!-- c --~}}",
+        "\r\n",
         "{{else}}",
         "{{^}}",
         "{{else if b}}",
