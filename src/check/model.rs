@@ -5,7 +5,7 @@ use crate::language::project::{Model, Provider};
 
 /// A model by its name.
 #[derive(Clone, Copy)]
-pub struct Named<'s> {
+pub struct NamedModel<'s> {
     /// The name that the loop, or the project, gives.
     pub name: &'s str,
     /// What the project says of it; nothing when it is a provider's own id.
@@ -14,13 +14,13 @@ pub struct Named<'s> {
 
 /// The model that `written` names, else the project's own; nothing when none is named, or the
 /// project file has errors.
-pub fn named<'s>(subject: &'s Subject<'_>, written: Option<&'s str>) -> Option<Named<'s>> {
+pub fn named<'s>(subject: &'s Subject<'_>, written: Option<&'s str>) -> Option<NamedModel<'s>> {
     let project = subject.project()?;
     let name = written.or(project.model.as_deref()).filter(|name| !name.is_empty())?;
-    Some(Named { name, declared: project.models.get(name) })
+    Some(NamedModel { name, declared: project.models.get(name) })
 }
 
-impl<'s> Named<'s> {
+impl<'s> NamedModel<'s> {
     /// The provider's own id.
     pub fn id(&self) -> &'s str {
         self.declared.and_then(|model| model.model.as_deref()).unwrap_or(self.name)

@@ -16,7 +16,7 @@ const READS: [&str; 2] = ["SELECT", "VALUES"];
 
 /// What a query does, and the place of the word that says so; nothing when that is not certain.
 pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
-    let mut words = Words { query, at: 0 };
+    let mut words = SqlWords { query, at: 0 };
     let (first, range) = words.next()?;
     let does = |word: &str| {
         let is_of = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
@@ -35,12 +35,12 @@ pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
 }
 
 /// The words outside of parentheses, texts, quoted names and comments.
-struct Words<'q> {
+struct SqlWords<'q> {
     query: &'q str,
     at: usize,
 }
 
-impl<'q> Iterator for Words<'q> {
+impl<'q> Iterator for SqlWords<'q> {
     type Item = (&'q str, Range<usize>);
 
     fn next(&mut self) -> Option<Self::Item> {

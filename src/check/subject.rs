@@ -10,7 +10,7 @@ use super::cursor::has_fault;
 use super::{Cursor, Used};
 use crate::compile::catalog::Catalog;
 use crate::compile::effort;
-use crate::compile::layout::Layout;
+use crate::compile::layout::LoopLayout;
 use crate::compile::steps::{Inner, is_foreach};
 use crate::compile::{Compiled, Texts};
 use crate::diagnostic::{Place, codes};
@@ -29,7 +29,7 @@ pub struct Subject<'a> {
     pub texts: &'a Texts,
     /// What they mean: the program when they are sound so far, and the document with its places.
     pub compiled: &'a Compiled,
-    layout: Option<Layout>,
+    layout: Option<LoopLayout>,
     /// The loop, when it is a step of the document.
     inner: Option<&'a Inner>,
     properties: OnceCell<Option<ReactProperties>>,
@@ -45,7 +45,7 @@ impl<'a> Subject<'a> {
     pub fn new(texts: &'a Texts, compiled: &'a Compiled) -> Self {
         let document = &compiled.document;
         let judged = !is_foreach(document) && document.faults.len() < shape::MAX_FAULTS;
-        Self::of(texts, compiled, Layout::of(document).filter(|_| judged), Rc::default())
+        Self::of(texts, compiled, LoopLayout::of(document).filter(|_| judged), Rc::default())
     }
 
     /// A compiled document and each loop among its steps, then the same of each loop that is called.
@@ -70,7 +70,7 @@ impl<'a> Subject<'a> {
     fn of(
         texts: &'a Texts,
         compiled: &'a Compiled,
-        layout: Option<Layout>,
+        layout: Option<LoopLayout>,
         catalog: Rc<OnceCell<Catalog<'a>>>,
     ) -> Self {
         Self {
@@ -140,7 +140,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The properties without those that have faults, for which the defaults stand.
-    fn readable(&self, layout: &Layout) -> Option<ReactProperties> {
+    fn readable(&self, layout: &LoopLayout) -> Option<ReactProperties> {
         if layout.properties(self.document()).nth(MOST_PROPERTIES).is_some() {
             return None;
         }

@@ -31,7 +31,7 @@ impl Declared {
     pub fn add(&mut self, document: &Document) {
         let (names, mut tools) = steps::named(document);
         self.names.extend(names.into_iter().map(str::to_owned));
-        let layout = layout::Layout::of(document);
+        let layout = layout::LoopLayout::of(document);
         let own = layout.iter().filter_map(|layout| layout.get(document, "tools")?.as_array());
         tools.extend(own.flatten());
         for tool in tools {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
 use super::effort::{self, Effort};
-use super::layout::{self, Layout};
+use super::layout::{self, LoopLayout};
 use super::{Texts, ToolSignature, names, tool};
 use crate::diagnostic::{Diagnostic, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
@@ -29,7 +29,7 @@ pub(super) const MEASURED: (usize, usize) = (10_000, 50);
 pub(super) struct Declare<'a> {
     pub texts: &'a Texts,
     pub main: &'a Document,
-    pub layout: Layout,
+    pub layout: LoopLayout,
     pub shelf: &'a Shelf,
     pub catalog: Arc<Catalog<'a>>,
     pub properties: &'a ReactProperties,
@@ -58,7 +58,7 @@ impl<'a> Declare<'a> {
     pub(super) fn new(
         texts: &'a Texts,
         main: &'a Document,
-        layout: Layout,
+        layout: LoopLayout,
         shelf: &'a Shelf,
         properties: &'a ReactProperties,
     ) -> Self {
@@ -70,7 +70,7 @@ impl<'a> Declare<'a> {
     fn of(
         texts: &'a Texts,
         main: &'a Document,
-        layout: Layout,
+        layout: LoopLayout,
         shelf: &'a Shelf,
         properties: &'a ReactProperties,
     ) -> Self {
@@ -95,7 +95,7 @@ impl<'a> Declare<'a> {
     }
 
     /// The same for a loop that is a step of the document.
-    pub(super) fn of_step<'b>(&self, layout: Layout, properties: &'b ReactProperties) -> Declare<'b>
+    pub(super) fn of_step<'b>(&self, layout: LoopLayout, properties: &'b ReactProperties) -> Declare<'b>
     where
         'a: 'b,
     {

@@ -17,10 +17,10 @@ const BYTES: usize = 256;
 
 /// The work that was done for a document. Its clones count together.
 #[derive(Debug, Clone, Default)]
-pub struct Effort(Arc<Counted>);
+pub struct Effort(Arc<EffortCount>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct EffortCount {
     spent: AtomicU64,
     told: AtomicBool,
     names: Mutex<Nearest>,

@@ -13,14 +13,14 @@ use crate::syntax::document::{Document, DocumentKind};
 
 /// Where the parts of a loop stand.
 #[derive(Debug, Clone)]
-pub(crate) struct Layout {
+pub(crate) struct LoopLayout {
     /// What stands around `objective` and `tools`.
     head: Cow<'static, str>,
     /// What stands around all other properties.
     rest: Cow<'static, str>,
 }
 
-impl Layout {
+impl LoopLayout {
     /// The layout of a document; nothing when it is no loop.
     pub(crate) fn of(document: &Document) -> Option<Self> {
         match document.kind? {

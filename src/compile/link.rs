@@ -34,7 +34,7 @@ pub(super) struct Calls<'t> {
     /// What the project says.
     pub settings: Option<Arc<Project>>,
     /// The loops that lie in each other at this moment, the outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenLoop>,
     /// The loops of each name that was looked for.
     found: BTreeMap<String, Vec<Source>>,
     /// The loops by name, in their order: made when many are looked for.
@@ -48,7 +48,7 @@ pub(super) struct Calls<'t> {
 }
 
 /// A loop that is being compiled.
-struct Open {
+struct OpenLoop {
     name: String,
     file: Arc<str>,
     /// Where it calls the next one.
@@ -163,7 +163,7 @@ impl<'t> Calls<'t> {
             return None;
         }
         let file = Arc::clone(&found.name);
-        let here = Open {
+        let here = OpenLoop {
             name: name_of(main).unwrap_or_else(|| stem(&main.tree.source.name)),
             file: Arc::clone(&main.tree.source.name),
             calls: (at.clone(), place.clone()),
@@ -302,7 +302,7 @@ pub(super) fn put(made: Vec<Made>, tools: &mut Vec<Tool>, sources: &mut Vec<Sour
 }
 
 /// A circle of loops: told the same way from wherever it was found, so that it is told once.
-fn circle(open: &[Open]) -> Option<Diagnostic> {
+fn circle(open: &[OpenLoop]) -> Option<Diagnostic> {
     let first = (0..open.len()).min_by_key(|at| open.get(*at).map(|open| Arc::clone(&open.file))).unwrap_or(0);
     let mut round = open.iter().cycle().skip(first).take(open.len());
     let mut way: Vec<&str> = round.clone().map(|open| open.name.as_str()).collect();

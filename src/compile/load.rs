@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::catalog::Shelf;
 use super::declare::Declare;
 use super::effort;
-use super::layout::{self, Layout};
+use super::layout::{self, LoopLayout};
 use super::prompt::Prompts;
 use super::steps::{self, Context, Steps};
 use super::{Compiled, Texts, names, not_yet, tool};
@@ -35,7 +35,7 @@ pub fn compile(texts: &Texts) -> Compiled {
 pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = Vec::new();
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
-    let looked = Layout::of(&main).is_some() || !steps::roots(&main).is_empty();
+    let looked = LoopLayout::of(&main).is_some() || !steps::roots(&main).is_empty();
     let shelf = if looked { Shelf::read(texts) } else { Shelf::default() };
     let mut calls = Calls::new(texts, Arc::new(shelf), settings);
     let mut compiled = one(&mut calls, texts, main);
@@ -65,7 +65,7 @@ pub fn once(faults: &mut Vec<Diagnostic>) {
 pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend_from_slice(main.pasted());
-    let layout = Layout::of(&main).filter(|_| !steps::is_foreach(&main));
+    let layout = LoopLayout::of(&main).filter(|_| !steps::is_foreach(&main));
     let has_steps = !steps::roots(&main).is_empty();
     let mut steps = Steps::default();
     let heavy = patterns(&main);
@@ -115,11 +115,11 @@ fn whole(
     calls: &mut Calls<'_>,
     around: &Around<'_>,
     main: &Document,
-    layout: Option<Layout>,
+    layout: Option<LoopLayout>,
     (steps, faults): (&mut Steps, &mut Vec<Diagnostic>),
 ) -> Option<Program> {
     let defaults = layout::defaults()?;
-    let of_steps = layout.clone().unwrap_or_else(|| Layout::of_step("/properties".to_owned()));
+    let of_steps = layout.clone().unwrap_or_else(|| LoopLayout::of_step("/properties".to_owned()));
     let mut declare = Declare::new(around.texts, main, of_steps, around.shelf, &defaults);
     declare.effort = calls.effort.clone();
     declare.own_names();
@@ -128,7 +128,7 @@ fn whole(
         *steps = steps::walk(calls, around, main, &mut declare, faults);
     }
     let program = layout.and_then(|layout| {
-        let read = Read { layout: &layout, head, context: &Context::default() };
+        let read = ReadLoop { layout: &layout, head, context: &Context::default() };
         react(calls, around, main, read, (&declare, faults))
     });
     faults.append(&mut declare.faults);
@@ -178,15 +178,15 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
 }
 
 /// A loop of a document: where it stands, what is around it, what the steps before it write.
-pub(super) struct Read<'r> {
-    layout: &'r Layout,
+pub(super) struct ReadLoop<'r> {
+    layout: &'r LoopLayout,
     head: Head,
     context: &'r Context,
 }
 
-impl<'r> Read<'r> {
+impl<'r> ReadLoop<'r> {
     /// A loop that is a step.
-    pub(super) fn of_step(main: &Document, layout: &'r Layout, context: &'r Context) -> Self {
+    pub(super) fn of_step(main: &Document, layout: &'r LoopLayout, context: &'r Context) -> Self {
         let name = stem(&main.tree.source.name);
         Self { layout, head: Head::named(name), context }
     }
@@ -197,7 +197,7 @@ pub(super) fn react(
     calls: &mut Calls<'_>,
     around: &Around<'_>,
     main: &Document,
-    Read { layout, head, context }: Read<'_>,
+    ReadLoop { layout, head, context }: ReadLoop<'_>,
     (lookup, faults): (&Declare<'_>, &mut Vec<Diagnostic>),
 ) -> Option<Program> {
     if !calls.effort.spend(effort::LOOP) {

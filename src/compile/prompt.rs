@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::effort::Effort;
-use super::layout::Layout;
+use super::layout::LoopLayout;
 use super::steps::Context;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::template::{Template, ValueEscape, Variable};
@@ -37,26 +37,26 @@ pub(super) struct Prompts {
 
 impl Prompts {
     /// Compiles the texts of a loop; `context` is what the steps before it wrote.
-    pub(super) fn compile(document: &Document, layout: &Layout, context: &Context, effort: &Effort) -> Self {
+    pub(super) fn compile(document: &Document, layout: &LoopLayout, context: &Context, effort: &Effort) -> Self {
         let mut prompts = Self::default();
-        let reader = Reader { document, layout, inputs: Inputs::of(document), effort };
-        let known = Known { given: &NAMES, written: context, more: &[], is_path: false };
+        let reader = PromptReader { document, layout, inputs: Inputs::of(document), effort };
+        let known = KnownNames { given: &NAMES, written: context, more: &[], is_path: false };
         prompts.objective = reader.text("objective", &known, &mut prompts.faults);
-        let known = Known { more: &SYSTEM_NAMES, ..known };
+        let known = KnownNames { more: &SYSTEM_NAMES, ..known };
         prompts.system_prompt = reader.text("system_prompt", &known, &mut prompts.faults);
         prompts
     }
 }
 
-struct Reader<'a> {
+struct PromptReader<'a> {
     document: &'a Document,
-    layout: &'a Layout,
+    layout: &'a LoopLayout,
     inputs: Option<Inputs>,
     effort: &'a Effort,
 }
 
-impl Reader<'_> {
-    fn text(&self, property: &str, known: &Known<'_>, faults: &mut Vec<Diagnostic>) -> Option<Template> {
+impl PromptReader<'_> {
+    fn text(&self, property: &str, known: &KnownNames<'_>, faults: &mut Vec<Diagnostic>) -> Option<Template> {
         let text = self.layout.get(self.document, property).and_then(Value::as_str)?;
         let pointer = self.layout.pointer(property);
         let place = |range: &Range<usize>| self.document.tree.place_inside(&pointer, range);
@@ -96,14 +96,14 @@ impl Reader<'_> {
         Some(template)
     }
 
-    fn unknown(&self, variable: &Variable, known: &Known<'_>) -> Option<Unknown> {
+    fn unknown(&self, variable: &Variable, known: &KnownNames<'_>) -> Option<UnknownVariable> {
         unknown(variable, known, self.inputs.as_ref(), self.effort)
     }
 }
 
 /// The names that a text knows.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'k> {
+pub(super) struct KnownNames<'k> {
     /// Those that the engine gives.
     pub given: &'k [&'k str],
     /// Those that the steps before it write.
@@ -114,7 +114,7 @@ pub(super) struct Known<'k> {
     pub is_path: bool,
 }
 
-impl Known<'_> {
+impl KnownNames<'_> {
     fn has(&self, name: &str) -> bool {
         self.given.contains(&name) || self.written.has(name) || self.more.contains(&name)
     }
@@ -127,10 +127,10 @@ impl Known<'_> {
 /// What is wrong with a variable, and how to fix it.
 pub(super) fn unknown(
     variable: &Variable,
-    known: &Known<'_>,
+    known: &KnownNames<'_>,
     inputs: Option<&Inputs>,
     effort: &Effort,
-) -> Option<Unknown> {
+) -> Option<UnknownVariable> {
     let is_path = known.is_path;
     let form = |name: String| if is_path { format!("@{name}") } else { format!("{{{{{name}}}}}") };
     let written = variable.path.join(".");
@@ -159,7 +159,7 @@ pub(super) fn unknown(
             true => format!("no step before this one writes `@{written}`"),
             false => format!("nothing supplies `{written}`"),
         };
-        return Some(Unknown { message, help, meant });
+        return Some(UnknownVariable { message, help, meant });
     }
     let (second, inputs) = (second?, inputs.filter(|inputs| first == "input" && inputs.declared)?);
     if inputs.names.contains(second) {
@@ -179,11 +179,11 @@ pub(super) fn unknown(
             (format!("the loop's `input` takes {}", shown.join(", ")), None)
         }
     };
-    Some(Unknown { message: format!("the loop's `input` has no `{second}`"), help, meant })
+    Some(UnknownVariable { message: format!("the loop's `input` has no `{second}`"), help, meant })
 }
 
 /// What is wrong with a variable.
-pub(super) struct Unknown {
+pub(super) struct UnknownVariable {
     /// What is wrong.
     pub message: String,
     /// How to mend it.

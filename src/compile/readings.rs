@@ -11,11 +11,11 @@ use crate::syntax::document::{Document, read};
 #[derive(Debug, Clone, Default)]
 pub struct Readings {
     /// By where the text lies in memory: the document keeps it there.
-    all: Arc<Mutex<HashMap<usize, Slot>>>,
+    all: Arc<Mutex<HashMap<usize, ReadingSlot>>>,
 }
 
 /// A text and what came of it.
-type Slot = Arc<(Source, OnceLock<Arc<Document>>)>;
+type ReadingSlot = Arc<(Source, OnceLock<Arc<Document>>)>;
 
 impl Readings {
     /// The document that a text is; read when it is first asked for.

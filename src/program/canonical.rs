@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 
 /// What is still to be written of a value.
-enum Part<'a> {
+enum SpellingPart<'a> {
     Value(&'a Value),
     Key(&'a str),
     Text(&'static str),
@@ -26,39 +26,39 @@ pub fn spell(value: &Value, out: &mut impl FnMut(&str)) {
         return quote(text, out);
     }
     let mut parts = Vec::with_capacity(8);
-    parts.push(Part::Value(value));
+    parts.push(SpellingPart::Value(value));
     while let Some(part) = parts.pop() {
         match part {
-            Part::Text(text) => out(text),
-            Part::Key(key) => {
+            SpellingPart::Text(text) => out(text),
+            SpellingPart::Key(key) => {
                 quote(key, out);
                 out(":");
             }
-            Part::Value(Value::Null) => out("null"),
-            Part::Value(Value::Bool(true)) => out("true"),
-            Part::Value(Value::Bool(false)) => out("false"),
-            Part::Value(Value::Number(digits)) => out(&number(digits)),
-            Part::Value(Value::String(text)) => quote(text, out),
-            Part::Value(Value::Array(items)) => {
+            SpellingPart::Value(Value::Null) => out("null"),
+            SpellingPart::Value(Value::Bool(true)) => out("true"),
+            SpellingPart::Value(Value::Bool(false)) => out("false"),
+            SpellingPart::Value(Value::Number(digits)) => out(&number(digits)),
+            SpellingPart::Value(Value::String(text)) => quote(text, out),
+            SpellingPart::Value(Value::Array(items)) => {
                 out("[");
-                parts.push(Part::Text("]"));
+                parts.push(SpellingPart::Text("]"));
                 for (index, item) in items.iter().enumerate().rev() {
-                    parts.push(Part::Value(item));
+                    parts.push(SpellingPart::Value(item));
                     if index > 0 {
-                        parts.push(Part::Text(","));
+                        parts.push(SpellingPart::Text(","));
                     }
                 }
             }
-            Part::Value(Value::Object(map)) => {
+            SpellingPart::Value(Value::Object(map)) => {
                 out("{");
-                parts.push(Part::Text("}"));
+                parts.push(SpellingPart::Text("}"));
                 let mut members: Vec<_> = map.iter().collect();
                 members.sort_unstable_by_key(|(key, _)| key.as_str());
                 for (index, (key, member)) in members.into_iter().enumerate().rev() {
-                    parts.push(Part::Value(member));
-                    parts.push(Part::Key(key));
+                    parts.push(SpellingPart::Value(member));
+                    parts.push(SpellingPart::Key(key));
                     if index > 0 {
-                        parts.push(Part::Text(","));
+                        parts.push(SpellingPart::Text(","));
                     }
                 }
             }

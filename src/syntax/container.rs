@@ -1,7 +1,7 @@
 //! Arrays and objects, and how reading goes on where a comma, a key or a bracket is wrong.
 
-use super::reader::{Open, Reader};
-use super::{Kind, MAX_PATH_BYTES, Member, Node, Span, text};
+use super::reader::{JsonReader, OpenContainer};
+use super::{MAX_PATH_BYTES, Member, Node, NodeKind, Span, text};
 use crate::diagnostic::codes;
 
 /// What stands between two items.
@@ -44,7 +44,7 @@ fn closes(mut open: Vec<char>, text: &str) -> bool {
     open.is_empty()
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     /// The array that begins here.
     pub(super) fn array(&mut self) -> Node {
         let start = self.enter(']');
@@ -72,7 +72,7 @@ impl Reader<'_> {
         }
         self.open.pop();
         // What it holds is neither an array nor an object: nothing in it can be judged.
-        let kind = if keyed { Kind::Fault } else { Kind::Array(items) };
+        let kind = if keyed { NodeKind::Fault } else { NodeKind::Array(items) };
         Node { span: Span::new(start, self.at), kind }
     }
 
@@ -91,12 +91,12 @@ impl Reader<'_> {
             self.take_comma(&mut between);
         }
         self.open.pop();
-        Node { span: Span::new(start, self.at), kind: Kind::Object(members) }
+        Node { span: Span::new(start, self.at), kind: NodeKind::Object(members) }
     }
 
     fn enter(&mut self, closer: char) -> usize {
         let start = self.at;
-        self.open.push(Open { closer, start });
+        self.open.push(OpenContainer { closer, start });
         self.advance();
         start
     }
@@ -354,7 +354,7 @@ impl Reader<'_> {
             Some(quote @ ('"' | '\'')) => {
                 let node = self.string(quote);
                 match node.kind {
-                    Kind::String(key) => Some((key, node.span)),
+                    NodeKind::String(key) => Some((key, node.span)),
                     _ => None,
                 }
             }
@@ -375,7 +375,7 @@ impl Reader<'_> {
             }
             _ => {
                 let node = self.junk("a key");
-                if let Kind::String(key) = node.kind {
+                if let NodeKind::String(key) = node.kind {
                     return Some((key, node.span));
                 }
                 // What would be its value belongs to the same fault.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{Kind, Node, Span, Tree, text};
+use super::{Node, NodeKind, Span, Tree, text};
 use crate::diagnostic::Place;
 
 impl Tree {
@@ -32,7 +32,7 @@ impl Tree {
     /// resolved. For a value that is no string: the value.
     pub fn place_inside(&self, pointer: &str, inside: &Range<usize>) -> Place {
         match self.at(pointer) {
-            Some(Node { span, kind: Kind::String(_) }) => {
+            Some(Node { span, kind: NodeKind::String(_) }) => {
                 let start = self.raw_offset(*span, inside.start);
                 let end = self.raw_offset(*span, inside.end);
                 self.source.place(start, end.max(start))
@@ -62,12 +62,12 @@ impl Tree {
     /// Gives another key to the members of the object at a JSON pointer that have this one: what stands under a
     /// misspelt key is found by the name that is meant. The places stay.
     pub(crate) fn rename(&mut self, object: &str, key: &str, name: &str) {
-        self.lookup = Lookup::default();
+        self.lookup = PointerIndex::default();
         let mut node = &mut self.root;
         for token in tokens(object) {
             let inner = match &mut node.kind {
-                Kind::Array(items) => token.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
-                Kind::Object(members) => {
+                NodeKind::Array(items) => token.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
+                NodeKind::Object(members) => {
                     members.iter_mut().rev().find(|member| *member.key == *token).map(|member| &mut member.value)
                 }
                 _ => None,
@@ -75,21 +75,21 @@ impl Tree {
             let Some(inner) = inner else { return };
             node = inner;
         }
-        if let Kind::Object(members) = &mut node.kind {
+        if let NodeKind::Object(members) = &mut node.kind {
             members.iter_mut().filter(|member| &*member.key == key).for_each(|member| member.key = name.into());
         }
     }
 
-    fn find(&self, pointer: &str) -> Option<Found<'_>> {
-        let mut found = Found { node: &self.root, key: None };
+    fn find(&self, pointer: &str) -> Option<Resolved<'_>> {
+        let mut found = Resolved { node: &self.root, key: None };
         for token in tokens(pointer) {
             found = self.step(found, &token)?;
         }
         Some(found)
     }
 
-    fn around(&self, pointer: &str) -> Found<'_> {
-        let mut found = Found { node: &self.root, key: None };
+    fn around(&self, pointer: &str) -> Resolved<'_> {
+        let mut found = Resolved { node: &self.root, key: None };
         for token in tokens(pointer) {
             match self.step(found, &token) {
                 Some(next) => found = next,
@@ -99,17 +99,17 @@ impl Tree {
         found
     }
 
-    fn step<'a>(&'a self, at: Found<'a>, token: &str) -> Option<Found<'a>> {
+    fn step<'a>(&'a self, at: Resolved<'a>, token: &str) -> Option<Resolved<'a>> {
         match &at.node.kind {
-            Kind::Array(items) => Some(Found { node: items.get(token.parse::<usize>().ok()?)?, key: None }),
-            Kind::Object(members) => {
+            NodeKind::Array(items) => Some(Resolved { node: items.get(token.parse::<usize>().ok()?)?, key: None }),
+            NodeKind::Object(members) => {
                 let member = if members.len() <= FEW {
                     at.node.member(token)?
                 } else {
                     let keys = self.lookup.members.get_or_init(|| wide(&self.root)).get(&at.node.span.start)?;
                     members.get(*keys.get(token)?)?
                 };
-                Some(Found { node: &member.value, key: Some(member.key_span) })
+                Some(Resolved { node: &member.value, key: Some(member.key_span) })
             }
             _ => None,
         }
@@ -129,27 +129,27 @@ impl Tree {
 
 /// What makes finding values by their pointers quick.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lookup {
+pub(super) struct PointerIndex {
     /// The members of wide objects, by the byte where the object begins, then by their key. Made when the first
     /// is asked for.
-    members: Arc<OnceLock<HashMap<usize, Keys>>>,
+    members: Arc<OnceLock<HashMap<usize, MemberIndex>>>,
     /// Where the last search in a string ended, with the byte where the string begins.
     last: Arc<Mutex<Option<(usize, text::Offset)>>>,
 }
 
 /// Where each key stands among the members; of several the last, which is the one that counts.
-type Keys = HashMap<Box<str>, usize>;
+type MemberIndex = HashMap<Box<str>, usize>;
 
 /// In an object of so few members, comparing keys is quicker than hashing them.
 const FEW: usize = 16;
 
-fn wide(root: &Node) -> HashMap<usize, Keys> {
+fn wide(root: &Node) -> HashMap<usize, MemberIndex> {
     let mut found = HashMap::new();
     let mut left = vec![root];
     while let Some(node) = left.pop() {
         match &node.kind {
-            Kind::Array(items) => left.extend(items),
-            Kind::Object(members) => {
+            NodeKind::Array(items) => left.extend(items),
+            NodeKind::Object(members) => {
                 if members.len() > FEW {
                     let keys = members.iter().enumerate().map(|(at, member)| (member.key.clone(), at)).collect();
                     found.insert(node.span.start, keys);
@@ -163,7 +163,7 @@ fn wide(root: &Node) -> HashMap<usize, Keys> {
 }
 
 #[derive(Clone, Copy)]
-struct Found<'a> {
+struct Resolved<'a> {
     node: &'a Node,
     key: Option<Span>,
 }

@@ -42,9 +42,9 @@ pub const MAX_PATH_BYTES: usize = 8 << 10;
 pub struct Tree {
     /// The text.
     pub source: Source,
-    /// Its value. What could not be read is [`Kind::Fault`].
+    /// Its value. What could not be read is [`NodeKind::Fault`].
     pub root: Node,
-    lookup: lookup::Lookup,
+    lookup: lookup::PointerIndex,
 }
 
 /// The bytes of a text from `start` to before `end`.
@@ -62,12 +62,12 @@ pub struct Node {
     /// Where it stands; a string's quotes belong to it.
     pub span: Span,
     /// What it is.
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
 /// What a value is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum NodeKind {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -98,8 +98,8 @@ pub struct Member {
 /// Reads a text. The faults come in the order of the text, at most [`MAX_FAULTS`] of them; keys
 /// that stand twice are not among them: see [`repeated_keys`].
 pub fn parse(source: &Source) -> (Tree, Vec<Diagnostic>) {
-    let (root, faults) = reader::Reader::read(source);
-    (Tree { source: source.clone(), root, lookup: lookup::Lookup::default() }, faults)
+    let (root, faults) = reader::JsonReader::read(source);
+    (Tree { source: source.clone(), root, lookup: lookup::PointerIndex::default() }, faults)
 }
 
 impl Span {
@@ -112,7 +112,7 @@ impl Node {
     /// Its text, when it is a string.
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
-            Kind::String(text) => Some(text),
+            NodeKind::String(text) => Some(text),
             _ => None,
         }
     }
@@ -120,7 +120,7 @@ impl Node {
     /// Its items, when it is an array.
     pub fn items(&self) -> Option<&[Node]> {
         match &self.kind {
-            Kind::Array(items) => Some(items),
+            NodeKind::Array(items) => Some(items),
             _ => None,
         }
     }
@@ -128,7 +128,7 @@ impl Node {
     /// Its members, when it is an object.
     pub fn members(&self) -> Option<&[Member]> {
         match &self.kind {
-            Kind::Object(members) => Some(members),
+            NodeKind::Object(members) => Some(members),
             _ => None,
         }
     }
@@ -145,7 +145,7 @@ impl Node {
 
     /// Whether it could not be read.
     pub fn is_fault(&self) -> bool {
-        self.kind == Kind::Fault
+        self.kind == NodeKind::Fault
     }
 }
 

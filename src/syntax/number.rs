@@ -1,27 +1,27 @@
 //! Numbers: kept as written.
 
-use super::reader::Reader;
-use super::{Kind, Node, Span};
+use super::reader::JsonReader;
+use super::{Node, NodeKind, Span};
 use crate::diagnostic::codes;
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     /// The number that begins here.
     pub(super) fn number(&mut self) -> Node {
         let span = self.word_span();
         let written = self.raw(span);
         match fault_of(written) {
-            None => Node { span, kind: Kind::Number(written.into()) },
+            None => Node { span, kind: NodeKind::Number(written.into()) },
             Some(fault) => {
                 let told = self.fault(codes::NUMBER, span, format!("`{written}` is no number of JSON: {}", fault.why));
                 match fault.meant {
                     Some(meant) => {
                         self.tell(told.suggest(meant.as_str()));
-                        Node { span, kind: Kind::Number(meant.into()) }
+                        Node { span, kind: NodeKind::Number(meant.into()) }
                     }
                     None => {
                         let help = "a number stands alone, without a unit; a text stands in double quotes";
                         self.tell(if fault.text { told.help(help) } else { told });
-                        Node { span: Span::new(span.start, span.end), kind: Kind::Fault }
+                        Node { span: Span::new(span.start, span.end), kind: NodeKind::Fault }
                     }
                 }
             }

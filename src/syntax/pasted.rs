@@ -4,7 +4,7 @@ use super::document::{Document, DocumentKind};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::policy::secret_shapes;
 use crate::policy::secret_shapes::{Found, PRIVATE_KEY};
-use crate::syntax::{Kind, MAX_FAULTS, Node, token};
+use crate::syntax::{MAX_FAULTS, Node, NodeKind, token};
 
 /// An error for each string that looks like a key or token; what it says never shows the secret.
 pub(super) fn secrets(document: &Document) -> Vec<Diagnostic> {
@@ -18,9 +18,9 @@ pub(super) fn secrets(document: &Document) -> Vec<Diagnostic> {
 
 fn is_anywhere(node: &Node) -> bool {
     match &node.kind {
-        Kind::String(text) => looks_like(text).is_some(),
-        Kind::Array(items) => items.iter().any(is_anywhere),
-        Kind::Object(members) => members.iter().any(|member| is_anywhere(&member.value)),
+        NodeKind::String(text) => looks_like(text).is_some(),
+        NodeKind::Array(items) => items.iter().any(is_anywhere),
+        NodeKind::Object(members) => members.iter().any(|member| is_anywhere(&member.value)),
         _ => false,
     }
 }
@@ -31,7 +31,7 @@ fn visit(document: &Document, node: &Node, pointer: &mut String, faults: &mut Ve
         return;
     }
     match &node.kind {
-        Kind::String(text) => {
+        NodeKind::String(text) => {
             if let Some(what) = looks_like(text) {
                 let place = document.tree.place(pointer);
                 let message = format!("this text looks like {what}, written out");
@@ -45,14 +45,14 @@ fn visit(document: &Document, node: &Node, pointer: &mut String, faults: &mut Ve
                 faults.push(fault.help(help));
             }
         }
-        Kind::Array(items) => {
+        NodeKind::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 pointer.push_str(&format!("/{index}"));
                 visit(document, item, pointer, faults);
                 pointer.truncate(length);
             }
         }
-        Kind::Object(members) => {
+        NodeKind::Object(members) => {
             for member in members {
                 pointer.push('/');
                 pointer.push_str(&token(&member.key));

@@ -1,21 +1,21 @@
 //! The reader: where it is in the text, what lies between values, and which value comes next.
 
-use super::{Kind, MAX_BYTES, MAX_DEPTH, MAX_FAULTS, MAX_VALUES, Node, Span, text};
+use super::{MAX_BYTES, MAX_DEPTH, MAX_FAULTS, MAX_VALUES, Node, NodeKind, Span, text};
 use crate::diagnostic::{Diagnostic, Source, codes};
 
 /// An array or object that is being read.
-pub(super) struct Open {
+pub(super) struct OpenContainer {
     /// The byte that ends it.
     pub closer: char,
     /// Where it begins.
     pub start: usize,
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct JsonReader<'a> {
     pub source: &'a Source,
     pub text: &'a str,
     pub at: usize,
-    pub open: Vec<Open>,
+    pub open: Vec<OpenContainer>,
     /// A bracket was found wrong: what its neighbours seem to lack is only its echo.
     pub brackets_wrong: bool,
     faults: Vec<Diagnostic>,
@@ -25,7 +25,7 @@ pub(super) struct Reader<'a> {
     stopped: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     pub(super) fn read(source: &'a Source) -> (Node, Vec<Diagnostic>) {
         let mut reader = Self {
             source,
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         };
         self.trivia();
         // A lone word that could not be read is one fault with all that follows it.
-        let stray = !self.faults.is_empty() && !matches!(root.kind, Kind::Object(_) | Kind::Array(_));
+        let stray = !self.faults.is_empty() && !matches!(root.kind, NodeKind::Object(_) | NodeKind::Array(_));
         if self.peek().is_some() && !self.brackets_wrong && !root.is_fault() && !stray {
             self.more_after();
         }
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         let fault = self.fault(codes::SYNTAX, span, message);
         self.tell(if yaml { fault.help("it looks like YAML: write it as JSON") } else { fault });
         self.stop();
-        Node { span, kind: Kind::Fault }
+        Node { span, kind: NodeKind::Fault }
     }
 
     /// The value that begins here. Always takes at least one character.
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
             }
             if depth == 0 {
                 self.at = start + offset + 1;
-                return Node { span: Span::new(start, self.at), kind: Kind::Fault };
+                return Node { span: Span::new(start, self.at), kind: NodeKind::Fault };
             }
         }
         self.stop();
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         let fault = self.fault(codes::SYNTAX, span, format!("the template `{written}` has no quotes"));
         self.tell(fault.help("a template is a text, and stands in double quotes").suggest(text::quoted(written)));
         self.at = span.end;
-        Some(Node { span, kind: Kind::String(written.into()) })
+        Some(Node { span, kind: NodeKind::String(written.into()) })
     }
 
     /// A word without quotes.
@@ -194,9 +194,9 @@ impl<'a> Reader<'a> {
         let span = self.word_span();
         let word = self.raw(span);
         let kind = match word {
-            "null" => Kind::Null,
-            "true" => Kind::Bool(true),
-            "false" => Kind::Bool(false),
+            "null" => NodeKind::Null,
+            "true" => NodeKind::Bool(true),
+            "false" => NodeKind::Bool(false),
             _ => return self.wrong_word(span, word),
         };
         Node { span, kind }
@@ -204,18 +204,18 @@ impl<'a> Reader<'a> {
 
     fn wrong_word(&mut self, span: Span, word: &str) -> Node {
         let (meant, kind) = match word.to_ascii_lowercase().as_str() {
-            "true" => ("true", Kind::Bool(true)),
-            "false" => ("false", Kind::Bool(false)),
-            "null" | "none" | "nil" => ("null", Kind::Null),
+            "true" => ("true", NodeKind::Bool(true)),
+            "false" => ("false", NodeKind::Bool(false)),
+            "null" | "none" | "nil" => ("null", NodeKind::Null),
             "nan" | "infinity" | "inf" | "undefined" => {
                 let fault = self.fault(codes::NUMBER, span, format!("`{word}` is no JSON value"));
                 self.tell(fault.help("JSON has no such value: write a number or null, or leave the field out"));
-                return Node { span, kind: Kind::Fault };
+                return Node { span, kind: NodeKind::Fault };
             }
             _ => {
                 let fault = self.fault(codes::SYNTAX, span, format!("the text `{word}` has no quotes"));
                 self.tell(fault.help("a text stands in double quotes").suggest(text::quoted(word)));
-                return Node { span, kind: Kind::String(word.into()) };
+                return Node { span, kind: NodeKind::String(word.into()) };
             }
         };
         let fault = self.fault(codes::SYNTAX, span, format!("`{word}` is written `{meant}` in JSON"));
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
         });
         let fault = self.fault(codes::SYNTAX, span, format!("{expected} was expected; {shown} was found"));
         self.tell(fault);
-        Node { span, kind: Kind::Fault }
+        Node { span, kind: NodeKind::Fault }
     }
 
     /// A text in the quotes of print, which word processors write; the first one is behind.
@@ -273,10 +273,10 @@ impl<'a> Reader<'a> {
         let fault = self.fault(codes::SYNTAX, span, "a text stands in straight double quotes");
         if closing.is_none() {
             self.tell(fault.help("write `\"` before and after it"));
-            return Node { span, kind: Kind::Fault };
+            return Node { span, kind: NodeKind::Fault };
         }
         self.tell(fault.help("these are the quotes of print").suggest(text::quoted(text)));
-        Node { span, kind: Kind::String(text.into()) }
+        Node { span, kind: NodeKind::String(text.into()) }
     }
 
     /// Goes over what may stand between values: white space, and what some take for it.
@@ -351,7 +351,7 @@ impl<'a> Reader<'a> {
 
     /// What stands for a value that could not be read.
     pub(super) fn nothing(&self) -> Node {
-        Node { span: Span::new(self.at, self.at), kind: Kind::Fault }
+        Node { span: Span::new(self.at, self.at), kind: NodeKind::Fault }
     }
 
     pub(super) fn fault(&self, code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {

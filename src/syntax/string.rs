@@ -1,7 +1,7 @@
 //! Strings: strict escapes, no control characters, double quotes.
 
-use super::reader::Reader;
-use super::{Kind, Node, Span, text};
+use super::reader::JsonReader;
+use super::{Node, NodeKind, Span, text};
 use crate::diagnostic::codes;
 
 /// The longest string that is repeated in a help, in bytes.
@@ -9,12 +9,12 @@ const SHOWN: usize = 60;
 
 /// What was found wrong in a string beside its escapes.
 #[derive(Default)]
-struct Found {
+struct StringFaults {
     control: Option<(usize, char)>,
     lines: bool,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     /// The string that begins here with `quote`.
     pub(super) fn string(&mut self, quote: char) -> Node {
         let start = self.at;
@@ -22,7 +22,7 @@ impl Reader<'_> {
             return text;
         }
         self.advance();
-        let mut found = Found::default();
+        let mut found = StringFaults::default();
         let mut closed = false;
         loop {
             let rest = self.rest();
@@ -56,7 +56,7 @@ impl Reader<'_> {
         }
         let span = Span::new(start, self.at);
         self.string_faults(span, quote, &found);
-        Node { span, kind: Kind::String(text::decode(self.raw(span)).into()) }
+        Node { span, kind: NodeKind::String(text::decode(self.raw(span)).into()) }
     }
 
     /// A text in three pairs of quotes, as other languages have.
@@ -67,10 +67,10 @@ impl Reader<'_> {
         let fault = self.fault(codes::STRING, span, "a JSON string stands in one pair of double quotes");
         self.tell(fault.suggest(text::quoted(inner)));
         self.at = span.end;
-        Some(Node { span, kind: Kind::String(inner.into()) })
+        Some(Node { span, kind: NodeKind::String(inner.into()) })
     }
 
-    fn string_faults(&mut self, span: Span, quote: char, found: &Found) {
+    fn string_faults(&mut self, span: Span, quote: char, found: &StringFaults) {
         let mended = || mend(self.raw(span));
         if let Some((at, c)) = found.control {
             let (what, escape) = match c {
@@ -108,7 +108,7 @@ impl Reader<'_> {
         let fault = fault.help("a quote inside of a string is written `\\\"`");
         self.tell(fault.suggest_at(mended.as_str(), start, end));
         self.at = end;
-        Some(Node { span, kind: Kind::String(text::decode(&mended).into()) })
+        Some(Node { span, kind: NodeKind::String(text::decode(&mended).into()) })
     }
 
     /// A string that its line does not close: what comes after is read on from the line's end.
@@ -126,7 +126,7 @@ impl Reader<'_> {
         let meant = self.raw(Span::new(start, end));
         let short = meant.len() <= SHOWN && meant.starts_with('"');
         self.tell(if short { fault.help(format!("most likely `{meant}\"` is meant")) } else { fault });
-        Node { span: Span::new(start, end), kind: Kind::Fault }
+        Node { span: Span::new(start, end), kind: NodeKind::Fault }
     }
 
     /// Whether the next quote looks like this string's end, so that the string has several lines.

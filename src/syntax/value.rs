@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Number, Value};
 
-use super::{Kind, MAX_FAULTS, Member, Node, Tree, token};
+use super::{MAX_FAULTS, Member, Node, NodeKind, Tree, token};
 use crate::diagnostic::{Diagnostic, codes};
 
 impl Tree {
@@ -20,12 +20,12 @@ impl Node {
     pub fn value(&self) -> Value {
         // The tree is never deeper than MAX_DEPTH: the recursion ends.
         match &self.kind {
-            Kind::Null | Kind::Fault => Value::Null,
-            Kind::Bool(truth) => Value::Bool(*truth),
-            Kind::Number(digits) => digits.parse::<Number>().map_or(Value::Null, Value::Number),
-            Kind::String(text) => Value::String(text.to_string()),
-            Kind::Array(items) => Value::Array(items.iter().map(Node::value).collect()),
-            Kind::Object(members) => {
+            NodeKind::Null | NodeKind::Fault => Value::Null,
+            NodeKind::Bool(truth) => Value::Bool(*truth),
+            NodeKind::Number(digits) => digits.parse::<Number>().map_or(Value::Null, Value::Number),
+            NodeKind::String(text) => Value::String(text.to_string()),
+            NodeKind::Array(items) => Value::Array(items.iter().map(Node::value).collect()),
+            NodeKind::Object(members) => {
                 let members = members.iter().map(|member| (member.key.to_string(), member.value.value()));
                 Value::Object(members.collect::<Map<_, _>>())
             }
@@ -52,8 +52,8 @@ const FEW: usize = 16;
 /// Whether an object has a key twice, or one that is kept.
 fn is_odd_anywhere(node: &Node) -> bool {
     match &node.kind {
-        Kind::Array(items) => items.iter().any(is_odd_anywhere),
-        Kind::Object(members) => {
+        NodeKind::Array(items) => items.iter().any(is_odd_anywhere),
+        NodeKind::Object(members) => {
             let twice = if members.len() <= FEW {
                 let twin =
                     |(at, member): (usize, &Member)| members.iter().take(at).any(|before| before.key == member.key);
@@ -71,14 +71,14 @@ fn is_odd_anywhere(node: &Node) -> bool {
 fn visit(tree: &Tree, node: &Node, pointer: &mut String, faults: &mut Vec<Diagnostic>) {
     let length = pointer.len();
     match &node.kind {
-        Kind::Array(items) => {
+        NodeKind::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 pointer.push_str(&format!("/{index}"));
                 visit(tree, item, pointer, faults);
                 pointer.truncate(length);
             }
         }
-        Kind::Object(members) => {
+        NodeKind::Object(members) => {
             let mut seen = std::collections::HashMap::with_capacity(members.len());
             for member in members {
                 if faults.len() >= MAX_FAULTS {

@@ -8,7 +8,7 @@ mod walk;
 
 use serde_json::Value;
 
-use super::layout::Layout;
+use super::layout::LoopLayout;
 use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
 
@@ -33,7 +33,7 @@ pub(crate) struct Steps {
 #[derive(Debug)]
 pub(crate) struct Inner {
     /// Where its parts stand.
-    pub layout: Layout,
+    pub layout: LoopLayout,
     /// What it means, when nothing is wrong with it.
     pub program: Option<Program>,
 }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::super::declare::Declare;
-use super::super::layout::Layout;
-use super::super::load::{Around, Read, react};
-use super::super::prompt::{Inputs, Known, unknown};
+use super::super::layout::LoopLayout;
+use super::super::load::{Around, ReadLoop, react};
+use super::super::prompt::{Inputs, KnownNames, unknown};
 use super::{Context, Inner, MAX_STEPS, Steps, roots};
 use crate::compile::link::Calls;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
@@ -115,9 +115,9 @@ impl<'a> Walk<'_, 'a, '_> {
         if properties.get("mode").and_then(Value::as_str) == Some("foreach") {
             return self.foreach(at, properties, context);
         }
-        let layout = Layout::of_step(at.to_owned());
+        let layout = LoopLayout::of_step(at.to_owned());
         let mut faults = Vec::new();
-        let read = Read::of_step(self.main, &layout, context);
+        let read = ReadLoop::of_step(self.main, &layout, context);
         let program = react(self.calls, self.around, self.main, read, (self.declare, &mut faults));
         // That it can't be run is told once, where what holds it stands.
         faults.retain(|fault| fault.code != codes::NOT_YET);
@@ -232,7 +232,7 @@ impl<'a> Walk<'_, 'a, '_> {
             }
         };
         let is_path = matches!(field, Field::Path(_));
-        let known = Known { given: &GIVEN, written: context, more: &[], is_path };
+        let known = KnownNames { given: &GIVEN, written: context, more: &[], is_path };
         for found in field.variables() {
             let effort = &self.calls.effort;
             let Some(unknown) = unknown(&found.variable, &known, self.inputs.as_ref(), effort) else { continue };

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{Named, Work, is_at, is_value};
+use super::{ActionDraft, NamedVariable, is_at, is_value};
 use crate::diagnostic::codes;
 use crate::language::action::HttpAction;
 use crate::program::fault::LocalFault;
@@ -15,7 +15,7 @@ use crate::program::{Body, HttpTool};
 /// Headers that belong to the connection: a value for them could split a request in two.
 const OURS: [&str; 6] = ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
 
-pub(super) fn compile(action: &HttpAction, work: &mut Work<'_>) -> Option<HttpTool> {
+pub(super) fn compile(action: &HttpAction, work: &mut ActionDraft<'_>) -> Option<HttpTool> {
     let url = work.template(&action.url, ValueEscape::Url, "/url");
     let parts = address(&action.url, work);
     let mut headers = Vec::with_capacity(action.headers.len());
@@ -43,14 +43,14 @@ pub(super) fn compile(action: &HttpAction, work: &mut Work<'_>) -> Option<HttpTo
 
 /// Where the host of an address begins and ends.
 #[derive(Clone, Copy)]
-struct Parts {
+struct AddressParts {
     secure: bool,
     host: usize,
     end: usize,
 }
 
 /// Checks what of an address is written out.
-fn address(url: &str, work: &mut Work<'_>) -> Option<Parts> {
+fn address(url: &str, work: &mut ActionDraft<'_>) -> Option<AddressParts> {
     // That it must not be empty is told by its shape.
     if url.is_empty() {
         return None;
@@ -91,7 +91,7 @@ fn address(url: &str, work: &mut Work<'_>) -> Option<Parts> {
                 .help(format!("write it percent-encoded: {}", encoded(*c))),
         );
     }
-    Some(Parts { secure, host, end })
+    Some(AddressParts { secure, host, end })
 }
 
 /// Where the host of an address ends that begins at `host`. What stands in a block may be left out, and ends nothing:
@@ -174,7 +174,7 @@ fn header(
     name: &str,
     value: &str,
     twin: Option<&String>,
-    work: &mut Work<'_>,
+    work: &mut ActionDraft<'_>,
 ) -> Option<(String, crate::program::reference::Field)> {
     let pointer = format!("/headers/{}", escape_pointer(name));
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
@@ -198,7 +198,7 @@ fn header(
     }
     let field = work.field(&Value::from(value), &pointer)?;
     if let Some(variable) = value_beside_secret(&field) {
-        let named = Named { pointer: pointer.clone(), variable };
+        let named = NamedVariable { pointer: pointer.clone(), variable };
         let (code, who) =
             if named.is_argument() { (codes::MIXED_HEADER, "the model") } else { (codes::FILLED_HEADER, "the caller") };
         let path = named.variable.path.join(".");
@@ -212,7 +212,7 @@ fn header(
     Some((name.to_owned(), field))
 }
 
-fn body(body: &Value, content_type: &str, work: &mut Work<'_>) -> Option<Body> {
+fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<Body> {
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_json = media == "application/json" || media.ends_with("+json");
     let Value::String(text) = body else { return work.field(body, "/body").map(Body::Json) };
@@ -233,7 +233,7 @@ fn body(body: &Value, content_type: &str, work: &mut Work<'_>) -> Option<Body> {
 
 /// Warns of a value in a JSON text that stands outside of quotes: there a text would break the JSON,
 /// and a value could bring more than one.
-fn unquoted(template: &Template, work: &mut Work<'_>) {
+fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
     let marks = outside_of_tags(template.source());
     let mut marks = marks.iter().peekable();
     // The variables stand in the order of the text.
@@ -255,7 +255,7 @@ fn unquoted(template: &Template, work: &mut Work<'_>) {
 }
 
 /// A secret goes to the host that the action names, and to no other.
-fn secrets(address: &Template, parts: Parts, work: &mut Work<'_>) {
+fn secrets(address: &Template, parts: AddressParts, work: &mut ActionDraft<'_>) {
     let url = address.source();
     let Some(pointer) = ["/url", "/headers", "/query", "/body"]
         .into_iter()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::sql::{self, Placeholders};
-use super::{Named, Work};
+use super::{ActionDraft, NamedVariable};
 use crate::diagnostic::codes;
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
@@ -13,7 +13,7 @@ use crate::program::reference::escape_pointer;
 use crate::program::template::{ValueEscape, Variable, is_template};
 use crate::program::{CommandTool, DbTool, LlmTool};
 
-pub(super) fn llm(action: &LlmAction, work: &mut Work<'_>) -> Option<LlmTool> {
+pub(super) fn llm(action: &LlmAction, work: &mut ActionDraft<'_>) -> Option<LlmTool> {
     let template = work.template(&action.template, ValueEscape::Plain, "/template")?;
     if let Some(key) = template.secrets().first() {
         let inside =
@@ -31,7 +31,7 @@ pub(super) fn llm(action: &LlmAction, work: &mut Work<'_>) -> Option<LlmTool> {
     Some(LlmTool { action: action.clone(), template })
 }
 
-pub(super) fn db(action: &DbAction, work: &mut Work<'_>) -> Option<DbTool> {
+pub(super) fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
     if let Some(at) = action.query.find("{{") {
         work.push(
             LocalFault::error(codes::BAD_QUERY, "/query", "a query is no template: values are never written into it")
@@ -50,7 +50,7 @@ pub(super) fn db(action: &DbAction, work: &mut Work<'_>) -> Option<DbTool> {
             // The same name twice is one parameter.
             if known.insert(name.clone()) {
                 let variable = Variable { path: vec![name], range, optional: false };
-                work.named.push(Named { pointer: "/query".to_owned(), variable });
+                work.named.push(NamedVariable { pointer: "/query".to_owned(), variable });
             }
         }
         return Some(DbTool { action: action.clone(), params: Vec::new() });
@@ -71,7 +71,7 @@ pub(super) fn db(action: &DbAction, work: &mut Work<'_>) -> Option<DbTool> {
     Some(DbTool { action: action.clone(), params })
 }
 
-pub(super) fn command(action: &CommandAction, work: &mut Work<'_>) -> Option<CommandTool> {
+pub(super) fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Option<CommandTool> {
     for (pointer, text) in [("/program", Some(&action.program)), ("/cwd", action.cwd.as_ref())] {
         if text.is_some_and(|text| is_template(text)) {
             let message =
@@ -104,7 +104,7 @@ pub(super) fn command(action: &CommandAction, work: &mut Work<'_>) -> Option<Com
 }
 
 /// Refuses a value where it would choose the code that runs. No project can allow it: it is passed no names.
-fn loader(name: &str, pointer: &str, before: usize, work: &mut Work<'_>) {
+fn loader(name: &str, pointer: &str, before: usize, work: &mut ActionDraft<'_>) {
     // What was named since is this variable's.
     let Some(named) = work.named.iter().skip(before).find(|named| named.is_value()) else { return };
     if variables::refusal(name, true, &[]) != Some(variables::Refusal::Steers) {

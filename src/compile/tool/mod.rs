@@ -30,7 +30,7 @@ pub use floor::loosened;
 pub use http::strays;
 pub(super) use parameters::bad_schema;
 pub use sql::named_parameters;
-use work::{Named, Work, is_at};
+use work::{ActionDraft, NamedVariable, is_at};
 
 /// The most errors that are told of one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;
@@ -46,7 +46,7 @@ pub fn declared(
     properties: &ReactProperties,
     unknown: &Unknown,
 ) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
-    let mut work = Work::of(unknown);
+    let mut work = ActionDraft::of(unknown);
     let Some(head) = action.head() else {
         return Err(vec![not_runnable(action)]);
     };

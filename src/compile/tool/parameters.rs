@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Work, derived};
+use super::{ActionDraft, derived};
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
 use crate::program::fault::LocalFault;
@@ -15,7 +15,7 @@ use crate::program::schema::{Advice, Examined, Fix, Schema, SchemaFault, advice}
 const MEASURED: (usize, usize) = (1_000, 20);
 
 /// The schema of an action's input. Names that the action takes have been gathered before.
-pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut Work<'_>) -> Option<Schema> {
+pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut ActionDraft<'_>) -> Option<Schema> {
     let Some(written) = written else {
         let names = work.arguments_at("");
         // Without any hint of what it takes, an HTTP action takes what it is given.
@@ -109,7 +109,7 @@ pub(super) fn no_object(schema: &Schema) -> Option<LocalFault> {
 
 /// Tells of the names that the action takes and the schema does not have, or may leave out. Whether
 /// there is one that the schema does not have.
-fn unknown(schema: &Schema, work: &mut Work<'_>) -> bool {
+fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
     let known = schema.properties();
     let has: HashSet<_> = known.iter().copied().collect();
     let required: HashSet<_> = schema.required().into_iter().collect();
@@ -158,7 +158,7 @@ fn list(names: &[&str]) -> String {
 }
 
 /// Warns of required parameters that the model must write and that then go nowhere.
-fn unused(schema: &Schema, action: &Action, work: &mut Work<'_>) {
+fn unused(schema: &Schema, action: &Action, work: &mut ActionDraft<'_>) {
     // What an HTTP action does not name goes to its body or query, unless the body is written.
     if matches!(action, Action::Http(http) if http.body.is_none()) {
         return;
@@ -184,7 +184,7 @@ fn unused(schema: &Schema, action: &Action, work: &mut Work<'_>) {
 }
 
 /// Warns of parameters that templates can't see, because the engine's name wins.
-fn hidden(schema: &Schema, work: &mut Work<'_>) {
+fn hidden(schema: &Schema, work: &mut ActionDraft<'_>) {
     for name in schema.properties().into_iter().filter(|name| RESERVED.contains(name)) {
         let Some(named) = work.named.iter().find(|named| named.first() == name) else { continue };
         let what = match name {

@@ -16,12 +16,12 @@ use crate::syntax::shape::Unknown;
 const MAX_POINTERS: usize = 16 << 20;
 
 /// A variable and the pointer of the string that names it.
-pub(super) struct Named {
+pub(super) struct NamedVariable {
     pub pointer: String,
     pub variable: Variable,
 }
 
-impl Named {
+impl NamedVariable {
     /// The name that it begins with.
     pub fn first(&self) -> &str {
         self.variable.path.first().map(String::as_str).unwrap_or_default()
@@ -44,14 +44,14 @@ impl Named {
 }
 
 /// What is gathered while an action is compiled.
-pub(super) struct Work<'a> {
+pub(super) struct ActionDraft<'a> {
     /// The parts of the action of which nothing is known.
     pub unknown: &'a Unknown,
     /// Whether a text could not be read: which values it takes is not known.
     pub is_partial: bool,
     /// The faults, at most [`MAX_FAULTS`] errors and as many warnings.
     pub faults: Vec<LocalFault>,
-    pub named: Vec<Named>,
+    pub named: Vec<NamedVariable>,
     /// The pointers of the strings that name secrets.
     pub secrets: Vec<String>,
     errors: usize,
@@ -60,7 +60,7 @@ pub(super) struct Work<'a> {
     pointers: usize,
 }
 
-impl<'a> Work<'a> {
+impl<'a> ActionDraft<'a> {
     /// For an action with these parts of which nothing is known.
     pub fn of(unknown: &'a Unknown) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl<'a> Work<'a> {
         let before = self.pointers;
         self.pointers = before.saturating_add(pointer.len());
         if self.pointers <= MAX_POINTERS {
-            self.named.push(Named { pointer: pointer.to_owned(), variable: variable.clone() });
+            self.named.push(NamedVariable { pointer: pointer.to_owned(), variable: variable.clone() });
         } else if before <= MAX_POINTERS {
             let message = "the action takes too many values from places that are named by long keys";
             self.push(LocalFault::error(codes::TOO_MUCH, "", message).help("give it shorter keys, or fewer values"));
@@ -142,7 +142,7 @@ impl<'a> Work<'a> {
     pub fn arguments_at(&self, pointer: &str) -> Vec<String> {
         let mut known = HashSet::new();
         let named = self.named.iter().filter(|named| named.is_argument() && is_at(&named.pointer, pointer));
-        named.map(Named::first).filter(|name| known.insert(*name)).map(str::to_owned).collect()
+        named.map(NamedVariable::first).filter(|name| known.insert(*name)).map(str::to_owned).collect()
     }
 }
 

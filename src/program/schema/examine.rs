@@ -16,12 +16,12 @@ pub struct Examined {
     /// The schema without what is wrong; nothing when too little is left.
     pub rest: Option<Schema>,
     /// What was left out.
-    left_out: Vec<Part>,
+    left_out: Vec<ExaminedPart>,
 }
 
 /// A part of a schema that is left out with the fault in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum ExaminedPart {
     /// A keyword, at this pointer.
     Keyword(String),
     /// A schema, at this pointer: one that everything matches takes its place.
@@ -32,14 +32,14 @@ impl Schema {
     /// Compiles a schema, and looks for all that is wrong with it.
     pub fn examine(written: &Value) -> Examined {
         let mut source = written.clone();
-        let (mut faults, mut left_out): (Vec<SchemaFault>, Vec<Part>) = (Vec::new(), Vec::new());
+        let (mut faults, mut left_out): (Vec<SchemaFault>, Vec<ExaminedPart>) = (Vec::new(), Vec::new());
         for _ in 0..MAX_ROUNDS {
             let found = match Self::compile_all(source.clone()) {
                 Ok(schema) => return Examined { faults, rest: Some(schema), left_out },
                 Err(found) => found,
             };
             for fault in found {
-                let part = Part::around(&fault.path);
+                let part = ExaminedPart::around(&fault.path);
                 if !left_out.contains(&part) {
                     part.leave_out(&mut source);
                     left_out.push(part);
@@ -55,7 +55,7 @@ impl Examined {
     /// Whether what is left still has all names of the properties of an object, and of those that are required.
     pub fn has_names(&self) -> bool {
         self.left_out.iter().all(|part| {
-            let (Part::Keyword(at) | Part::Schema(at)) = part;
+            let (ExaminedPart::Keyword(at) | ExaminedPart::Schema(at)) = part;
             let mut tokens = at.split('/').skip(1);
             match (tokens.next(), tokens.next()) {
                 (Some("properties"), inner) => inner.is_some(),
@@ -66,7 +66,7 @@ impl Examined {
     }
 }
 
-impl Part {
+impl ExaminedPart {
     /// The part around a fault at a JSON pointer.
     fn around(path: &str) -> Self {
         let mut tokens = path.split('/').skip(1).peekable();

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::judge::Judge;
 use super::keyword::TYPES;
 use super::marks;
-use super::plan::{Asks, Id, Part, Plan, Rule, Ruled, Sized};
-use super::problem::{Forms, Kind, Problem, type_name};
+use super::plan::{Asks, Id, Plan, Ruled, SchemaPart, SchemaRule, Sized};
+use super::problem::{Forms, ProblemKind, ValueProblem, type_name};
 use super::work::{TooMuch, count};
 use crate::program::reference::escape_pointer;
 
@@ -19,7 +19,7 @@ pub(super) struct Gather<'j, 'p, 'v> {
     pub judge: &'j mut Judge<'p>,
     pub source: &'j Value,
     /// What was found.
-    pub found: Vec<Problem<'v>>,
+    pub found: Vec<ValueProblem<'v>>,
     /// So much is enough.
     pub enough: usize,
     path: String,
@@ -46,7 +46,7 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
         let Some(part) = plan.part(id) else { return Ok(()) };
         match &part.asks {
             Asks::Same(next) => return self.part(*next, value),
-            Asks::Never => self.add(part, value, Kind::NotAllowed),
+            Asks::Never => self.add(part, value, ProblemKind::NotAllowed),
             Asks::Nothing | Asks::Rules(_) => {}
         }
         if part.shared && !self.gone.insert((id, std::ptr::from_ref(value).addr())) {
@@ -65,9 +65,9 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
         Ok(())
     }
 
-    fn rule(&mut self, part: &'p Part, ruled: &'p Ruled, value: &'v Value) -> Result<(), TooMuch> {
+    fn rule(&mut self, part: &'p SchemaPart, ruled: &'p Ruled, value: &'v Value) -> Result<(), TooMuch> {
         match (&ruled.rule, value) {
-            (Rule::Properties(properties), Value::Object(members)) => {
+            (SchemaRule::Properties(properties), Value::Object(members)) => {
                 // In the order of the shorter list, as a reader would go through them.
                 if properties.by_value || members.len() <= properties.listed.len() {
                     for (name, member) in members {
@@ -85,33 +85,35 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
                 Ok(())
             }
             (
-                Rule::PatternProperties(_)
-                | Rule::AdditionalProperties { .. }
-                | Rule::PropertyNames(_)
-                | Rule::UnevaluatedProperties(_),
+                SchemaRule::PatternProperties(_)
+                | SchemaRule::AdditionalProperties { .. }
+                | SchemaRule::PropertyNames(_)
+                | SchemaRule::UnevaluatedProperties(_),
                 _,
             ) => self.members(part, ruled, value),
-            (Rule::Items { .. } | Rule::PrefixItems(_), Value::Array(items)) => self.items(part, ruled, items, value),
-            (Rule::AllOf(parts), _) => parts.iter().try_for_each(|part| self.part(*part, value)),
-            (Rule::Dependent(parts), _) => {
+            (SchemaRule::Items { .. } | SchemaRule::PrefixItems(_), Value::Array(items)) => {
+                self.items(part, ruled, items, value)
+            }
+            (SchemaRule::AllOf(parts), _) => parts.iter().try_for_each(|part| self.part(*part, value)),
+            (SchemaRule::Dependent(parts), _) => {
                 let there = parts.iter().filter(|(name, _)| value.get(&**name).is_some());
                 there.map(|(_, part)| *part).collect::<Vec<_>>().into_iter().try_for_each(|part| self.part(part, value))
             }
-            (Rule::If { condition, then, otherwise }, _) => {
+            (SchemaRule::If { condition, then, otherwise }, _) => {
                 let next = if self.judge.matches(*condition, value)? { then } else { otherwise };
                 next.map_or(Ok(()), |part| self.part(part, value))
             }
-            (Rule::Ref(part), _) => self.part(*part, value),
-            (Rule::AnyOf(parts), _) => {
-                self.add(part, value, Kind::Forms(Forms::Parts(parts.to_vec())));
+            (SchemaRule::Ref(part), _) => self.part(*part, value),
+            (SchemaRule::AnyOf(parts), _) => {
+                self.add(part, value, ProblemKind::Forms(Forms::Parts(parts.to_vec())));
                 Ok(())
             }
-            (Rule::OneOf(parts), _) => {
+            (SchemaRule::OneOf(parts), _) => {
                 let mut some = false;
                 for part in parts {
                     some = some || self.judge.matches(*part, value)?;
                 }
-                let kind = if some { Kind::ManyForms } else { Kind::Forms(Forms::Parts(parts.to_vec())) };
+                let kind = if some { ProblemKind::ManyForms } else { ProblemKind::Forms(Forms::Parts(parts.to_vec())) };
                 self.add(part, value, kind);
                 Ok(())
             }
@@ -135,19 +137,25 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
         result
     }
 
-    fn items(&mut self, part: &'p Part, ruled: &'p Ruled, items: &'v [Value], value: &'v Value) -> Result<(), TooMuch> {
+    fn items(
+        &mut self,
+        part: &'p SchemaPart,
+        ruled: &'p Ruled,
+        items: &'v [Value],
+        value: &'v Value,
+    ) -> Result<(), TooMuch> {
         match &ruled.rule {
-            Rule::Items { from, part: each } => {
+            SchemaRule::Items { from, part: each } => {
                 let never = matches!(self.judge.plan.part(*each).map(|part| &part.asks), Some(Asks::Never));
                 if never && ruled.keyword == "additionalItems" {
-                    self.add(part, value, Kind::AdditionalItems(count(*from)));
+                    self.add(part, value, ProblemKind::AdditionalItems(count(*from)));
                     return Ok(());
                 }
                 for (at, item) in items.iter().enumerate().skip(*from) {
                     self.below(&at.to_string(), *each, item)?;
                 }
             }
-            Rule::PrefixItems(parts) => {
+            SchemaRule::PrefixItems(parts) => {
                 for (at, (part, item)) in parts.iter().zip(items).enumerate() {
                     self.below(&at.to_string(), *part, item)?;
                 }
@@ -157,11 +165,11 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
         Ok(())
     }
 
-    fn members(&mut self, part: &'p Part, ruled: &'p Ruled, value: &'v Value) -> Result<(), TooMuch> {
+    fn members(&mut self, part: &'p SchemaPart, ruled: &'p Ruled, value: &'v Value) -> Result<(), TooMuch> {
         let Value::Object(members) = value else { return Ok(()) };
         let mut unknown = Vec::new();
         match &ruled.rule {
-            Rule::PatternProperties(patterns) => {
+            SchemaRule::PatternProperties(patterns) => {
                 for (name, member) in members {
                     for (pattern, part) in patterns {
                         if self.judge.is_named(pattern, name)? {
@@ -170,7 +178,7 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
                     }
                 }
             }
-            Rule::AdditionalProperties { known, patterns, part: other } => {
+            SchemaRule::AdditionalProperties { known, patterns, part: other } => {
                 let never = matches!(self.judge.plan.part(*other).map(|part| &part.asks), Some(Asks::Never));
                 for (name, member) in members {
                     if self.judge.is_described(known, patterns, name)? {
@@ -183,7 +191,7 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
                     }
                 }
             }
-            Rule::PropertyNames(names) => {
+            SchemaRule::PropertyNames(names) => {
                 for name in members.keys() {
                     self.name(part, *names, &Value::String(name.clone()), value)?;
                 }
@@ -196,102 +204,102 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
             }
         }
         if !unknown.is_empty() {
-            self.add(part, value, Kind::Unknown(unknown));
+            self.add(part, value, ProblemKind::Unknown(unknown));
         }
         Ok(())
     }
 
     /// What is wrong with a member's name.
-    fn name(&mut self, part: &'p Part, names: Id, name: &Value, value: &'v Value) -> Result<(), TooMuch> {
+    fn name(&mut self, part: &'p SchemaPart, names: Id, name: &Value, value: &'v Value) -> Result<(), TooMuch> {
         if self.judge.name_matches(names, name)? {
             return Ok(());
         }
         let known = self.judge.forget();
         let mut inner = Gather::new(self.judge, self.source, &self.path, 1);
         let result = inner.part(names, name);
-        let first = inner.found.into_iter().next().map(Problem::owned);
+        let first = inner.found.into_iter().next().map(ValueProblem::owned);
         self.judge.remember(known);
         result?;
         if let Some(first) = first {
-            self.add(part, value, Kind::PropertyName(Box::new(first)));
+            self.add(part, value, ProblemKind::PropertyName(Box::new(first)));
         }
         Ok(())
     }
 
     /// A rule that looks at one value alone.
-    fn leaf(&mut self, part: &'p Part, ruled: &'p Ruled, value: &'v Value) {
+    fn leaf(&mut self, part: &'p SchemaPart, ruled: &'p Ruled, value: &'v Value) {
         let written = || self.written(part, ruled.keyword);
         let kind = match &ruled.rule {
-            Rule::Type { types, .. } => {
+            SchemaRule::Type { types, .. } => {
                 let named = TYPES.iter().enumerate().filter(|(bit, _)| types & (1 << bit) != 0);
-                Kind::Type(named.map(|(_, name)| type_name(name)).collect())
+                ProblemKind::Type(named.map(|(_, name)| type_name(name)).collect())
             }
-            Rule::Choice(_) if ruled.keyword == "const" => Kind::Constant(written()),
-            Rule::Choice(_) => Kind::Enum(written()),
-            Rule::Bound { below, exclusive, .. } => {
+            SchemaRule::Choice(_) if ruled.keyword == "const" => ProblemKind::Constant(written()),
+            SchemaRule::Choice(_) => ProblemKind::Enum(written()),
+            SchemaRule::Bound { below, exclusive, .. } => {
                 let words = match (below, exclusive) {
                     (true, true) => "less than",
                     (true, false) => "at most",
                     (false, true) => "more than",
                     (false, false) => "at least",
                 };
-                Kind::Limit(words, written())
+                ProblemKind::Limit(words, written())
             }
-            Rule::MultipleOf(_) => Kind::MultipleOf(written()),
-            Rule::Size { of, limit, most } => {
+            SchemaRule::MultipleOf(_) => ProblemKind::MultipleOf(written()),
+            SchemaRule::Size { of, limit, most } => {
                 let noun = match of {
                     Sized::Text => "character",
                     Sized::Items => "item",
                     Sized::Members => "property",
                 };
-                Kind::Size { most: *most, limit: *limit, noun }
+                ProblemKind::Size { most: *most, limit: *limit, noun }
             }
-            Rule::Required(names) => return self.required(part, names, value),
-            Rule::DependentRequired(lists) => {
+            SchemaRule::Required(names) => return self.required(part, names, value),
+            SchemaRule::DependentRequired(lists) => {
                 for demand in lists.iter().filter(|demand| value.get(&*demand.name).is_some()) {
                     self.required(part, &demand.names, value);
                 }
                 return;
             }
-            Rule::Pattern(_) => Kind::Pattern(written().as_str().unwrap_or_default().to_owned()),
-            Rule::Judged(validator) => match validator.iter_errors(value).next() {
-                Some(error) => Problem::told(&error).kind,
+            SchemaRule::Pattern(_) => ProblemKind::Pattern(written().as_str().unwrap_or_default().to_owned()),
+            SchemaRule::Judged(validator) => match validator.iter_errors(value).next() {
+                Some(error) => ValueProblem::told(&error).kind,
                 None => return,
             },
-            Rule::UniqueItems => Kind::UniqueItems,
-            Rule::Contains { .. } => Kind::Contains,
-            Rule::Not(_) => Kind::Not(written()),
-            Rule::UnevaluatedItems(_) => Kind::UnevaluatedItems,
-            _ => Kind::Other(ruled.keyword.to_owned()),
+            SchemaRule::UniqueItems => ProblemKind::UniqueItems,
+            SchemaRule::Contains { .. } => ProblemKind::Contains,
+            SchemaRule::Not(_) => ProblemKind::Not(written()),
+            SchemaRule::UnevaluatedItems(_) => ProblemKind::UnevaluatedItems,
+            _ => ProblemKind::Other(ruled.keyword.to_owned()),
         };
         self.add(part, value, kind);
     }
 
-    fn required(&mut self, part: &'p Part, names: &[Box<str>], value: &'v Value) {
+    fn required(&mut self, part: &'p SchemaPart, names: &[Box<str>], value: &'v Value) {
         for name in names.iter().filter(|name| value.get(&***name).is_none()) {
             if self.found.len() >= self.enough {
                 return;
             }
-            self.add(part, value, Kind::Required(name.to_string()));
+            self.add(part, value, ProblemKind::Required(name.to_string()));
         }
     }
 
-    fn add(&mut self, part: &Part, value: &'v Value, kind: Kind) {
+    fn add(&mut self, part: &SchemaPart, value: &'v Value, kind: ProblemKind) {
         let beside = match kind {
-            Kind::Unknown(_) | Kind::Required(_) => beside(part, self.source),
+            ProblemKind::Unknown(_) | ProblemKind::Required(_) => beside(part, self.source),
             _ => Vec::new(),
         };
-        self.found.push(Problem { path: self.path.clone(), given: Cow::Borrowed(value), kind, beside });
+        self.found.push(ValueProblem { path: self.path.clone(), given: Cow::Borrowed(value), kind, beside });
     }
 
     /// What a keyword of a part holds.
-    fn written(&self, part: &Part, keyword: &str) -> Value {
+    fn written(&self, part: &SchemaPart, keyword: &str) -> Value {
         of(part, self.source).and_then(|part| part.get(keyword)).cloned().unwrap_or_default()
     }
 }
 
 /// A part as it is written.
-fn of<'s>(part: &'s Part, source: &'s Value) -> Option<&'s Value> {
+fn of<'s>(part: &'s SchemaPart, source: &'s Value) -> Option<&'s Value> {
     match (&part.at, &part.foreign) {
         (Some(at), _) => source.pointer(at),
         (None, foreign) => foreign.as_deref(),
@@ -299,7 +307,7 @@ fn of<'s>(part: &'s Part, source: &'s Value) -> Option<&'s Value> {
 }
 
 /// The names that a part describes, or the part that it stands in.
-fn beside(part: &Part, source: &Value) -> Vec<String> {
+fn beside(part: &SchemaPart, source: &Value) -> Vec<String> {
     let names = |part: &Value| Some(part.get("properties")?.as_object()?.keys().cloned().collect::<Vec<_>>());
     let outer = || source.pointer(part.at.as_deref()?.rsplit_once('/')?.0).and_then(names);
     of(part, source).and_then(names).or_else(outer).unwrap_or_default()

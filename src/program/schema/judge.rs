@@ -8,26 +8,26 @@ use serde_json::Value;
 
 use super::marks;
 use super::pattern::{Match, Pattern};
-use super::plan::{Asks, Choices, Demand, Id, Part, Plan, Properties, Rule, Sized};
-use super::work::{TooMuch, Work, count, parts_of};
+use super::plan::{Asks, Choices, Demand, Id, Plan, PropertyRules, SchemaPart, SchemaRule, Sized};
+use super::work::{StepBudget, TooMuch, count, parts_of};
 use crate::program::canonical;
 use crate::syntax::decimal::Decimal;
 
 /// What came out, by part and address of the value. Nothing yet where the comparison is under way.
-pub(super) type Known = HashMap<(Id, usize), Option<bool>>;
+pub(super) type Verdicts = HashMap<(Id, usize), Option<bool>>;
 
 /// Compares one value with a schema.
 pub(super) struct Judge<'p> {
     pub plan: &'p Plan,
-    pub work: Work,
-    known: Known,
+    pub work: StepBudget,
+    known: Verdicts,
     /// Everything is remembered: faults are being looked for, and the same is asked again.
     pub thorough: bool,
 }
 
 impl<'p> Judge<'p> {
     pub(super) fn new(plan: &'p Plan, value: &Value) -> Self {
-        Self { plan, work: Work::new(value), known: Known::new(), thorough: false }
+        Self { plan, work: StepBudget::new(value), known: Verdicts::new(), thorough: false }
     }
 
     /// Whether a value matches a part. The value lives as long as the judge is asked, at one address.
@@ -37,7 +37,7 @@ impl<'p> Judge<'p> {
     pub(super) fn matches(&mut self, id: Id, value: &Value) -> Result<bool, TooMuch> {
         let plan = self.plan;
         let (mut id, mut part) = (id, plan.part(id));
-        while let Some(Part { asks: Asks::Same(next), .. }) = part {
+        while let Some(SchemaPart { asks: Asks::Same(next), .. }) = part {
             (id, part) = (*next, plan.part(*next));
         }
         let Some(part) = part else { return Ok(true) };
@@ -65,7 +65,7 @@ impl<'p> Judge<'p> {
         Ok(matches)
     }
 
-    fn all_rules(&mut self, part: &Part, value: &Value) -> Result<bool, TooMuch> {
+    fn all_rules(&mut self, part: &SchemaPart, value: &Value) -> Result<bool, TooMuch> {
         self.work.enter()?;
         let rules = part.rules();
         for ruled in rules {
@@ -82,14 +82,16 @@ impl<'p> Judge<'p> {
     ///
     /// # Errors
     /// When that would take more work than there is.
-    pub(super) fn rule(&mut self, part: &Part, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+    pub(super) fn rule(&mut self, part: &SchemaPart, rule: &SchemaRule, value: &Value) -> Result<bool, TooMuch> {
         match (rule, value) {
-            (Rule::Properties(properties), Value::Object(_)) => self.properties(properties, value),
+            (SchemaRule::Properties(properties), Value::Object(_)) => self.properties(properties, value),
             (
-                Rule::PatternProperties(_) | Rule::AdditionalProperties { .. } | Rule::PropertyNames(_),
+                SchemaRule::PatternProperties(_)
+                | SchemaRule::AdditionalProperties { .. }
+                | SchemaRule::PropertyNames(_),
                 Value::Object(_),
             ) => self.members(rule, value),
-            (Rule::Items { from, part }, Value::Array(items)) => {
+            (SchemaRule::Items { from, part }, Value::Array(items)) => {
                 for item in items.iter().skip(*from) {
                     if !self.matches(*part, item)? {
                         return Ok(false);
@@ -97,7 +99,7 @@ impl<'p> Judge<'p> {
                 }
                 Ok(true)
             }
-            (Rule::PrefixItems(parts), Value::Array(items)) => {
+            (SchemaRule::PrefixItems(parts), Value::Array(items)) => {
                 for (part, item) in parts.iter().zip(items) {
                     if !self.matches(*part, item)? {
                         return Ok(false);
@@ -105,7 +107,7 @@ impl<'p> Judge<'p> {
                 }
                 Ok(true)
             }
-            (Rule::Contains { part, least, most }, Value::Array(items)) => {
+            (SchemaRule::Contains { part, least, most }, Value::Array(items)) => {
                 let mut found = 0;
                 for item in items {
                     self.work.spend(1)?;
@@ -113,16 +115,18 @@ impl<'p> Judge<'p> {
                 }
                 Ok(found >= *least && most.is_none_or(|most| found <= most))
             }
-            (Rule::UnevaluatedProperties(_) | Rule::UnevaluatedItems(_), _) => {
+            (SchemaRule::UnevaluatedProperties(_) | SchemaRule::UnevaluatedItems(_), _) => {
                 Ok(marks::unevaluated(self, part, rule, value)?.is_empty())
             }
-            (Rule::AllOf(_) | Rule::AnyOf(_) | Rule::OneOf(_), _) => self.several(rule, value),
-            (Rule::Dependent(_) | Rule::Not(_) | Rule::If { .. } | Rule::Ref(_), _) => self.other(rule, value),
+            (SchemaRule::AllOf(_) | SchemaRule::AnyOf(_) | SchemaRule::OneOf(_), _) => self.several(rule, value),
+            (SchemaRule::Dependent(_) | SchemaRule::Not(_) | SchemaRule::If { .. } | SchemaRule::Ref(_), _) => {
+                self.other(rule, value)
+            }
             _ => self.leaf(rule, value),
         }
     }
 
-    fn properties(&mut self, properties: &Properties, value: &Value) -> Result<bool, TooMuch> {
+    fn properties(&mut self, properties: &PropertyRules, value: &Value) -> Result<bool, TooMuch> {
         let Value::Object(members) = value else { return Ok(true) };
         if members.len() < properties.listed.len() {
             for (name, member) in members {
@@ -146,11 +150,11 @@ impl<'p> Judge<'p> {
         Ok(true)
     }
 
-    fn members(&mut self, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+    fn members(&mut self, rule: &SchemaRule, value: &Value) -> Result<bool, TooMuch> {
         let Value::Object(members) = value else { return Ok(true) };
         for (name, member) in members {
             let matches = match rule {
-                Rule::PatternProperties(patterns) => {
+                SchemaRule::PatternProperties(patterns) => {
                     let mut all = true;
                     for (pattern, part) in patterns {
                         all &= !self.is_named(pattern, name)? || self.matches(*part, member)?;
@@ -160,10 +164,10 @@ impl<'p> Judge<'p> {
                     }
                     all
                 }
-                Rule::AdditionalProperties { known, patterns, part } => {
+                SchemaRule::AdditionalProperties { known, patterns, part } => {
                     self.is_described(known, patterns, name)? || self.matches(*part, member)?
                 }
-                Rule::PropertyNames(part) => self.name_matches(*part, &Value::String(name.clone()))?,
+                SchemaRule::PropertyNames(part) => self.name_matches(*part, &Value::String(name.clone()))?,
                 _ => true,
             };
             if !matches {
@@ -210,19 +214,19 @@ impl<'p> Judge<'p> {
     }
 
     /// Forgets what came out so far, for values that live shorter than others.
-    pub(super) fn forget(&mut self) -> Known {
+    pub(super) fn forget(&mut self) -> Verdicts {
         std::mem::take(&mut self.known)
     }
 
     /// What came out is known again.
-    pub(super) fn remember(&mut self, known: Known) {
+    pub(super) fn remember(&mut self, known: Verdicts) {
         self.known = known;
     }
 
-    fn several(&mut self, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+    fn several(&mut self, rule: &SchemaRule, value: &Value) -> Result<bool, TooMuch> {
         let mut found = 0;
         match rule {
-            Rule::AllOf(parts) => {
+            SchemaRule::AllOf(parts) => {
                 for part in parts {
                     if !self.matches(*part, value)? {
                         return Ok(false);
@@ -230,7 +234,7 @@ impl<'p> Judge<'p> {
                 }
                 Ok(true)
             }
-            Rule::AnyOf(parts) => {
+            SchemaRule::AnyOf(parts) => {
                 for part in parts {
                     if self.matches(*part, value)? {
                         return Ok(true);
@@ -238,7 +242,7 @@ impl<'p> Judge<'p> {
                 }
                 Ok(false)
             }
-            Rule::OneOf(parts) => {
+            SchemaRule::OneOf(parts) => {
                 for part in parts {
                     found += usize::from(self.matches(*part, value)?);
                     if found > 1 {
@@ -251,18 +255,18 @@ impl<'p> Judge<'p> {
         }
     }
 
-    fn other(&mut self, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+    fn other(&mut self, rule: &SchemaRule, value: &Value) -> Result<bool, TooMuch> {
         match rule {
-            Rule::Not(part) => Ok(!self.matches(*part, value)?),
-            Rule::Ref(part) => self.matches(*part, value),
-            Rule::If { condition, then, otherwise } => {
+            SchemaRule::Not(part) => Ok(!self.matches(*part, value)?),
+            SchemaRule::Ref(part) => self.matches(*part, value),
+            SchemaRule::If { condition, then, otherwise } => {
                 if then.is_none() && otherwise.is_none() {
                     return Ok(true);
                 }
                 let next = if self.matches(*condition, value)? { then } else { otherwise };
                 next.map_or(Ok(true), |part| self.matches(part, value))
             }
-            Rule::Dependent(parts) => {
+            SchemaRule::Dependent(parts) => {
                 for (name, part) in parts {
                     self.work.spend(1)?;
                     if value.get(&**name).is_some() && !self.matches(*part, value)? {
@@ -275,33 +279,33 @@ impl<'p> Judge<'p> {
         }
     }
 
-    fn leaf(&mut self, rule: &Rule, value: &Value) -> Result<bool, TooMuch> {
+    fn leaf(&mut self, rule: &SchemaRule, value: &Value) -> Result<bool, TooMuch> {
         Ok(match (rule, value) {
-            (Rule::Type { types, written_integers }, _) => types & type_of(value, *written_integers) != 0,
-            (Rule::Choice(choices), _) => {
+            (SchemaRule::Type { types, written_integers }, _) => types & type_of(value, *written_integers) != 0,
+            (SchemaRule::Choice(choices), _) => {
                 self.work.spend(parts_of(value))?;
                 is_choice(choices, value)
             }
-            (Rule::Bound { limit, below, exclusive }, Value::Number(number)) => {
+            (SchemaRule::Bound { limit, below, exclusive }, Value::Number(number)) => {
                 self.work.spend_bytes(number.as_str().len())?;
                 let order = Decimal::read(number.as_str()).map(|number| number.compare(limit));
                 order.is_some_and(|order| if order.is_eq() { !*exclusive } else { order.is_lt() == *below })
             }
-            (Rule::MultipleOf(unit), Value::Number(number)) => {
+            (SchemaRule::MultipleOf(unit), Value::Number(number)) => {
                 let lengths = count(number.as_str().len()).saturating_mul(count(unit.length()));
                 self.work.spend(1 + lengths / 64)?;
                 Decimal::read(number.as_str()).is_some_and(|number| number.is_multiple_of(unit))
             }
-            (Rule::Size { of, limit, most }, _) => match size(value, *of, &mut self.work)? {
+            (SchemaRule::Size { of, limit, most }, _) => match size(value, *of, &mut self.work)? {
                 Some(size) if *most => size <= *limit,
                 Some(size) => size >= *limit,
                 None => true,
             },
-            (Rule::Required(names), Value::Object(members)) => {
+            (SchemaRule::Required(names), Value::Object(members)) => {
                 self.work.spend(count(names.len()))?;
                 names.iter().all(|name| members.contains_key(&**name))
             }
-            (Rule::DependentRequired(lists), Value::Object(members)) => {
+            (SchemaRule::DependentRequired(lists), Value::Object(members)) => {
                 self.work.spend(count(lists.len()))?;
                 for Demand { name, names: list } in lists {
                     if members.contains_key(&**name) {
@@ -313,17 +317,17 @@ impl<'p> Judge<'p> {
                 }
                 true
             }
-            (Rule::Pattern(pattern), Value::String(text)) => match pattern.matches(text, &mut self.work)? {
+            (SchemaRule::Pattern(pattern), Value::String(text)) => match pattern.matches(text, &mut self.work)? {
                 Match::Yes => true,
                 Match::No => false,
                 // Neither answer would be safe: a `not` around it turns it round.
                 Match::Unknown => return Err(TooMuch::Pattern(std::ptr::from_ref(value).addr())),
             },
-            (Rule::Judged(validator), Value::String(text)) => {
+            (SchemaRule::Judged(validator), Value::String(text)) => {
                 self.work.spend(1 + count(text.len()))?;
                 validator.is_valid(value)
             }
-            (Rule::UniqueItems, Value::Array(items)) => {
+            (SchemaRule::UniqueItems, Value::Array(items)) => {
                 self.work.spend(parts_of(value).saturating_mul(4))?;
                 all_differ(items)
             }
@@ -358,7 +362,7 @@ fn is_choice(choices: &Choices, value: &Value) -> bool {
     }
 }
 
-fn size(value: &Value, of: Sized, work: &mut Work) -> Result<Option<u64>, TooMuch> {
+fn size(value: &Value, of: Sized, work: &mut StepBudget) -> Result<Option<u64>, TooMuch> {
     Ok(match (of, value) {
         (Sized::Text, Value::String(text)) => {
             work.spend_bytes(text.len())?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::SchemaFault;
 use super::lower::{Lowering, Task};
-use super::plan::{Choices, Demand, Id, Properties, Rule, Ruled, Sized};
+use super::plan::{Choices, Demand, Id, PropertyRules, Ruled, SchemaRule, Sized};
 use super::unfit;
 use crate::program::canonical;
 use crate::program::reference::escape_pointer;
@@ -93,17 +93,17 @@ pub(super) fn read<'r>(
     let Written { name, value, .. } = written;
     let rule = match name {
         "$ref" | "$dynamicRef" => match value.as_str() {
-            Some(reference) => Some(Rule::Ref(lowering.refer(task, reference)?)),
+            Some(reference) => Some(SchemaRule::Ref(lowering.refer(task, reference)?)),
             None => None,
         },
-        "$recursiveRef" => Some(Rule::Ref(lowering.recurse(task)?)),
-        "allOf" => Some(Rule::AllOf(lowering.parts(task, value, name)?)),
-        "anyOf" => Some(Rule::AnyOf(lowering.parts(task, value, name)?)),
-        "oneOf" => Some(Rule::OneOf(lowering.parts(task, value, name)?)),
-        "not" => Some(Rule::Not(lowering.part(task, value, name)?)),
-        "propertyNames" => Some(Rule::PropertyNames(lowering.part(task, value, name)?)),
-        "unevaluatedProperties" => Some(Rule::UnevaluatedProperties(lowering.part(task, value, name)?)),
-        "unevaluatedItems" => Some(Rule::UnevaluatedItems(lowering.part(task, value, name)?)),
+        "$recursiveRef" => Some(SchemaRule::Ref(lowering.recurse(task)?)),
+        "allOf" => Some(SchemaRule::AllOf(lowering.parts(task, value, name)?)),
+        "anyOf" => Some(SchemaRule::AnyOf(lowering.parts(task, value, name)?)),
+        "oneOf" => Some(SchemaRule::OneOf(lowering.parts(task, value, name)?)),
+        "not" => Some(SchemaRule::Not(lowering.part(task, value, name)?)),
+        "propertyNames" => Some(SchemaRule::PropertyNames(lowering.part(task, value, name)?)),
+        "unevaluatedProperties" => Some(SchemaRule::UnevaluatedProperties(lowering.part(task, value, name)?)),
+        "unevaluatedItems" => Some(SchemaRule::UnevaluatedItems(lowering.part(task, value, name)?)),
         "if" => match condition(lowering, task, &written)? {
             Some(rule) => Some(rule),
             None => return Ok(()),
@@ -113,7 +113,7 @@ pub(super) fn read<'r>(
             return members(lowering, task, &written, rules);
         }
         "pattern" => match value.as_str() {
-            Some(pattern) => Some(Rule::Pattern(lowering.pattern(task, pattern, name)?)),
+            Some(pattern) => Some(SchemaRule::Pattern(lowering.pattern(task, pattern, name)?)),
             None => None,
         },
         _ => return leaf(task, &written, rules),
@@ -127,7 +127,7 @@ fn condition<'r>(
     lowering: &mut Lowering<'r>,
     task: &Task<'r>,
     written: &Written<'r>,
-) -> Result<Option<Rule>, SchemaFault> {
+) -> Result<Option<SchemaRule>, SchemaFault> {
     let branches = ["then", "else"].into_iter().any(|name| written.members.contains_key(name));
     // Alone, it asks for nothing. It speaks of members and items then, where a later draft looks for them.
     if !branches && task.draft < Draft::Draft201909 {
@@ -138,7 +138,7 @@ fn condition<'r>(
         Some(part) => lowering.part(task, part, name).map(Some),
         None => Ok(None),
     };
-    Ok(Some(Rule::If { condition, then: branch("then")?, otherwise: branch("else")? }))
+    Ok(Some(SchemaRule::If { condition, then: branch("then")?, otherwise: branch("else")? }))
 }
 
 fn items<'r>(
@@ -150,13 +150,13 @@ fn items<'r>(
     let Written { name, value, members } = written;
     let listed = |key: &str| members.get(key).and_then(Value::as_array).map(Vec::len);
     let rule = match (*name, value) {
-        ("items", Value::Array(_)) | ("prefixItems", _) => Rule::PrefixItems(lowering.parts(task, value, name)?),
+        ("items", Value::Array(_)) | ("prefixItems", _) => SchemaRule::PrefixItems(lowering.parts(task, value, name)?),
         ("items", _) => {
             let from = if task.draft == Draft::Draft202012 { listed("prefixItems").unwrap_or(0) } else { 0 };
-            Rule::Items { from, part: lowering.part(task, value, name)? }
+            SchemaRule::Items { from, part: lowering.part(task, value, name)? }
         }
         ("additionalItems", _) => match listed("items") {
-            Some(from) => Rule::Items { from, part: lowering.part(task, value, name)? },
+            Some(from) => SchemaRule::Items { from, part: lowering.part(task, value, name)? },
             None => return Ok(()),
         },
         _ => {
@@ -167,7 +167,7 @@ fn items<'r>(
                     .map(|limit| whole(limit).ok_or_else(|| unfit::keyword(Lowering::path(task, key), limit)))
             };
             let (least, most) = (bound("minContains").transpose()?.unwrap_or(1), bound("maxContains").transpose()?);
-            Rule::Contains { part: lowering.part(task, value, name)?, least, most }
+            SchemaRule::Contains { part: lowering.part(task, value, name)?, least, most }
         }
     };
     rules.push(Ruled { keyword: name, rule });
@@ -188,7 +188,7 @@ fn members<'r>(
                 let listed: Box<[_]> = lowering.named(task, parts, name)?.into();
                 let named: HashMap<Box<str>, Id> = listed.iter().cloned().collect();
                 let by_value = members.contains_key("additionalProperties");
-                Rule::Properties(Properties { listed, by_value, named })
+                SchemaRule::Properties(PropertyRules { listed, by_value, named })
             }
             "patternProperties" => {
                 let mut patterns = Vec::with_capacity(parts.len());
@@ -196,9 +196,9 @@ fn members<'r>(
                     let part = lowering.part(task, part, &format!("{name}/{}", escape_pointer(pattern)))?;
                     patterns.push((lowering.pattern(task, pattern, name)?, part));
                 }
-                Rule::PatternProperties(patterns.into())
+                SchemaRule::PatternProperties(patterns.into())
             }
-            "dependentSchemas" => Rule::Dependent(lowering.named(task, parts, name)?.into()),
+            "dependentSchemas" => SchemaRule::Dependent(lowering.named(task, parts, name)?.into()),
             _ => return dependencies(lowering, task, parts, rules),
         },
         _ => return Err(unfit::keyword(Lowering::path(task, name), value)),
@@ -207,7 +207,11 @@ fn members<'r>(
     Ok(())
 }
 
-fn additional<'r>(lowering: &mut Lowering<'r>, task: &Task<'r>, written: &Written<'r>) -> Result<Rule, SchemaFault> {
+fn additional<'r>(
+    lowering: &mut Lowering<'r>,
+    task: &Task<'r>,
+    written: &Written<'r>,
+) -> Result<SchemaRule, SchemaFault> {
     let names = |key: &str| written.members.get(key).and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let known: HashSet<Box<str>> = names("properties").map(|name| name.as_str().into()).collect();
     let mut patterns = Vec::new();
@@ -215,7 +219,7 @@ fn additional<'r>(lowering: &mut Lowering<'r>, task: &Task<'r>, written: &Writte
         patterns.push(lowering.pattern(task, pattern, "patternProperties")?);
     }
     let part = lowering.part(task, written.value, "additionalProperties")?;
-    Ok(Rule::AdditionalProperties { known, patterns: patterns.into(), part })
+    Ok(SchemaRule::AdditionalProperties { known, patterns: patterns.into(), part })
 }
 
 /// What later drafts say with `dependentRequired` and `dependentSchemas`.
@@ -233,8 +237,8 @@ fn dependencies<'r>(
             None => parts.push((key.as_str().into(), lowering.part(task, value, &below)?)),
         }
     }
-    rules.push(Ruled { keyword: "dependencies", rule: Rule::DependentRequired(lists.into()) });
-    rules.push(Ruled { keyword: "dependencies", rule: Rule::Dependent(parts.into()) });
+    rules.push(Ruled { keyword: "dependencies", rule: SchemaRule::DependentRequired(lists.into()) });
+    rules.push(Ruled { keyword: "dependencies", rule: SchemaRule::Dependent(parts.into()) });
     Ok(())
 }
 
@@ -246,28 +250,33 @@ fn leaf(task: &Task<'_>, written: &Written<'_>, rules: &mut Vec<Ruled>) -> Resul
         return Err(fault);
     }
     let rule = match *name {
-        "type" => types(value).map(|types| Rule::Type { types, written_integers: task.draft == Draft::Draft4 }),
-        "const" => Some(Rule::Choice(choices(std::slice::from_ref(*value)))),
-        "enum" => value.as_array().map(|values| Rule::Choice(choices(values))),
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => decimal(value).map(|limit| Rule::Bound {
-            limit,
-            below: name.ends_with("aximum"),
-            exclusive: match members.get(if name.ends_with("aximum") { "exclusiveMaximum" } else { "exclusiveMinimum" })
-            {
-                Some(Value::Bool(exclusive)) => *exclusive && task.draft == Draft::Draft4,
-                _ => name.starts_with("exclusive"),
-            },
-        }),
-        "multipleOf" => decimal(value).map(Rule::MultipleOf),
+        "type" => types(value).map(|types| SchemaRule::Type { types, written_integers: task.draft == Draft::Draft4 }),
+        "const" => Some(SchemaRule::Choice(choices(std::slice::from_ref(*value)))),
+        "enum" => value.as_array().map(|values| SchemaRule::Choice(choices(values))),
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+            decimal(value).map(|limit| SchemaRule::Bound {
+                limit,
+                below: name.ends_with("aximum"),
+                exclusive: match members.get(if name.ends_with("aximum") {
+                    "exclusiveMaximum"
+                } else {
+                    "exclusiveMinimum"
+                }) {
+                    Some(Value::Bool(exclusive)) => *exclusive && task.draft == Draft::Draft4,
+                    _ => name.starts_with("exclusive"),
+                },
+            })
+        }
+        "multipleOf" => decimal(value).map(SchemaRule::MultipleOf),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
             let of = match name.get(3..) {
                 Some("Length") => Sized::Text,
                 Some("Items") => Sized::Items,
                 _ => Sized::Members,
             };
-            whole(value).map(|limit| Rule::Size { of, limit, most: name.starts_with("max") })
+            whole(value).map(|limit| SchemaRule::Size { of, limit, most: name.starts_with("max") })
         }
-        "required" => names(value).map(Rule::Required),
+        "required" => names(value).map(SchemaRule::Required),
         "dependentRequired" => value
             .as_object()
             .and_then(|lists| {
@@ -276,9 +285,9 @@ fn leaf(task: &Task<'_>, written: &Written<'_>, rules: &mut Vec<Ruled>) -> Resul
                     .map(|(key, list)| Some(Demand { name: key.as_str().into(), names: names(list)? }))
                     .collect()
             })
-            .map(Rule::DependentRequired),
+            .map(SchemaRule::DependentRequired),
         "uniqueItems" => match value {
-            Value::Bool(true) => Some(Rule::UniqueItems),
+            Value::Bool(true) => Some(SchemaRule::UniqueItems),
             Value::Bool(false) => return Ok(()),
             _ => None,
         },
@@ -293,7 +302,7 @@ fn leaf(task: &Task<'_>, written: &Written<'_>, rules: &mut Vec<Ruled>) -> Resul
 }
 
 /// What the library of schemas judges on its own: formats, and what a text encodes.
-fn judged(task: &Task<'_>, written: &Written<'_>) -> Option<Rule> {
+fn judged(task: &Task<'_>, written: &Written<'_>) -> Option<SchemaRule> {
     let mut alone = Map::new();
     alone.insert(written.name.to_owned(), written.value.clone());
     // What a text holds is known once it is decoded.
@@ -303,7 +312,7 @@ fn judged(task: &Task<'_>, written: &Written<'_>) -> Option<Rule> {
         alone.insert("contentEncoding".to_owned(), encoding.clone());
     }
     let validator = jsonschema::options().offline().with_draft(task.draft).build(&json!(alone)).ok()?;
-    Some(Rule::Judged(Box::new(validator)))
+    Some(SchemaRule::Judged(Box::new(validator)))
 }
 
 fn types(value: &Value) -> Option<u8> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::keyword;
 use super::pattern::Pattern;
-use super::plan::{Asks, Id, Part, Plan, Rule, Ruled};
+use super::plan::{Asks, Id, Plan, Ruled, SchemaPart, SchemaRule};
 use super::{MAX_FAULTS, SchemaFault, unfit};
 use crate::program::reference::escape_pointer;
 
@@ -183,7 +183,7 @@ impl<'r> Lowering<'r> {
         }
         let foreign = at.is_none().then(|| Box::new(contents.clone()));
         let place = at.as_deref().map(Box::from);
-        self.plan.parts.push(Part { at: place, foreign, shared: false, asks: Asks::Nothing });
+        self.plan.parts.push(SchemaPart { at: place, foreign, shared: false, asks: Asks::Nothing });
         self.known.insert(key, id);
         self.todo.push(Task { id, contents, resolver, draft, at });
         Ok(id)
@@ -229,7 +229,7 @@ impl<'r> Lowering<'r> {
         rules.sort_by_key(|ruled| keyword::order(ruled.keyword));
         Ok(match rules.as_slice() {
             [] => Asks::Nothing,
-            [Ruled { rule: Rule::Ref(part), .. }] => Asks::Same(*part),
+            [Ruled { rule: SchemaRule::Ref(part), .. }] => Asks::Same(*part),
             _ => Asks::Rules(rules.into()),
         })
     }

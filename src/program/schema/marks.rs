@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::judge::Judge;
-use super::plan::{Asks, Id, Part, Rule};
+use super::plan::{Asks, Id, SchemaPart, SchemaRule};
 use super::work::{TooMuch, count};
 
 /// The members or items, by their places.
@@ -23,19 +23,19 @@ struct Marks {
 /// When that would take more work than there is.
 pub(super) fn unevaluated(
     judge: &mut Judge<'_>,
-    part: &Part,
-    rule: &Rule,
+    part: &SchemaPart,
+    rule: &SchemaRule,
     value: &Value,
 ) -> Result<Vec<usize>, TooMuch> {
     let (length, own) = match (rule, value) {
-        (Rule::UnevaluatedProperties(own), Value::Object(members)) => (members.len(), *own),
-        (Rule::UnevaluatedItems(own), Value::Array(items)) => (items.len(), *own),
+        (SchemaRule::UnevaluatedProperties(own), Value::Object(members)) => (members.len(), *own),
+        (SchemaRule::UnevaluatedItems(own), Value::Array(items)) => (items.len(), *own),
         _ => return Ok(Vec::new()),
     };
     let mut marks = Marks { marked: vec![false; length], gone: HashSet::new() };
     judge.work.spend(count(length))?;
     for ruled in part.rules() {
-        if !matches!(ruled.rule, Rule::UnevaluatedProperties(_) | Rule::UnevaluatedItems(_)) {
+        if !matches!(ruled.rule, SchemaRule::UnevaluatedProperties(_) | SchemaRule::UnevaluatedItems(_)) {
             marks.rule(judge, &ruled.rule, value)?;
         }
     }
@@ -86,20 +86,20 @@ impl Marks {
         Ok(())
     }
 
-    fn rule(&mut self, judge: &mut Judge<'_>, rule: &Rule, value: &Value) -> Result<(), TooMuch> {
+    fn rule(&mut self, judge: &mut Judge<'_>, rule: &SchemaRule, value: &Value) -> Result<(), TooMuch> {
         match rule {
-            Rule::Ref(part) => self.part(judge, *part, value),
-            Rule::AllOf(parts) | Rule::AnyOf(parts) | Rule::OneOf(parts) => {
+            SchemaRule::Ref(part) => self.part(judge, *part, value),
+            SchemaRule::AllOf(parts) | SchemaRule::AnyOf(parts) | SchemaRule::OneOf(parts) => {
                 for part in parts {
                     self.valid(judge, *part, value)?;
                 }
                 Ok(())
             }
-            Rule::If { condition, then, otherwise } => {
+            SchemaRule::If { condition, then, otherwise } => {
                 let next = if self.valid(judge, *condition, value)? { then } else { otherwise };
                 next.map_or(Ok(()), |part| self.valid(judge, part, value).map(|_| ()))
             }
-            Rule::Dependent(parts) => {
+            SchemaRule::Dependent(parts) => {
                 for (name, part) in parts {
                     if value.get(&**name).is_some() {
                         self.valid(judge, *part, value)?;
@@ -115,13 +115,13 @@ impl Marks {
         }
     }
 
-    fn members(&mut self, judge: &mut Judge<'_>, rule: &Rule, value: &Value) -> Result<(), TooMuch> {
+    fn members(&mut self, judge: &mut Judge<'_>, rule: &SchemaRule, value: &Value) -> Result<(), TooMuch> {
         let Value::Object(members) = value else { return Ok(()) };
         judge.work.spend(count(members.len()))?;
         for (place, (name, member)) in members.iter().enumerate() {
             let speaks = match rule {
-                Rule::Properties(properties) => properties.named.contains_key(name.as_str()),
-                Rule::PatternProperties(patterns) => {
+                SchemaRule::Properties(properties) => properties.named.contains_key(name.as_str()),
+                SchemaRule::PatternProperties(patterns) => {
                     let mut found = false;
                     for (pattern, _) in patterns {
                         found = found || judge.is_named(pattern, name)?;
@@ -129,8 +129,8 @@ impl Marks {
                     found
                 }
                 // What is not described is what this speaks of, and the rest is described beside it.
-                Rule::AdditionalProperties { .. } => true,
-                Rule::UnevaluatedProperties(part) => judge.matches(*part, member)?,
+                SchemaRule::AdditionalProperties { .. } => true,
+                SchemaRule::UnevaluatedProperties(part) => judge.matches(*part, member)?,
                 _ => return Ok(()),
             };
             if speaks {
@@ -140,14 +140,14 @@ impl Marks {
         Ok(())
     }
 
-    fn items(&mut self, judge: &mut Judge<'_>, rule: &Rule, value: &Value) -> Result<(), TooMuch> {
+    fn items(&mut self, judge: &mut Judge<'_>, rule: &SchemaRule, value: &Value) -> Result<(), TooMuch> {
         let Value::Array(items) = value else { return Ok(()) };
         judge.work.spend(count(items.len()))?;
         for (place, item) in items.iter().enumerate() {
             let speaks = match rule {
-                Rule::Items { from, .. } => place >= *from,
-                Rule::PrefixItems(parts) => place < parts.len(),
-                Rule::Contains { part, .. } | Rule::UnevaluatedItems(part) => judge.matches(*part, item)?,
+                SchemaRule::Items { from, .. } => place >= *from,
+                SchemaRule::PrefixItems(parts) => place < parts.len(),
+                SchemaRule::Contains { part, .. } | SchemaRule::UnevaluatedItems(part) => judge.matches(*part, item)?,
                 _ => return Ok(()),
             };
             if speaks {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::gather::Gather;
 use super::judge::Judge;
 use super::plan::Id;
-use super::problem::{Forms, Kind, Problem};
+use super::problem::{Forms, ProblemKind, ValueProblem};
 use crate::diagnostic::nearest;
 
 /// The most characters of a given value that a message shows.
@@ -22,42 +22,42 @@ const LOOKED_AT: usize = 1_000;
 const MEASURED: usize = 64;
 
 /// What looks up what is wrong by a form, when a message needs it.
-pub(super) struct Words<'j, 'p> {
+pub(super) struct FormExplainer<'j, 'p> {
     pub judge: &'j mut Judge<'p>,
     pub source: &'j Value,
 }
 
 /// The sentence for a fault of a value.
-pub(super) fn of(problem: &Problem<'_>, words: &mut Words<'_, '_>) -> String {
+pub(super) fn of(problem: &ValueProblem<'_>, words: &mut FormExplainer<'_, '_>) -> String {
     sentence(problem, Some(words), MAX_FORMS)
 }
 
 /// The sentence for a fault of a schema.
-pub(super) fn of_schema(problem: &Problem<'_>) -> String {
+pub(super) fn of_schema(problem: &ValueProblem<'_>) -> String {
     sentence(problem, None, MAX_FORMS)
 }
 
-fn sentence(problem: &Problem<'_>, words: Option<&mut Words<'_, '_>>, forms_left: usize) -> String {
+fn sentence(problem: &ValueProblem<'_>, words: Option<&mut FormExplainer<'_, '_>>, forms_left: usize) -> String {
     let subject = subject(&problem.path);
     let given = &*problem.given;
     let known: Vec<&str> = problem.beside.iter().map(String::as_str).collect();
     match &problem.kind {
-        Kind::Unknown(unexpected) => unknown(&subject, unexpected, &known),
-        Kind::Required(name) => {
+        ProblemKind::Unknown(unexpected) => unknown(&subject, unexpected, &known),
+        ProblemKind::Required(name) => {
             format!("{subject} lacks the property `{}`{}", shorten(name), misspelt(name, given, &known))
         }
-        Kind::Forms(Forms::Found(found)) => forms(problem, found, words, forms_left),
-        Kind::Forms(Forms::Parts(parts)) => match words {
+        ProblemKind::Forms(Forms::Found(found)) => forms(problem, found, words, forms_left),
+        ProblemKind::Forms(Forms::Parts(parts)) => match words {
             Some(words) => {
                 let found: Vec<_> = parts.iter().map(|part| by_form(problem, *part, words)).collect();
                 forms(problem, &found, Some(words), forms_left)
             }
             None => forms(problem, &[], None, forms_left),
         },
-        Kind::ManyForms => {
+        ProblemKind::ManyForms => {
             format!("{subject} matches more than one of the forms that exclude each other, but it is {}", show(given))
         }
-        Kind::PropertyName(problem) => {
+        ProblemKind::PropertyName(problem) => {
             format!("{subject} has a property whose name is not allowed: {}", sentence(problem, words, forms_left))
         }
         kind => match expectation(kind) {
@@ -70,7 +70,7 @@ fn sentence(problem: &Problem<'_>, words: Option<&mut Words<'_, '_>>, forms_left
 }
 
 /// What is wrong with a value by one form of several.
-fn by_form<'v>(problem: &'v Problem<'_>, part: Id, words: &mut Words<'_, '_>) -> Vec<Problem<'v>> {
+fn by_form<'v>(problem: &'v ValueProblem<'_>, part: Id, words: &mut FormExplainer<'_, '_>) -> Vec<ValueProblem<'v>> {
     // What came out for a value is remembered by its address, and this one lives shorter than the others.
     let short = matches!(problem.given, Cow::Owned(_)).then(|| words.judge.forget());
     let mut gather = Gather::new(words.judge, words.source, &problem.path, MEASURED);
@@ -84,37 +84,37 @@ fn by_form<'v>(problem: &'v Problem<'_>, part: Id, words: &mut Words<'_, '_>) ->
 }
 
 /// What a value must be, for the keywords that look at one value alone.
-fn expectation(kind: &Kind) -> Option<String> {
+fn expectation(kind: &ProblemKind) -> Option<String> {
     Some(match kind {
-        Kind::Type(types) => format!("must be {}", types.join(" or ")),
-        Kind::Enum(options) => format!("must be one of {}", choices(options)),
-        Kind::Constant(expected) => format!("must be {}", show(expected)),
-        Kind::Limit(words, limit) => format!("must be {words} {}", show(limit)),
-        Kind::MultipleOf(unit) => format!("must be a multiple of {}", show(unit)),
-        Kind::Size { most, limit, noun } => {
+        ProblemKind::Type(types) => format!("must be {}", types.join(" or ")),
+        ProblemKind::Enum(options) => format!("must be one of {}", choices(options)),
+        ProblemKind::Constant(expected) => format!("must be {}", show(expected)),
+        ProblemKind::Limit(words, limit) => format!("must be {words} {}", show(limit)),
+        ProblemKind::MultipleOf(unit) => format!("must be a multiple of {}", show(unit)),
+        ProblemKind::Size { most, limit, noun } => {
             format!("must have at {} {}", if *most { "most" } else { "least" }, count(*limit, noun))
         }
-        Kind::AdditionalItems(limit) => format!("must have at most {}", count(*limit, "item")),
-        Kind::Pattern(pattern) => format!("must match the pattern `{}`", shorten(pattern)),
-        Kind::Format(format) => format!("must be written as `{}`", shorten(format)),
-        Kind::Not(schema) => format!("must not match {}", show(schema)),
-        Kind::Encoding(encoding) => format!("must be encoded as `{}`", shorten(encoding)),
-        Kind::MediaType(kind) => format!("must hold `{}`", shorten(kind)),
+        ProblemKind::AdditionalItems(limit) => format!("must have at most {}", count(*limit, "item")),
+        ProblemKind::Pattern(pattern) => format!("must match the pattern `{}`", shorten(pattern)),
+        ProblemKind::Format(format) => format!("must be written as `{}`", shorten(format)),
+        ProblemKind::Not(schema) => format!("must not match {}", show(schema)),
+        ProblemKind::Encoding(encoding) => format!("must be encoded as `{}`", shorten(encoding)),
+        ProblemKind::MediaType(kind) => format!("must hold `{}`", shorten(kind)),
         _ => return None,
     })
 }
 
 /// What is told without the given value.
-fn plain(kind: &Kind, subject: &str) -> String {
+fn plain(kind: &ProblemKind, subject: &str) -> String {
     match kind {
-        Kind::NotAllowed => format!("{subject} is not allowed here"),
-        Kind::UniqueItems => format!("{subject} has the same item more than once"),
-        Kind::Contains => {
+        ProblemKind::NotAllowed => format!("{subject} is not allowed here"),
+        ProblemKind::UniqueItems => format!("{subject} has the same item more than once"),
+        ProblemKind::Contains => {
             format!("{subject} has no item, or not the right number of items, of the kind that it must contain")
         }
-        Kind::UnevaluatedItems => format!("{subject} has more items than are described"),
-        Kind::NotUtf8 => format!("{subject} is no UTF-8 text once decoded"),
-        Kind::Other(keyword) => format!("{subject} breaks the rule `{}`", shorten(keyword)),
+        ProblemKind::UnevaluatedItems => format!("{subject} has more items than are described"),
+        ProblemKind::NotUtf8 => format!("{subject} is no UTF-8 text once decoded"),
+        ProblemKind::Other(keyword) => format!("{subject} breaks the rule `{}`", shorten(keyword)),
         _ => format!("{subject} does not match"),
     }
 }
@@ -174,15 +174,15 @@ fn misspelt(name: &str, given: &Value, known: &[&str]) -> String {
 /// None of several forms matches: reports what is wrong by the one that is nearest, the one whose
 /// fault lies deepest, and among those the one with the fewest faults.
 fn forms(
-    problem: &Problem<'_>,
-    found: &[Vec<Problem<'_>>],
-    words: Option<&mut Words<'_, '_>>,
+    problem: &ValueProblem<'_>,
+    found: &[Vec<ValueProblem<'_>>],
+    words: Option<&mut FormExplainer<'_, '_>>,
     forms_left: usize,
 ) -> String {
     let path = problem.path.as_str();
     let subject = subject(path);
-    let depth = |problem: &Problem<'_>| problem.path.matches('/').count();
-    let typed = |problem: &Problem<'_>| matches!(problem.kind, Kind::Type(_)) && problem.path == path;
+    let depth = |problem: &ValueProblem<'_>| problem.path.matches('/').count();
+    let typed = |problem: &ValueProblem<'_>| matches!(problem.kind, ProblemKind::Type(_)) && problem.path == path;
     let scalar_types: Option<Vec<String>> = found
         .iter()
         .map(|faults| match faults.as_slice() {
@@ -199,7 +199,7 @@ fn forms(
         .max_by_key(|faults| (faults.iter().map(depth).max(), std::cmp::Reverse(faults.len())))
         .and_then(|faults| faults.iter().max_by_key(|fault| depth(fault)));
     match best {
-        Some(best) if matches!(best.kind, Kind::Enum(_)) && best.path == path => sentence(best, words, 0),
+        Some(best) if matches!(best.kind, ProblemKind::Enum(_)) && best.path == path => sentence(best, words, 0),
         Some(best) if forms_left > 0 => format!(
             "{subject} matches none of the {} allowed forms; by the nearest one, {}",
             found.len(),
@@ -219,8 +219,8 @@ fn choices(options: &Value) -> String {
 }
 
 /// The allowed value that was most likely meant.
-fn nearest_choice(kind: &Kind, given: &Value) -> String {
-    let (Kind::Enum(options), Value::String(given)) = (kind, given) else { return String::new() };
+fn nearest_choice(kind: &ProblemKind, given: &Value) -> String {
+    let (ProblemKind::Enum(options), Value::String(given)) = (kind, given) else { return String::new() };
     nearest(given, options.as_array().into_iter().flatten().take(LOOKED_AT).filter_map(Value::as_str))
         .map(|near| format!("; did you mean \"{}\"?", shorten(near)))
         .unwrap_or_default()
@@ -235,12 +235,14 @@ fn count(limit: u64, noun: &str) -> String {
 }
 
 /// The given value; where a length is at fault, that length as well.
-fn measured(kind: &Kind, given: &Value) -> String {
+fn measured(kind: &ProblemKind, given: &Value) -> String {
     let size = |limit: usize, noun| count(u64::try_from(limit).unwrap_or(u64::MAX), noun);
     let measure = match (kind, given) {
-        (Kind::Size { noun: "character", .. }, Value::String(text)) => size(text.chars().count(), "character"),
-        (Kind::Size { noun: "item", .. } | Kind::AdditionalItems(_), Value::Array(items)) => size(items.len(), "item"),
-        (Kind::Size { noun: "property", .. }, Value::Object(members)) => size(members.len(), "property"),
+        (ProblemKind::Size { noun: "character", .. }, Value::String(text)) => size(text.chars().count(), "character"),
+        (ProblemKind::Size { noun: "item", .. } | ProblemKind::AdditionalItems(_), Value::Array(items)) => {
+            size(items.len(), "item")
+        }
+        (ProblemKind::Size { noun: "property", .. }, Value::Object(members)) => size(members.len(), "property"),
         _ => return show(given),
     };
     format!("{} ({measure})", show(given))

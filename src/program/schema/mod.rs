@@ -41,7 +41,7 @@ use super::reference::escape_pointer;
 use crate::program::schema::gather::Gather;
 use crate::program::schema::judge::Judge;
 use crate::program::schema::plan::Plan;
-use crate::program::schema::work::{TooMuch, Work};
+use crate::program::schema::work::{StepBudget, TooMuch};
 
 /// The most faults that are told of one value.
 const MAX_FAULTS: usize = 20;
@@ -54,11 +54,11 @@ const MAX_PARTS_DEPTH: usize = 8;
 /// the first value comes, and shared by all clones.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    parts: Arc<Parts>,
+    parts: Arc<SchemaParts>,
 }
 
 #[derive(Debug)]
-struct Parts {
+struct SchemaParts {
     source: Value,
     text: OnceLock<Box<str>>,
     plan: OnceLock<Result<Plan, SchemaFault>>,
@@ -100,13 +100,13 @@ impl Schema {
         if pattern_bytes > MAX_PATTERN_PROGRAMS {
             return Err(vec![too_many_patterns(String::new())]);
         }
-        Ok(Self { parts: Arc::new(Parts { source, text: OnceLock::new(), plan: cell, pattern_bytes }) })
+        Ok(Self { parts: Arc::new(SchemaParts { source, text: OnceLock::new(), plan: cell, pattern_bytes }) })
     }
 
     /// The schema that every object matches.
     pub fn any() -> Self {
         let (source, plan) = (json!({"type": "object"}), OnceLock::new());
-        Self { parts: Arc::new(Parts { source, text: OnceLock::new(), plan, pattern_bytes: 0 }) }
+        Self { parts: Arc::new(SchemaParts { source, text: OnceLock::new(), plan, pattern_bytes: 0 }) }
     }
 
     /// At most so many bytes do its patterns take once they are compiled.
@@ -151,14 +151,14 @@ impl Schema {
     }
 
     fn gathered(&self, mut judge: Judge<'_>, instance: &Value) -> Vec<SchemaFault> {
-        judge.work = Work::new(instance);
+        judge.work = StepBudget::new(instance);
         let mut gather = Gather::new(&mut judge, self.source(), "", MAX_FAULTS);
         let stop = gather.part(0, instance).err();
         let problems = gather.found;
         if problems.is_empty() {
             return vec![stopped(stop.unwrap_or(TooMuch::Steps), instance)];
         }
-        let mut words = message::Words { judge: &mut judge, source: self.source() };
+        let mut words = message::FormExplainer { judge: &mut judge, source: self.source() };
         problems
             .into_iter()
             .map(|problem| SchemaFault { message: message::of(&problem, &mut words), path: problem.path })

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use fancy_regex::{Regex, RegexBuilder};
 
-use super::work::{TooMuch, Work, count};
+use super::work::{StepBudget, TooMuch, count};
 
 /// The longest pattern, in bytes.
 pub(super) const MAX_BYTES: usize = 4096;
@@ -56,7 +56,7 @@ impl Pattern {
     ///
     /// # Errors
     /// When no work is left.
-    pub(super) fn matches(&self, text: &str, work: &mut Work) -> Result<Match, TooMuch> {
+    pub(super) fn matches(&self, text: &str, work: &mut StepBudget) -> Result<Match, TooMuch> {
         work.spend(START + count(text.len()) / 16)?;
         let plain = is_plain(&self.translated);
         let states = count(self.bytes) / STATE_BYTES;

@@ -16,14 +16,14 @@ pub(super) type Id = usize;
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// The parts.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SchemaPart>,
     /// The bytes that its patterns compile to, at most.
     pub pattern_bytes: usize,
 }
 
 /// A part of a schema.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct SchemaPart {
     /// Where it stands in the schema, as a JSON pointer; nothing when it stands elsewhere.
     pub at: Option<Box<str>>,
     /// What is written there, when it stands in a meta-schema that is built in.
@@ -51,12 +51,12 @@ pub(super) enum Asks {
 #[derive(Debug)]
 pub(super) struct Ruled {
     pub keyword: &'static str,
-    pub rule: Rule,
+    pub rule: SchemaRule,
 }
 
 /// What a keyword asks for.
 #[derive(Debug)]
-pub(super) enum Rule {
+pub(super) enum SchemaRule {
     /// One of these types; in draft 4, `1.0` is no integer.
     Type {
         types: u8,
@@ -89,7 +89,7 @@ pub(super) enum Rule {
     /// No item stands twice.
     UniqueItems,
     /// The named members match.
-    Properties(Properties),
+    Properties(PropertyRules),
     /// The members whose names match do.
     PatternProperties(Box<[(Arc<Pattern>, Id)]>),
     /// The other members match.
@@ -148,7 +148,7 @@ pub(super) enum Sized {
 
 /// The members that a part describes, in their order.
 #[derive(Debug)]
-pub(super) struct Properties {
+pub(super) struct PropertyRules {
     pub listed: Box<[(Box<str>, Id)]>,
     /// Their faults are reported in the order of the value's members.
     pub by_value: bool,
@@ -164,7 +164,7 @@ pub(super) struct Choices {
     pub others: HashSet<Box<str>>,
 }
 
-impl Rule {
+impl SchemaRule {
     /// The parts that it leads to; `true` for those that are compared with the same value.
     pub(super) fn each_part(&self, visit: &mut dyn FnMut(Id, bool)) {
         match self {
@@ -195,7 +195,7 @@ impl Rule {
 
 impl Plan {
     /// The rules of a part, wherever they stand.
-    pub(super) fn part(&self, id: Id) -> Option<&Part> {
+    pub(super) fn part(&self, id: Id) -> Option<&SchemaPart> {
         self.parts.get(id)
     }
 
@@ -206,9 +206,9 @@ impl Plan {
         let mut ways = vec![0_usize; self.parts.len()];
         ways.first_mut().into_iter().for_each(|ways| *ways = 1);
         let mut again = false;
-        for ruled in self.parts.iter().flat_map(Part::rules) {
+        for ruled in self.parts.iter().flat_map(SchemaPart::rules) {
             // Its own question is asked a second time of what others said.
-            again |= matches!(ruled.rule, Rule::UnevaluatedProperties(_) | Rule::UnevaluatedItems(_));
+            again |= matches!(ruled.rule, SchemaRule::UnevaluatedProperties(_) | SchemaRule::UnevaluatedItems(_));
             ruled.rule.each_part(&mut |part, _| ways.get_mut(part).into_iter().for_each(|ways| *ways += 1));
         }
         for id in 0..self.parts.len() {
@@ -250,7 +250,7 @@ impl Plan {
     }
 }
 
-impl Part {
+impl SchemaPart {
     /// Its rules.
     pub(super) fn rules(&self) -> &[Ruled] {
         match &self.asks {

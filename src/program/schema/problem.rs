@@ -10,20 +10,20 @@ use super::plan::Id;
 
 /// A fault of a part of a value.
 #[derive(Debug)]
-pub(super) struct Problem<'v> {
+pub(super) struct ValueProblem<'v> {
     /// Where the part stands in the value, as a JSON pointer.
     pub path: String,
     /// The part.
     pub given: Cow<'v, Value>,
     /// What is wrong with it.
-    pub kind: Kind,
+    pub kind: ProblemKind,
     /// The names that the schema describes beside the rule that is broken.
     pub beside: Vec<String>,
 }
 
 /// What is wrong.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum ProblemKind {
     /// It is of another type than these.
     Type(Vec<&'static str>),
     /// It is none of these values.
@@ -52,7 +52,7 @@ pub(super) enum Kind {
     /// None of several forms matches.
     Forms(Forms),
     ManyForms,
-    PropertyName(Box<Problem<'static>>),
+    PropertyName(Box<ValueProblem<'static>>),
     NotAllowed,
     UniqueItems,
     Contains,
@@ -67,13 +67,13 @@ pub(super) enum Forms {
     /// Parts of the schema. What is wrong by each of them is looked for when it is asked for.
     Parts(Vec<Id>),
     /// What is wrong by each of them.
-    Found(Vec<Vec<Problem<'static>>>),
+    Found(Vec<Vec<ValueProblem<'static>>>),
 }
 
-impl Problem<'static> {
+impl ValueProblem<'static> {
     /// A fault that the library of schemas reports.
     pub(super) fn told(error: &ValidationError<'_>) -> Self {
-        Problem {
+        ValueProblem {
             path: error.instance_path().to_string(),
             given: Cow::Owned(error.instance().clone().into_owned()),
             kind: kind(error.kind()),
@@ -82,55 +82,55 @@ impl Problem<'static> {
     }
 }
 
-impl Problem<'_> {
+impl ValueProblem<'_> {
     /// The same, for longer than the value lives.
-    pub(super) fn owned(self) -> Problem<'static> {
-        let Problem { path, given, kind, beside } = self;
-        Problem { path, given: Cow::Owned(given.into_owned()), kind, beside }
+    pub(super) fn owned(self) -> ValueProblem<'static> {
+        let ValueProblem { path, given, kind, beside } = self;
+        ValueProblem { path, given: Cow::Owned(given.into_owned()), kind, beside }
     }
 }
 
-fn kind(told: &Told) -> Kind {
-    let size = |most, limit: u64, noun| Kind::Size { most, limit, noun };
+fn kind(told: &Told) -> ProblemKind {
+    let size = |most, limit: u64, noun| ProblemKind::Size { most, limit, noun };
     match told {
-        Told::Type { kind } => Kind::Type(match kind {
+        Told::Type { kind } => ProblemKind::Type(match kind {
             TypeKind::Single(one) => vec![type_name(one.as_str())],
             TypeKind::Multiple(several) => several.iter().map(|one| type_name(one.as_str())).collect(),
         }),
-        Told::Enum { options } => Kind::Enum((**options).clone()),
-        Told::Constant { expected_value } => Kind::Constant((**expected_value).clone()),
-        Told::Minimum { limit } => Kind::Limit("at least", limit.clone()),
-        Told::Maximum { limit } => Kind::Limit("at most", limit.clone()),
-        Told::ExclusiveMinimum { limit } => Kind::Limit("more than", limit.clone()),
-        Told::ExclusiveMaximum { limit } => Kind::Limit("less than", limit.clone()),
-        Told::MultipleOf { multiple_of } => Kind::MultipleOf(multiple_of.clone()),
+        Told::Enum { options } => ProblemKind::Enum((**options).clone()),
+        Told::Constant { expected_value } => ProblemKind::Constant((**expected_value).clone()),
+        Told::Minimum { limit } => ProblemKind::Limit("at least", limit.clone()),
+        Told::Maximum { limit } => ProblemKind::Limit("at most", limit.clone()),
+        Told::ExclusiveMinimum { limit } => ProblemKind::Limit("more than", limit.clone()),
+        Told::ExclusiveMaximum { limit } => ProblemKind::Limit("less than", limit.clone()),
+        Told::MultipleOf { multiple_of } => ProblemKind::MultipleOf(multiple_of.clone()),
         Told::MinLength { limit } => size(false, *limit, "character"),
         Told::MaxLength { limit } => size(true, *limit, "character"),
         Told::MinItems { limit } => size(false, *limit, "item"),
         Told::MaxItems { limit } => size(true, *limit, "item"),
         Told::MinProperties { limit } => size(false, *limit, "property"),
         Told::MaxProperties { limit } => size(true, *limit, "property"),
-        Told::AdditionalItems { limit } => Kind::AdditionalItems(u64::try_from(*limit).unwrap_or(u64::MAX)),
-        Told::Pattern { pattern } => Kind::Pattern(pattern.clone()),
-        Told::Format { format } => Kind::Format(format.clone()),
-        Told::ContentEncoding { content_encoding } => Kind::Encoding(content_encoding.clone()),
-        Told::ContentMediaType { content_media_type } => Kind::MediaType(content_media_type.clone()),
-        Told::FromUtf8 { .. } => Kind::NotUtf8,
-        Told::Not { schema } => Kind::Not(schema.clone()),
+        Told::AdditionalItems { limit } => ProblemKind::AdditionalItems(u64::try_from(*limit).unwrap_or(u64::MAX)),
+        Told::Pattern { pattern } => ProblemKind::Pattern(pattern.clone()),
+        Told::Format { format } => ProblemKind::Format(format.clone()),
+        Told::ContentEncoding { content_encoding } => ProblemKind::Encoding(content_encoding.clone()),
+        Told::ContentMediaType { content_media_type } => ProblemKind::MediaType(content_media_type.clone()),
+        Told::FromUtf8 { .. } => ProblemKind::NotUtf8,
+        Told::Not { schema } => ProblemKind::Not(schema.clone()),
         Told::AdditionalProperties { unexpected } | Told::UnevaluatedProperties { unexpected } => {
-            Kind::Unknown(unexpected.clone())
+            ProblemKind::Unknown(unexpected.clone())
         }
-        Told::Required { property } => Kind::Required(property.as_str().unwrap_or_default().to_owned()),
-        Told::AnyOf { context } | Told::OneOfNotValid { context } => {
-            Kind::Forms(Forms::Found(context.iter().map(|form| form.iter().map(Problem::told).collect()).collect()))
-        }
-        Told::OneOfMultipleValid { .. } => Kind::ManyForms,
-        Told::PropertyNames { error } => Kind::PropertyName(Box::new(Problem::told(error))),
-        Told::FalseSchema => Kind::NotAllowed,
-        Told::UniqueItems => Kind::UniqueItems,
-        Told::Contains => Kind::Contains,
-        Told::UnevaluatedItems { .. } => Kind::UnevaluatedItems,
-        other => Kind::Other(other.keyword().to_owned()),
+        Told::Required { property } => ProblemKind::Required(property.as_str().unwrap_or_default().to_owned()),
+        Told::AnyOf { context } | Told::OneOfNotValid { context } => ProblemKind::Forms(Forms::Found(
+            context.iter().map(|form| form.iter().map(ValueProblem::told).collect()).collect(),
+        )),
+        Told::OneOfMultipleValid { .. } => ProblemKind::ManyForms,
+        Told::PropertyNames { error } => ProblemKind::PropertyName(Box::new(ValueProblem::told(error))),
+        Told::FalseSchema => ProblemKind::NotAllowed,
+        Told::UniqueItems => ProblemKind::UniqueItems,
+        Told::Contains => ProblemKind::Contains,
+        Told::UnevaluatedItems { .. } => ProblemKind::UnevaluatedItems,
+        other => ProblemKind::Other(other.keyword().to_owned()),
     }
 }
 

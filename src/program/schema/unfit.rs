@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::SchemaFault;
 use super::message;
 use super::pattern;
-use super::problem::Problem;
+use super::problem::ValueProblem;
 use crate::program::reference::escape_pointer;
 
 /// Why it does not match the schema of its draft: at most so many faults, one at a place.
@@ -51,7 +51,7 @@ fn by_draft(source: &Value, error: &ValidationError<'_>) -> SchemaFault {
     if let ValidationErrorKind::Referencing(fault) = error.kind() {
         return reference(source, fault, error.instance_path().as_str());
     }
-    let problem = Problem::told(error);
+    let problem = ValueProblem::told(error);
     let message = message::of_schema(&problem);
     SchemaFault { path: problem.path, message: format!("this is no JSON Schema: {message}") }
 }

@@ -23,12 +23,12 @@ pub(super) enum TooMuch {
 
 /// What may still be done.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct StepBudget {
     left: u64,
     depth: usize,
 }
 
-impl Work {
+impl StepBudget {
     /// For a comparison with this value.
     pub(super) fn new(value: &Value) -> Self {
         Self { left: BASE.saturating_add(PER_PART.saturating_mul(parts_of(value))), depth: 0 }
@@ -51,7 +51,7 @@ impl Work {
         self.spend(1 + count(bytes) / 16)
     }
 
-    /// One level deeper. Each is left again with [`Work::leave`].
+    /// One level deeper. Each is left again with [`StepBudget::leave`].
     ///
     /// # Errors
     /// When it is too deep, or no step is left.

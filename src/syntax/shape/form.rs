@@ -9,35 +9,35 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use super::known::{resolve, types, words};
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Node, NodeKind};
 
 /// A part of a schema.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct SchemaForm {
     /// The part, its reference followed.
     pub schema: &'static Value,
     /// Branches of which the value's type picks one.
-    pub any_of: Vec<Part>,
+    pub any_of: Vec<LazyForm>,
     /// The words that it takes, when it takes nothing else.
     pub words: Option<Vec<&'static str>>,
     /// Branches of which a word in the value picks one, with that word.
-    pub one_of: Vec<(Option<&'static str>, Part)>,
+    pub one_of: Vec<(Option<&'static str>, LazyForm)>,
     /// The field of that word.
     pub tag: Option<&'static str>,
     /// The branch for all other words of that field.
-    pub rest: Option<Part>,
+    pub rest: Option<LazyForm>,
     /// Branches that are objects of one field each, by the field that they have.
-    pub keyed: Vec<(&'static str, Part)>,
+    pub keyed: Vec<(&'static str, LazyForm)>,
     /// The names of the JSON types that it takes; empty when it takes all.
     pub types: Vec<&'static str>,
     /// The same as bits.
     bits: u8,
     /// What an array holds.
-    pub items: Option<Part>,
+    pub items: Option<LazyForm>,
     /// The fewest and the most entries.
     pub count: (Option<usize>, Option<usize>),
     /// The fields of an object.
-    pub fields: BTreeMap<&'static str, Part>,
+    pub fields: BTreeMap<&'static str, LazyForm>,
     /// The other fields of an object.
     pub others: Others,
     /// The fields that must be there.
@@ -56,28 +56,28 @@ pub(super) enum Others {
     /// Nothing.
     None,
     /// Values of a form.
-    Of(Part),
+    Of(LazyForm),
 }
 
 /// A part of a schema that is made ready when it is first looked at.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct LazyForm {
     root: &'static Value,
     part: &'static Value,
-    form: OnceLock<Box<Form>>,
+    form: OnceLock<Box<SchemaForm>>,
 }
 
-impl Part {
+impl LazyForm {
     fn new(root: &'static Value, part: &'static Value) -> Self {
         Self { root, part, form: OnceLock::new() }
     }
 }
 
-impl Deref for Part {
-    type Target = Form;
+impl Deref for LazyForm {
+    type Target = SchemaForm;
 
-    fn deref(&self) -> &Form {
-        self.form.get_or_init(|| Box::new(Form::new(self.root, self.part)))
+    fn deref(&self) -> &SchemaForm {
+        self.form.get_or_init(|| Box::new(SchemaForm::new(self.root, self.part)))
     }
 }
 
@@ -87,12 +87,12 @@ const MAX_STAND_IN_DEPTH: usize = 8;
 const BITS: [(&str, u8); 7] =
     [("null", 1), ("boolean", 2), ("string", 4), ("array", 8), ("object", 16), ("number", 32), ("integer", 64)];
 
-impl Form {
+impl SchemaForm {
     /// The form of a part of `root`.
     pub(super) fn new(root: &'static Value, part: &'static Value) -> Self {
         let schema = resolve(root, part);
         let list = |key: &str| schema.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let part = |part| Part::new(root, part);
+        let part = |part| LazyForm::new(root, part);
         let tag = tag_of(list("oneOf"));
         let word = |branch| tag.and_then(|tag| tag_word(branch, tag));
         let (of_words, mut others): (Vec<_>, Vec<_>) = list("oneOf")
@@ -169,14 +169,14 @@ impl Form {
     pub(super) fn takes(&self, node: &Node) -> bool {
         let bit = match &node.kind {
             _ if self.bits == 0 => return true,
-            Kind::Fault => return true,
-            Kind::Null => 1,
-            Kind::Bool(_) => 2,
-            Kind::String(_) => 4,
-            Kind::Array(_) => 8,
-            Kind::Object(_) => 16,
-            Kind::Number(digits) if self.bits & 64 != 0 && super::scalar::is_whole(digits) => 32 | 64,
-            Kind::Number(_) => 32,
+            NodeKind::Fault => return true,
+            NodeKind::Null => 1,
+            NodeKind::Bool(_) => 2,
+            NodeKind::String(_) => 4,
+            NodeKind::Array(_) => 8,
+            NodeKind::Object(_) => 16,
+            NodeKind::Number(digits) if self.bits & 64 != 0 && super::scalar::is_whole(digits) => 32 | 64,
+            NodeKind::Number(_) => 32,
         };
         self.bits & bit != 0
     }

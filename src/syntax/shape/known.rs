@@ -5,32 +5,32 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::form::Form;
+use super::form::SchemaForm;
 use crate::language::schema::{KINDS, schema};
 
 /// The schema of a kind of document.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct DocumentSchema {
     /// The schema itself.
     pub schema: &'static Value,
     /// The same, made ready for looking at values.
-    pub(super) form: Form,
+    pub(super) form: SchemaForm,
     /// Where each field may stand, the shortest way first: `properties.on_stuck`.
     homes: OnceLock<BTreeMap<String, Vec<String>>>,
 }
 
 /// The schema of a kind of document, by its name in [`KINDS`]; made when it is first asked for.
-pub(crate) fn known(kind: &str) -> Option<&'static Known> {
-    static ALL: [OnceLock<Option<Known>>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
+pub(crate) fn known(kind: &str) -> Option<&'static DocumentSchema> {
+    static ALL: [OnceLock<Option<DocumentSchema>>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
     let (_, known) = KINDS.iter().zip(&ALL).find(|(name, _)| **name == kind)?;
-    known.get_or_init(|| schema(kind).map(Known::new)).as_ref()
+    known.get_or_init(|| schema(kind).map(DocumentSchema::new)).as_ref()
 }
 
-impl Known {
+impl DocumentSchema {
     fn new(schema: Value) -> Self {
         // There is one a kind, and it stays as long as the process.
         let schema: &'static Value = Box::leak(Box::new(schema));
-        Self { schema, form: Form::new(schema, schema), homes: OnceLock::new() }
+        Self { schema, form: SchemaForm::new(schema, schema), homes: OnceLock::new() }
     }
 
     fn homes(&self) -> &BTreeMap<String, Vec<String>> {

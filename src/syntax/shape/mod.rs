@@ -15,10 +15,10 @@ mod tests;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Nearest, Place};
-use crate::syntax::{Kind, Node, Span, Tree, token};
+use crate::syntax::{Node, NodeKind, Span, Tree, token};
 
-use form::Form;
-pub(crate) use known::{Known, known};
+use form::SchemaForm;
+pub(crate) use known::{DocumentSchema, known};
 pub use unknown::Unknown;
 
 /// The most faults of shape that are told of one document.
@@ -44,7 +44,7 @@ pub struct Shaped {
 
 /// Judges a tree by the schema of its kind. In a tree with faults of syntax nothing is told to be
 /// missing: it may stand in what could not be read.
-pub(crate) fn shape(tree: &Tree, known: &Known, whole: bool) -> Shaped {
+pub(crate) fn shape(tree: &Tree, known: &DocumentSchema, whole: bool) -> Shaped {
     let mut walker = Walker {
         tree,
         known,
@@ -77,7 +77,7 @@ pub struct Renamed {
 
 struct Walker<'a> {
     tree: &'a Tree,
-    known: &'a Known,
+    known: &'a DocumentSchema,
     whole: bool,
     /// Where the walk is.
     pointer: String,
@@ -98,7 +98,7 @@ struct Walker<'a> {
 
 impl<'a> Walker<'a> {
     /// Judges a value and returns it; nothing when a fault leaves it unknown. `key` is where its key stands.
-    fn walk(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
+    fn walk(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         if node.is_fault() {
             return None;
         }
@@ -116,18 +116,18 @@ impl<'a> Walker<'a> {
             return None;
         }
         match &node.kind {
-            Kind::Object(members) => Some(self.object(form, node, members, key)),
-            Kind::Array(items) => self.array(form, node, items),
-            Kind::String(text) => {
+            NodeKind::Object(members) => Some(self.object(form, node, members, key)),
+            NodeKind::Array(items) => self.array(form, node, items),
+            NodeKind::String(text) => {
                 self.length(form, node, text);
                 Some(node.value())
             }
-            Kind::Number(digits) => self.number(form, node, digits),
-            Kind::Null | Kind::Bool(_) | Kind::Fault => Some(node.value()),
+            NodeKind::Number(digits) => self.number(form, node, digits),
+            NodeKind::Null | NodeKind::Bool(_) | NodeKind::Fault => Some(node.value()),
         }
     }
 
-    fn array(&mut self, form: &'a Form, node: &Node, items: &[Node]) -> Option<Value> {
+    fn array(&mut self, form: &'a SchemaForm, node: &Node, items: &[Node]) -> Option<Value> {
         let counted = self.count(form, node, items.len());
         let value = match &form.items {
             Some(of) => {
@@ -142,7 +142,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Judges a value that the types can't do without.
-    fn needed(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Value {
+    fn needed(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Value {
         match self.walk(form, node, key) {
             Some(value) => value,
             None if self.mark_unknown() => form.stand_in(),
@@ -151,7 +151,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Judges a value that may be left out.
-    fn optional(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
+    fn optional(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         match self.walk(form, node, key) {
             Some(value) => Some(value),
             None if self.mark_unknown() => None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::form::{Form, Others};
+use super::form::{Others, SchemaForm};
 use super::known::{resolve, words};
 use super::{MAX_UNKNOWN, Renamed, Walker, insert};
 use crate::diagnostic::{Diagnostic, Related, codes, shown};
@@ -21,7 +21,7 @@ struct Near {
 }
 
 impl<'a> Walker<'a> {
-    pub(super) fn object(&mut self, form: &'a Form, node: &Node, members: &[Member], key: Option<Span>) -> Value {
+    pub(super) fn object(&mut self, form: &'a SchemaForm, node: &Node, members: &[Member], key: Option<Span>) -> Value {
         let mut explained: Vec<String> = self.told.take().into_iter().collect();
         // The fields that keys are read as which are not known.
         let mut meant: BTreeMap<&str, &'static str> = BTreeMap::new();
@@ -72,7 +72,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Puts what stands in for them in the place of fields that are missing.
-    fn fill_missing(&mut self, form: &'a Form, map: &mut Map<String, Value>) {
+    fn fill_missing(&mut self, form: &'a SchemaForm, map: &mut Map<String, Value>) {
         // In a text that could not be read to its end, a field may stand where nothing could be read.
         if !self.whole {
             return;
@@ -91,7 +91,7 @@ impl<'a> Walker<'a> {
     /// known fields that are not there.
     fn unknown(
         &mut self,
-        form: &Form,
+        form: &SchemaForm,
         absent: &[&'static str],
         member: &Member,
         homes: &mut BTreeMap<String, usize>,
@@ -141,7 +141,7 @@ impl<'a> Walker<'a> {
         explains
     }
 
-    fn missing(&mut self, form: &Form, node: &Node, key: Option<Span>, explained: &[String]) {
+    fn missing(&mut self, form: &SchemaForm, node: &Node, key: Option<Span>, explained: &[String]) {
         if !self.whole {
             return;
         }

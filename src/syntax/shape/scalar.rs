@@ -2,11 +2,11 @@
 
 use serde_json::{Number, Value};
 
-use super::form::Form;
+use super::form::SchemaForm;
 use super::{Walker, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone};
 use crate::syntax::decimal::Decimal;
-use crate::syntax::{Kind, Node, quoted};
+use crate::syntax::{Node, NodeKind, quoted};
 
 /// The longest value that is repeated in a message or a suggestion, in bytes.
 const SHOWN: usize = 200;
@@ -30,13 +30,13 @@ impl Walker<'_> {
         let raw = self.tree.raw(node.span);
         let takes = |name: &str| types.contains(&name);
         let fault = match &node.kind {
-            Kind::String(text) if self.meant_without_quotes(types, text) => {
+            NodeKind::String(text) if self.meant_without_quotes(types, text) => {
                 fault.help("take the quotes away").suggest(&**text)
             }
-            Kind::Number(_) | Kind::Bool(_) if takes("string") && !takes("object") => {
+            NodeKind::Number(_) | NodeKind::Bool(_) if takes("string") && !takes("object") => {
                 fault.help("put it into quotes").suggest(quoted(raw))
             }
-            Kind::Null => fault.help("leave the field out, or give it a value"),
+            NodeKind::Null => fault.help("leave the field out, or give it a value"),
             _ if takes("array") && raw.len() <= SHOWN => {
                 fault.help("an array of one entry stands in `[` and `]`").suggest(format!("[{raw}]"))
             }
@@ -77,7 +77,7 @@ impl Walker<'_> {
         None
     }
 
-    pub(super) fn length(&mut self, form: &Form, node: &Node, text: &str) {
+    pub(super) fn length(&mut self, form: &SchemaForm, node: &Node, text: &str) {
         let (least, most) = form.length;
         if least.is_none() && most.is_none() {
             return;
@@ -98,7 +98,7 @@ impl Walker<'_> {
     }
 
     /// Judges how many entries an array has. `false` when the types can't read so many.
-    pub(super) fn count(&mut self, form: &Form, node: &Node, count: usize) -> bool {
+    pub(super) fn count(&mut self, form: &SchemaForm, node: &Node, count: usize) -> bool {
         let wanted = match form.count {
             (Some(least), Some(most)) if least == most && count != least => format!("exactly {least}"),
             (Some(least), _) if count < least => format!("at least {least}"),
@@ -112,7 +112,7 @@ impl Walker<'_> {
     }
 
     /// A number. Where one is meant, the value gets a spelling that serde reads.
-    pub(super) fn number(&mut self, form: &Form, node: &Node, digits: &str) -> Option<Value> {
+    pub(super) fn number(&mut self, form: &SchemaForm, node: &Node, digits: &str) -> Option<Value> {
         let types = &form.types;
         if types.is_empty() {
             return Some(node.value());
@@ -148,16 +148,16 @@ impl Walker<'_> {
     fn given(&self, node: &Node) -> String {
         let raw = self.tree.raw(node.span);
         match &node.kind {
-            Kind::Null => "null".to_owned(),
-            Kind::Bool(_) => raw.to_owned(),
-            Kind::Number(_) if raw.len() <= SHOWN => raw.to_owned(),
-            Kind::Number(_) => "a very long number".to_owned(),
-            Kind::String(text) if text.is_empty() => "an empty text".to_owned(),
-            Kind::String(_) if raw.len() <= 60 => format!("the text {raw}"),
-            Kind::String(_) => "a text".to_owned(),
-            Kind::Array(_) => "an array".to_owned(),
-            Kind::Object(_) => "an object".to_owned(),
-            Kind::Fault => "something unreadable".to_owned(),
+            NodeKind::Null => "null".to_owned(),
+            NodeKind::Bool(_) => raw.to_owned(),
+            NodeKind::Number(_) if raw.len() <= SHOWN => raw.to_owned(),
+            NodeKind::Number(_) => "a very long number".to_owned(),
+            NodeKind::String(text) if text.is_empty() => "an empty text".to_owned(),
+            NodeKind::String(_) if raw.len() <= 60 => format!("the text {raw}"),
+            NodeKind::String(_) => "a text".to_owned(),
+            NodeKind::Array(_) => "an array".to_owned(),
+            NodeKind::Object(_) => "an object".to_owned(),
+            NodeKind::Fault => "something unreadable".to_owned(),
         }
     }
 }

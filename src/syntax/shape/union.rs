@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value};
 
-use super::form::Form;
+use super::form::SchemaForm;
 use super::{Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, codes, is_lone, nearest, nearest_field};
-use crate::syntax::{Kind, Member, Node, Span, quoted, token};
+use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 
 impl<'a> Walker<'a> {
     /// Branches of different JSON types: the value's type decides.
-    pub(super) fn any_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
+    pub(super) fn any_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         // A number is told by the branch for numbers, a whole one by that for whole ones: the first
         // that takes the type is the right one, for our types have one branch a type.
         match form.any_of.iter().find(|branch| branch.takes(node)) {
@@ -24,12 +24,12 @@ impl<'a> Walker<'a> {
     }
 
     /// Branches that are objects with a field that says which branch it is.
-    pub(super) fn one_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
+    pub(super) fn one_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         if !form.keyed.is_empty() {
             return self.keyed(form, node, key);
         }
         let Some(tag) = form.tag else { return self.first_of(form, node, key) };
-        let Kind::Object(_) = &node.kind else {
+        let NodeKind::Object(_) = &node.kind else {
             self.wrong_types(&["object"], node);
             return None;
         };
@@ -80,8 +80,8 @@ impl<'a> Walker<'a> {
     }
 
     /// Branches that are objects of one field: the field decides.
-    fn keyed(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
-        let Kind::Object(members) = &node.kind else {
+    fn keyed(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
+        let NodeKind::Object(members) = &node.kind else {
             self.wrong_types(&["object"], node);
             return None;
         };
@@ -124,7 +124,7 @@ impl<'a> Walker<'a> {
         Some(Value::Object(map))
     }
 
-    fn unknown_key(&mut self, form: &Form, member: &Member) {
+    fn unknown_key(&mut self, form: &SchemaForm, member: &Member) {
         let name = &*member.key;
         let names: Vec<&str> = form.keyed.iter().map(|(name, _)| *name).collect();
         let pointer = format!("{}/{}", self.pointer, token(name));
@@ -143,7 +143,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Branches without a field that tells them apart: those of different types.
-    fn first_of(&mut self, form: &'a Form, node: &Node, key: Option<Span>) -> Option<Value> {
+    fn first_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         match form.one_of.iter().find(|(_, branch)| branch.takes(node)) {
             Some((_, branch)) => self.walk(branch, node, key),
             None => {
@@ -168,8 +168,8 @@ impl<'a> Walker<'a> {
 }
 
 /// The branch whose fields the object has most of, when it is one alone, and its word.
-fn most_alike<'a>(form: &'a Form, node: &Node) -> Option<(Option<&'static str>, &'a Form)> {
-    let has = |branch: &Form| branch.required.iter().filter(|name| node.get(name).is_some()).count();
+fn most_alike<'a>(form: &'a SchemaForm, node: &Node) -> Option<(Option<&'static str>, &'a SchemaForm)> {
+    let has = |branch: &SchemaForm| branch.required.iter().filter(|name| node.get(name).is_some()).count();
     let counts: Vec<usize> = form.one_of.iter().map(|(_, branch)| has(branch)).collect();
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;
     let mut best = form.one_of.iter().zip(&counts).filter(|(_, count)| **count == most);
