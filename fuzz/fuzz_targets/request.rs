@@ -2,7 +2,7 @@
 #![no_main]
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,9 +45,9 @@ fn started() -> (Runtime, Arc<App>, u32) {
     let folder = Folder::read(&folder).unwrap_or_else(|_| panic!("it is sound"));
     let served = App::new(AppParts {
         authorizer: Authorizer::new(&folder.project.serve).expect("no tokens"),
-        names: HostNames::new(SocketAddr::from(([127, 0, 0, 1], 80)), &[]),
+        names: HostNames::new(Ipv4Addr::LOCALHOST.into(), &[]),
         body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(1) },
-        most_runs: 1,
+        max_concurrent_runs: 1,
         callback_key: None,
         folder,
         journal: Arc::new(MemoryJournal::default()),

@@ -11,8 +11,7 @@ use super::failure::CommandError;
 use super::signals;
 use super::store::StorePlace;
 use super::surface::Surface;
-use crate::serve::folder::{Folder, Unservable};
-use crate::serve::{BindError, Server, ServerOptions};
+use crate::serve::{Folder, Server, ServerOptions, Unservable};
 use crate::trace::units::plural;
 
 /// Serve the loops of a folder over HTTP
@@ -65,19 +64,18 @@ impl ServeCommand {
         let options = ServerOptions {
             listen: self.listen,
             hosts: self.host,
-            most_runs: usize::try_from(self.max_concurrent_runs).unwrap_or(1),
-            body_bytes: usize::try_from(self.max_body_bytes).unwrap_or(usize::MAX),
-            body_time: Duration::from_millis(self.body_timeout_ms),
+            max_concurrent_runs: usize::try_from(self.max_concurrent_runs).unwrap_or(1),
+            max_body_bytes: usize::try_from(self.max_body_bytes).unwrap_or(usize::MAX),
+            body_timeout: Duration::from_millis(self.body_timeout_ms),
             grace: Duration::from_millis(self.grace_ms),
         };
-        let server = Server::bind(folder, place.open()?, options).await.map_err(|refusal| match refusal {
-            BindError::Refused(why) => CommandError::usage(why),
-            BindError::Store(fault) => CommandError::Store(fault),
-        })?;
+        let server = Server::bind(folder, place.open()?, &options)
+            .await
+            .map_err(|refusal| CommandError::usage(refusal.to_string()))?;
         surface.print(&format!("http://{}\n", server.address()))?;
-        let loops = server.loops();
+        let loops = server.service().loops();
         surface.say(&format!("serving {}; runs are kept in {}\n", plural(loops.len(), "loop"), place.shown()));
-        if server.is_open() {
+        if server.service().is_open() {
             surface.say("no tokens: everybody on this machine may start loops; requests from elsewhere are refused\n");
         }
         let signals = signals::SignalCounter::new();

@@ -66,8 +66,8 @@ pub struct AppParts {
     pub names: HostNames,
     /// How much a request may take.
     pub body: BodyLimits,
-    /// So many runs are driven at once.
-    pub most_runs: usize,
+    /// The maximum number of concurrent runs.
+    pub max_concurrent_runs: usize,
     /// The key that posted results are signed with.
     pub callback_key: Option<String>,
 }
@@ -75,13 +75,13 @@ pub struct AppParts {
 impl App {
     /// Puts the parts together.
     pub fn new(parts: AppParts) -> Self {
-        let AppParts { folder, journal, authorizer, names, body, most_runs, callback_key } = parts;
+        let AppParts { folder, journal, authorizer, names, body, max_concurrent_runs, callback_key } = parts;
         let folder = Arc::new(folder);
         let limits = &folder.project.serve.limits;
-        let room = Room::of(connections::files(), most_runs, limits.unknown_connections);
-        let whole = Capacity { connections: room.known, places: most_runs, orgs: authorizer.orgs() };
+        let room = Room::of(connections::files(), max_concurrent_runs, limits.unknown_connections);
+        let whole = Capacity { connections: room.known, places: max_concurrent_runs, orgs: authorizer.orgs() };
         let quotas = Arc::new(Quotas::new(limits, whole, authorizer.is_open()));
-        let slots = RunSlots::new(most_runs, SlotLimits::of(limits), &authorizer.starters());
+        let slots = RunSlots::new(max_concurrent_runs, SlotLimits::of(limits), &authorizer.starters());
         let tools = folder.loops.values().flat_map(|offered| &offered.program.tools);
         let metrics = Arc::new(Metrics::new(tools.map(|tool| tool.name.clone()).collect()));
         let compiler = Arc::new(CompilePool::default());

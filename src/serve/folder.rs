@@ -43,11 +43,13 @@ pub struct ServedLoop {
 }
 
 /// Why a folder can't be served.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Unservable {
-    /// Its documents have faults.
+    /// Its documents have errors.
+    #[error(transparent)]
     Unsound(Unsound),
-    /// Something else; a sentence.
+    /// Another reason; a sentence.
+    #[error("{0}")]
     Refused(String),
 }
 

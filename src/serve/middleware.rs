@@ -2,11 +2,11 @@
 //! with the scope, a body that is JSON and not too long.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::{Body, HttpBody as _};
-use axum::extract::{Request, State};
+use axum::extract::{NestedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -39,8 +39,7 @@ pub struct HostNames {
 
 impl HostNames {
     /// This machine's own names, the address that is listened on, and these beside them.
-    pub fn new(address: SocketAddr, more: &[String]) -> Self {
-        let ip = address.ip();
+    pub fn new(ip: IpAddr, more: &[String]) -> Self {
         let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), ip.to_string()];
         let names = own.into_iter().chain(more.iter().map(|name| tidy(name)));
         // An address can't be made to mean another machine, as a name can.
@@ -65,6 +64,7 @@ pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     let id = request_id(request.headers());
     let method = request.method().clone();
     let path = request.uri().path().chars().take(200).collect::<String>();
+    let prefix = request.extensions().get::<NestedPath>().cloned();
     let mut response = match check(&app, &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
@@ -76,6 +76,9 @@ pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     }
     let status = response.status().as_u16();
     let headers = response.headers_mut();
+    if let Some(prefix) = prefix {
+        put_prefix(headers, prefix.as_str());
+    }
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),
@@ -92,6 +95,14 @@ pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     let ms = clock::elapsed_ms(begun);
     tracing::info!(request_id = id, method = method.as_str(), path, status, ms, "answered");
     response
+}
+
+/// Where the router is mounted under a prefix, `Location` starts with it: the routes do not know the prefix.
+fn put_prefix(headers: &mut HeaderMap, prefix: &str) {
+    let Some(path) = headers.get(header::LOCATION).and_then(|path| path.to_str().ok()) else { return };
+    if let Ok(location) = HeaderValue::from_str(&format!("{}{path}", prefix.trim_end_matches('/'))) {
+        headers.insert(header::LOCATION, location);
+    }
 }
 
 /// The caller's own id for the request when it is a plain word, else a new one.

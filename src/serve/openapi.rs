@@ -15,6 +15,13 @@ use crate::language::AgentRequest;
 /// The description of all routes.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
 
+/// The description of all routes under a prefix.
+pub fn under(prefix: &str) -> Value {
+    let mut document = DOCUMENT.clone();
+    put(&mut document, "servers", json!([{ "url": prefix.trim_end_matches('/') }]));
+    document
+}
+
 struct OpenApiWriter {
     schemas: SchemaGenerator,
 }

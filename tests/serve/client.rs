@@ -314,9 +314,9 @@ pub fn served(place: &Place, journal: Arc<dyn Journal>) -> Arc<App> {
     let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
     Arc::new(App::new(AppParts {
         authorizer: Authorizer::new(&folder.project.serve).unwrap(),
-        names: HostNames::new("127.0.0.1:80".parse().unwrap(), &[]),
+        names: HostNames::new("127.0.0.1".parse().unwrap(), &[]),
         body: BodyLimits { bytes: 1 << 20, time: Duration::from_secs(30) },
-        most_runs: 1,
+        max_concurrent_runs: 1,
         callback_key: Some("s3cret-of-the-hook".to_owned()),
         folder,
         journal,

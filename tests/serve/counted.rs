@@ -53,16 +53,14 @@ impl Counting {
 pub fn listening(place: &Place, journal: &Arc<Counting>) -> (Runtime, SocketAddr) {
     let options = ServerOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
-        hosts: Vec::new(),
-        most_runs: 4,
-        body_bytes: 1 << 20,
-        body_time: Duration::from_secs(30),
+        max_concurrent_runs: 4,
         grace: Duration::ZERO,
+        ..ServerOptions::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let journal: Arc<dyn Journal> = Arc::clone(journal) as Arc<dyn Journal>;
     let folder = Folder::read(place.path()).unwrap_or_else(|_| panic!("it is sound"));
-    let server = runtime.block_on(Server::bind(folder, journal, options)).unwrap();
+    let server = runtime.block_on(Server::bind(folder, journal, &options)).unwrap();
     let address = server.address();
     runtime.spawn(server.serve(pending()));
     (runtime, address)

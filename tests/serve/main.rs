@@ -24,6 +24,7 @@ mod idempotency;
 mod judged;
 mod lists;
 mod metrics;
+mod mounted;
 mod owner;
 mod page;
 mod page_again;

@@ -17,6 +17,7 @@ mod trace;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
@@ -62,6 +63,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/text.js", get(page::text))
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
+        // `middleware::admitted` limits bodies; axum's own limit of 2 MB would be a second one.
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(Arc::clone(app), middleware::outer))
         .with_state(Arc::clone(app))
 }

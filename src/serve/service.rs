@@ -1,0 +1,170 @@
+//! The loops of a folder over HTTP, as a router for any program to mount. [`super::Server`] adds a listener.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::ExposeSecret as _;
+
+use super::app::{App, AppParts, BodyLimits};
+use super::authorizer::Authorizer;
+use super::connections::Connections;
+use super::folder::Folder;
+use super::middleware::HostNames;
+use super::route;
+use crate::drive::secret::Vault;
+use crate::journal::{Journal, StoreFault};
+
+/// How to serve. The defaults are those of `loopctl serve`.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The address of the server; port 0 selects a free port. A [`Service`] does not listen: it uses only the IP
+    /// address, as the address at which clients reach the router.
+    pub listen: SocketAddr,
+    /// Names that are accepted in the `Host` header, besides `localhost` and the IP address of `listen`.
+    pub hosts: Vec<String>,
+    /// The maximum number of concurrent runs; further runs wait in a queue.
+    pub max_concurrent_runs: usize,
+    /// The maximum size of a request body, in bytes.
+    pub max_body_bytes: usize,
+    /// The time limit for receiving a request body.
+    pub body_timeout: Duration,
+    /// The time limit for steps in progress when a [`super::Server`] stops.
+    pub grace: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 3009)),
+            hosts: Vec::new(),
+            max_concurrent_runs: 64,
+            max_body_bytes: 2 << 20,
+            body_timeout: Duration::from_secs(30),
+            grace: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Why there is no service or server: a sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ServeError(pub(super) String);
+
+/// The loops of a folder over HTTP, without a listener.
+///
+/// [`Service::router`] has all routes of `loopctl serve`. Call [`Service::recover`] once before the first request,
+/// and [`Service::drain`] before the process ends.
+///
+/// ```no_run
+/// use std::path::Path;
+/// use std::time::Duration;
+///
+/// use axum::Router;
+/// use loopctl::serve::{Folder, ServerOptions, Service};
+///
+/// # async fn host(stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = Folder::read(Path::new("loops"))?;
+/// let journal = loopctl::journal::open("sqlite:runs.db", Path::new("."))?;
+/// let options = ServerOptions { hosts: vec!["shop.example".to_owned()], ..ServerOptions::default() };
+/// let loops = Service::new(folder, journal, &options)?;
+/// loops.recover().await?;
+///
+/// let app = Router::new().nest("/loops/", loops.router()); // POST /loops/agents/execute; the page is at /loops/
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+/// axum::serve(listener, app).with_graceful_shutdown(stop).await?;
+/// loops.drain(Duration::from_secs(20)).await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What the router checks, and what the listener must do
+///
+/// The router checks each request as `loopctl serve` does: the name in `Host` (against DNS rebinding), pages of other
+/// sites, the token and its scopes, quotas, and the size and the duration of the body. A prefix that ends in `/`
+/// keeps the relative links of the page correct.
+///
+/// [`super::Server`] does the following below the router. A program that mounts the router must do it itself, or be
+/// behind a proxy that does:
+///
+/// - It refuses to listen on an address that others can reach while there are no tokens. [`Service::new`] refuses the
+///   same for [`ServerOptions::listen`], but it can't see which address the program listens on. Without tokens,
+///   everyone who reaches the router may start loops.
+/// - It limits the time for the head of a request (10 s), its headers (100, 64 KiB), and the time in which the client
+///   must read what is written to it (30 s).
+/// - It limits the number of connections to the file descriptors of the process, keeps most of them for clients with
+///   a token, and closes idle ones first. `serve.limits.connections` and `serve.limits.unknown_connections` of the
+///   project have no effect without it, and the metrics count no connections.
+#[derive(Clone)]
+pub struct Service {
+    app: Arc<App>,
+}
+
+impl Service {
+    /// A service for the loops of a folder, with their runs in this journal.
+    ///
+    /// # Errors
+    /// When a token can't be used, a secret is missing, or everyone could start loops: `options.listen` can be reached
+    /// from other machines, and there are no tokens.
+    pub fn new(folder: Folder, journal: Arc<dyn Journal>, options: &ServerOptions) -> Result<Self, ServeError> {
+        let address = options.listen.ip();
+        let authorizer = Authorizer::new(&folder.project.serve).map_err(ServeError)?;
+        if !authorizer.may_listen(address) {
+            return Err(ServeError(format!(
+                "without tokens, everyone who reaches {address} could start loops: set `serve.tokens` in loopctl.json \
+                 (`loopctl token` creates one), or listen on 127.0.0.1"
+            )));
+        }
+        let vault = Vault::new(folder.project.orgconfig.clone(), &folder.root);
+        let secret = folder.project.serve.callback_secret.as_deref().map(|source| vault.read(source)).transpose();
+        let secret = secret.map_err(|why| ServeError(format!("`serve.callback_secret`: {why}")))?;
+        let app = App::new(AppParts {
+            folder,
+            journal,
+            authorizer,
+            names: HostNames::new(address, &options.hosts),
+            body: BodyLimits { bytes: options.max_body_bytes, time: options.body_timeout },
+            max_concurrent_runs: options.max_concurrent_runs,
+            callback_key: secret.map(|secret| secret.expose_secret().to_owned()),
+        });
+        Ok(Self { app: Arc::new(app) })
+    }
+
+    /// All routes, to be served as they are or under a prefix ([`axum::Router::nest`]).
+    pub fn router(&self) -> axum::Router {
+        route::router(&self.app)
+    }
+
+    /// Resumes the runs that were in progress when the process ended, and posts the results that are not delivered
+    /// yet. Runs that another process drives are left alone.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn recover(&self) -> Result<(), StoreFault> {
+        self.app.scheduler.recover_all().await?;
+        self.app.callbacks.recover_all().await
+    }
+
+    /// Starts no more runs, and returns when each run has finished its step, or after this time. `/readyz` returns 503
+    /// from now on. The next process that serves the journal resumes the runs.
+    pub async fn drain(&self, grace: Duration) {
+        self.app.scheduler.drain();
+        // A step that takes longer is cut off, as in a crash: the journal has what was acknowledged.
+        drop(tokio::time::timeout(grace, self.app.scheduler.leave_all()).await);
+    }
+
+    /// Whether there are no tokens, so that everyone who reaches the router may start loops.
+    pub fn is_open(&self) -> bool {
+        self.app.authorizer.is_open()
+    }
+
+    /// The names of the loops that it serves.
+    pub fn loops(&self) -> Vec<String> {
+        self.app.folder.loops.keys().cloned().collect()
+    }
+
+    /// What a listener counts its connections in.
+    pub(super) fn connections(&self) -> Arc<Connections> {
+        Arc::clone(&self.app.connections)
+    }
+}
