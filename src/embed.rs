@@ -11,6 +11,7 @@ use crate::drive::builder::EngineBuilder;
 use crate::drive::engine::{Engine, Resume, Watch};
 use crate::drive::fault::Fault;
 use crate::drive::finished::Finished;
+use crate::drive::model::EmbeddedModel;
 use crate::drive::start::Start;
 use crate::drive::tool::DynTool;
 use crate::engine::outcome::Status;
@@ -91,6 +92,13 @@ impl LoopBuilder {
     #[must_use]
     pub fn script(mut self, script: Script) -> Self {
         self.engine = self.engine.script(script);
+        self
+    }
+
+    /// Registers a model written in Rust under a name. A loop that names no model uses it when it is the only one.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>, model: impl EmbeddedModel) -> Self {
+        self.engine = self.engine.model(name, model);
         self
     }
 

@@ -109,6 +109,7 @@ pub use drive::builder::EngineBuilder;
 pub use drive::engine::{Engine, Resume, Watch};
 pub use drive::fault::Fault;
 pub use drive::finished::{AnswerError, Finished};
+pub use drive::model::{EmbeddedModel, ModelError, ModelReply, ModelRequest};
 pub use drive::notices::{Notices, Teller, notices};
 pub use drive::start::Start;
 pub use drive::stop::Stop;

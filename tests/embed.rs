@@ -1,8 +1,13 @@
 //! What an embedder writes: typed tools, errors by `?`, answers as types, and what a loop that can't be loaded says.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails says why")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test that fails says why")]
 
-use loopctl::{AnswerError, EmbeddedTool, Engine, Finished, LoadError, Loop, Status, ToolCall, ToolError};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use loopctl::{
+    AnswerError, EmbeddedModel, EmbeddedTool, Engine, Finished, LoadError, Loop, ModelError, ModelReply, ModelRequest,
+    Status, ToolCall, ToolError,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -97,4 +102,58 @@ async fn a_loop_keeps_its_runs_in_the_store_that_is_named() {
     assert_eq!(again.engine().find(first.run_id()).await.unwrap().unwrap().status, Status::Completed);
     let wrong = Engine::load_text("shares.json", DOCUMENT).tool(Shares).store("nowhere:x").build().unwrap_err();
     assert!(matches!(wrong, LoadError::Store(_)), "{wrong}");
+}
+
+/// Fails once, then calls the tool, then completes with what it read last.
+struct Scripted(AtomicU32);
+
+impl EmbeddedModel for Scripted {
+    async fn reply(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let call = |action: &str, input: Value| json!({"thought": "t", "action": action, "action_input": input});
+        match self.0.fetch_add(1, Ordering::SeqCst) {
+            0 => Err("not a number".parse::<u8>().unwrap_err().into()),
+            1 => Ok(call("shares", json!({"grams": 50})).to_string().into()),
+            2 => {
+                let body: Value = serde_json::from_slice(&request.openai_body())?;
+                let last = request.messages().last().map(|message| message.text.to_string());
+                assert_eq!(body["messages"].as_array().unwrap().len(), request.messages().len());
+                Ok(call("__complete__", json!({ "answer": last })).to_string().into())
+            }
+            _ => panic!("asked once too often"),
+        }
+    }
+}
+
+fn with_model(model: impl EmbeddedModel) -> Loop {
+    let text = DOCUMENT.replace(r#""mode""#, r#""retry": {"attempts": 2, "base_ms": 1, "max_ms": 1}, "mode""#);
+    Engine::load_text("shares.json", text).tool(Shares).model("own", model).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_model_of_the_embedder_is_asked_with_retries_and_needs_no_name() {
+    let run = with_model(Scripted(AtomicU32::new(0))).run(Value::Null).await.unwrap();
+    assert!(run.answer_as::<String>().unwrap().contains('2'), "the observation of the call was its last message");
+    assert_eq!((run.status(), run.state.counters.model_retries), (Status::Completed, 1));
+}
+
+/// Fails for good, or panics.
+struct Broken {
+    panics: bool,
+}
+
+impl EmbeddedModel for Broken {
+    async fn reply(&self, _: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        assert!(!self.panics, "out of order");
+        Err(ModelError::lasting("no such model"))
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_panics_or_refuses_fails_the_run_and_not_the_program() {
+    for (panics, why) in [(true, "the model \"own\" panicked: out of order"), (false, "no such model")] {
+        let run = with_model(Broken { panics }).run(Value::Null).await.unwrap();
+        let error = run.answer_as::<String>().unwrap_err().to_string();
+        assert!(run.status() == Status::Failed && error.contains(why), "{error}");
+        assert_eq!(run.state.counters.model_retries, 0);
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use super::engine::{Engine, World};
-use super::model::{Models, ScriptPlayer};
+use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
 use super::secret::Vault;
 use super::subrun_budget::SubrunBudgets;
 use super::texts::SharedTexts;
@@ -24,13 +24,22 @@ pub struct EngineBuilder {
     journal: Option<Arc<dyn Journal>>,
     script: Option<ScriptPlayer>,
     tools: BTreeMap<String, Arc<dyn DynTool>>,
+    models: BTreeMap<String, Arc<dyn DynModel>>,
     api_key: Option<SecretString>,
 }
 
 impl EngineBuilder {
     /// An engine without tools and script, whose runs are in memory.
     pub(super) fn new(project: Arc<Project>, root: &Path) -> Self {
-        Self { project, root: root.to_owned(), journal: None, script: None, tools: BTreeMap::new(), api_key: None }
+        Self {
+            project,
+            root: root.to_owned(),
+            journal: None,
+            script: None,
+            tools: BTreeMap::new(),
+            models: BTreeMap::new(),
+            api_key: None,
+        }
     }
 
     /// Keeps runs here. Default: in memory, where every run stays for as long as the engine lives.
@@ -52,6 +61,14 @@ impl EngineBuilder {
     #[must_use]
     pub fn tool(mut self, tool: impl DynTool + 'static) -> Self {
         self.tools.insert(tool.name().to_owned(), Arc::new(tool));
+        self
+    }
+
+    /// A model written in Rust, by this name. It takes the place of a model that the project has by this name; a loop
+    /// that names no model uses it when it is the only one.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>, model: impl EmbeddedModel) -> Self {
+        self.models.insert(name.into(), Arc::new(model));
         self
     }
 
@@ -79,7 +96,7 @@ impl EngineBuilder {
     pub fn build(self) -> Engine {
         let vault = Arc::new(Vault::new(self.project.orgconfig.clone(), &self.root));
         let script = self.script.map(Arc::new);
-        let mut models = Models::new(&self.project, &self.root, &vault, script.clone());
+        let mut models = Models::new(&self.project, &self.root, &vault, script.clone()).with_embedded(self.models);
         if let Some(key) = self.api_key {
             models = models.with_key(key);
         }

@@ -4,6 +4,7 @@ pub mod begin;
 pub mod builder;
 mod by_hand;
 mod calls;
+mod caught;
 pub mod clock;
 mod descriptors;
 pub mod egress;

@@ -5,6 +5,7 @@
 //! [`ask`] is the only place that tries again.
 
 mod anthropic;
+mod embedded;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -38,6 +39,8 @@ use protocol::Protocol;
 use reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
 use wire::RequestForm;
 
+pub(in crate::drive) use embedded::DynModel;
+pub use embedded::{EmbeddedModel, ModelError, ModelReply, ModelRequest};
 pub use models::Models;
 use script::ScriptPart;
 pub use script::ScriptPlayer;
@@ -90,6 +93,8 @@ pub struct ModelClient {
 enum ModelBackend {
     /// A server.
     Server(Endpoint),
+    /// The embedder.
+    Embedded(Arc<dyn DynModel>, Peer),
     /// A script, and the name under which the wire keeps how far it is.
     Script(Arc<ScriptPlayer>, Arc<str>),
 }
@@ -128,6 +133,9 @@ impl ModelClient {
                 let part = wire.part();
                 let part = ScriptPart { loop_name: part.as_deref(), alone: &**track == TRACK };
                 return Box::pin(script.say(part, wire.script_position(track), ask)).await;
+            }
+            ModelBackend::Embedded(model, peer) => {
+                return embedded::attempt(model.as_ref(), &self.form, peer, ask).await;
             }
             ModelBackend::Server(endpoint) => endpoint,
         };

@@ -13,7 +13,7 @@ use super::http::{self, Endpoint, HttpClients};
 use super::protocol::Protocol;
 use super::script::ScriptPlayer;
 use super::wire::RequestForm;
-use super::{ModelBackend, ModelClient, TRACK, protocol_of};
+use super::{DynModel, ModelBackend, ModelClient, TRACK, protocol_of};
 use crate::diagnostic::nearest;
 use crate::drive::secret::Vault;
 use crate::engine::event::ModelFacts;
@@ -34,6 +34,8 @@ pub struct Models {
     vault: Arc<Vault>,
     script: Option<Arc<ScriptPlayer>>,
     http: Arc<HttpClients>,
+    /// The embedder's models by name.
+    embedded: BTreeMap<String, Arc<dyn DynModel>>,
     /// The embedder's key, in place of those of the environment.
     key: Option<SecretString>,
     /// The environment, for addresses; keys go through the vault.
@@ -51,10 +53,17 @@ impl Models {
             vault: Arc::clone(vault),
             script,
             http: Arc::default(),
+            embedded: BTreeMap::new(),
             key: None,
             variable,
             made: Mutex::default(),
         }
+    }
+
+    /// The same with models of the embedder: they take the place of those that the project has by these names.
+    pub(in crate::drive) fn with_embedded(mut self, models: BTreeMap<String, Arc<dyn DynModel>>) -> Self {
+        self.embedded = models;
+        self
     }
 
     /// The same with this key in place of those of the environment.
@@ -77,7 +86,8 @@ impl Models {
     /// A sentence that says what is missing and how to give it.
     pub fn get(&self, name: Option<&str>) -> Result<Arc<ModelClient>, String> {
         let name = name.or(self.project.model.as_deref()).filter(|name| !name.is_empty());
-        let name = match (name, &self.script) {
+        let only = || self.embedded.keys().next().filter(|_| self.embedded.len() == 1);
+        let name = match (name.or_else(|| only().map(String::as_str)), &self.script) {
             (Some(name), _) => name,
             (None, Some(_)) => "script",
             (None, None) => {
@@ -111,6 +121,11 @@ impl Models {
         };
         if let Some(script) = &self.script {
             return Ok(scripted(facts, TRACK, Arc::clone(script)));
+        }
+        if let Some(model) = self.embedded.get(name) {
+            let peer = Peer { name: name.to_owned(), vault: Arc::clone(&self.vault) };
+            let backend = ModelBackend::Embedded(Arc::clone(model), peer);
+            return Ok(ModelClient { form: without_server(name, "embedded"), facts, backend });
         }
         let provider = declared.map_or_else(|| self.provider_of(name), |model| model.provider);
         let Some(server) = &provider.facts().server else {
@@ -215,10 +230,18 @@ impl Models {
 
 /// A model that a script plays. Models of one `track` go through their script together.
 fn scripted(facts: ModelFacts, track: &str, script: Arc<ScriptPlayer>) -> ModelClient {
-    let id = facts.name.clone();
-    let identity = format!("{id}\nscript").into();
-    let form = RequestForm { protocol: protocol_of(Provider::Script), id, fixed_temperature: false, identity };
+    let form = without_server(&facts.name, "script");
     ModelClient { facts, form, backend: ModelBackend::Script(script, track.into()) }
+}
+
+/// The form of requests to a model that has no server: OpenAI's.
+fn without_server(name: &str, kind: &str) -> RequestForm {
+    RequestForm {
+        protocol: protocol_of(Provider::Script),
+        id: name.to_owned(),
+        fixed_temperature: false,
+        identity: format!("{name}\n{kind}").into(),
+    }
 }
 
 /// The address of a server's method: `base` with or without a slash at its end, a query kept.

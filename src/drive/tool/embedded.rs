@@ -2,13 +2,8 @@
 
 pub(super) mod interface;
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use serde_json::Value;
 
@@ -16,6 +11,7 @@ use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, not_available};
 use super::{BoxFuture, DynTool, ToolCall};
 use crate::compile::ToolSignature;
+use crate::drive::caught::Caught;
 use crate::engine::event::ToolFault;
 use crate::program::Tool;
 
@@ -62,30 +58,6 @@ async fn make(tool: &dyn DynTool, call: &ToolCall<'_>) -> Result<Value, ToolFaul
         return Err(fault("result nested too deep", format!("more than {MAX_DEPTH} levels")));
     }
     Ok(value)
-}
-
-/// A future whose panics are caught and given as their messages.
-struct Caught<'a, T>(BoxFuture<'a, T>);
-
-impl<T> Future for Caught<'_, T> {
-    type Output = Result<T, String>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // After a panic the future is never polled again, so that nobody sees what it left broken.
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
-            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(panic) => Poll::Ready(Err(message(panic.as_ref()))),
-        }
-    }
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_default()
 }
 
 fn is_too_deep(value: &Value) -> bool {

@@ -1,0 +1,158 @@
+//! Models of the embedder: what calls a model is a Rust type in place of a provider's server.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+
+use bytes::Bytes;
+
+use super::failure::{AttemptFailure, Peer};
+use super::reply::AttemptReply;
+use super::wire::{RequestForm, Wire};
+use super::{Ask, Deltas};
+use crate::drive::caught::Caught;
+use crate::drive::tool::BoxFuture;
+use crate::engine::conversation::Message;
+use crate::engine::event::{Finish, ModelFaultCode, SaidCall, Tokens};
+
+/// A model written in Rust: another provider's client, a model in this process, or a fake for tests.
+///
+/// ```
+/// use loopctl::{EmbeddedModel, ModelError, ModelReply, ModelRequest};
+///
+/// struct Parrot;
+///
+/// impl EmbeddedModel for Parrot {
+///     async fn reply(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+///         let last = request.messages().last().map(|message| message.text.to_string());
+///         Ok(last.unwrap_or_default().into())
+///     }
+/// }
+/// ```
+pub trait EmbeddedModel: Send + Sync + 'static {
+    /// Replies to a request. The future is dropped when the run is stopped or its time is over, and must not block
+    /// its thread.
+    ///
+    /// # Errors
+    /// A failed attempt is made again as `retry` of the loop says, unless the error is [lasting](ModelError::lasting).
+    fn reply(&self, request: ModelRequest<'_>) -> impl Future<Output = Result<ModelReply, ModelError>> + Send;
+}
+
+/// What a model is asked.
+#[derive(Clone)]
+pub struct ModelRequest<'a> {
+    form: &'a RequestForm,
+    ask: &'a Ask<'a>,
+}
+
+impl ModelRequest<'_> {
+    /// The conversation, the system prompt first.
+    pub fn messages(&self) -> &[Message] {
+        &self.ask.conversation.messages
+    }
+
+    /// The most tokens of the reply.
+    pub fn max_tokens(&self) -> u32 {
+        self.ask.max_tokens
+    }
+
+    /// The temperature.
+    pub fn temperature(&self) -> f64 {
+        self.ask.temperature
+    }
+
+    /// Texts at which the model stops.
+    pub fn stop(&self) -> &[&str] {
+        self.ask.stop
+    }
+
+    /// The same as the JSON body of a request to OpenAI's chat completions, with the tools when the loop's dialect is
+    /// `tool_calls`.
+    pub fn openai_body(&self) -> Bytes {
+        Wire::default().request(self.form, self.ask)
+    }
+}
+
+impl fmt::Debug for ModelRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelRequest").field("messages", &self.messages().len()).finish_non_exhaustive()
+    }
+}
+
+/// The reply of an [`EmbeddedModel`]. A text alone converts to one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelReply {
+    /// Its text.
+    pub text: String,
+    /// Its native tool calls: of loops whose dialect is `tool_calls`.
+    pub calls: Vec<SaidCall>,
+    /// Why it stopped.
+    pub finish: Finish,
+    /// The tokens that it read and wrote; without them the engine estimates.
+    pub usage: Option<Tokens>,
+}
+
+impl From<String> for ModelReply {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+/// A failed attempt of an [`EmbeddedModel`]. Every error converts to one by `?`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelError {
+    message: String,
+    transient: bool,
+}
+
+impl ModelError {
+    /// A failure that may pass: the attempt is made again.
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self { message: message.into(), transient: true }
+    }
+
+    /// A failure that stays: no other attempt is made with this model.
+    pub fn lasting(message: impl Into<String>) -> Self {
+        Self { message: message.into(), transient: false }
+    }
+}
+
+impl<E: Error> From<E> for ModelError {
+    fn from(error: E) -> Self {
+        Self::transient(error.to_string())
+    }
+}
+
+/// An [`EmbeddedModel`] behind a pointer.
+pub(in crate::drive) trait DynModel: Send + Sync {
+    fn reply<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+}
+
+impl<T: EmbeddedModel> DynModel for T {
+    fn reply<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        Box::pin(EmbeddedModel::reply(self, request))
+    }
+}
+
+/// Asks a model once. A panic in it is a failed attempt.
+pub(super) async fn attempt(
+    model: &dyn DynModel,
+    form: &RequestForm,
+    peer: &Peer,
+    ask: &Ask<'_>,
+) -> Result<AttemptReply, AttemptFailure> {
+    let lasting = |message: &str| AttemptFailure::lasting(ModelFaultCode::ModelRefused, peer.clean(message));
+    // What panics before the first wait is caught too: the call itself is made inside the future.
+    let replied: BoxFuture<'_, _> = Box::pin(async move { model.reply(ModelRequest { form, ask }).await });
+    let replied =
+        Caught(replied).await.map_err(|panic| lasting(&format!("the model {:?} panicked: {panic}", peer.name)))?;
+    let reply = replied.map_err(|error| match error.transient {
+        true => AttemptFailure::unreachable(peer.clean(&error.message)),
+        false => lasting(&error.message),
+    })?;
+    let deltas: Deltas<'_> = ask.deltas;
+    if let Some(deltas) = deltas {
+        deltas(&reply.text);
+    }
+    Ok(AttemptReply { text: reply.text, calls: reply.calls, finish: reply.finish, usage: reply.usage })
+}
