@@ -59,7 +59,7 @@ impl StartedRun {
         watch: Watch<'a>,
     ) -> (Box<Driver<'a>>, Effects) {
         let driver = Driver::new(world, program, self.models, (self.state, self.seat), watch);
-        driver.tell_start(false);
+        driver.report_start(&self.effects);
         (driver, self.effects)
     }
 }

@@ -7,7 +7,7 @@ use super::fold::{self, written};
 use super::lease_guard::LeaseGuard;
 use super::subrun;
 use crate::engine::event::{Cancelled, Event, EventKind, Moment};
-use crate::engine::notice::Mark;
+use crate::engine::notice::Baseline;
 use crate::engine::outcome::Status;
 use crate::engine::state::Phase;
 use crate::engine::step::step;
@@ -92,7 +92,7 @@ impl Engine {
         }
         let state = self.state(program, run_id).await?;
         if let Some(listener) = watch.listener {
-            for notice in Mark::of(&finished.state).since(&state) {
+            for notice in Baseline::of_state(&finished.state).changes(&state) {
                 listener.on(notice);
             }
         }

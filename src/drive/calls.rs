@@ -17,7 +17,6 @@ use super::tool::{BoxFuture, Spent, ToolCall};
 use crate::engine::budget;
 use crate::engine::effect::{Effect, Effects, calls_of};
 use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolResult, ToolReturned};
-use crate::engine::notice::Notice;
 use crate::engine::state::RunHeader;
 use crate::program::Program;
 
@@ -80,11 +79,6 @@ impl<'a> Driver<'a> {
         };
         let mut begun: Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> = Vec::with_capacity(calls.len());
         for call in calls.iter().filter_map(|id| self.state.call(*id)) {
-            self.tell(|| Notice::ToolCalled {
-                call: call.id,
-                action: call.tool.clone(),
-                action_input: call.input.clone(),
-            });
             begun.push(match called(&call.tool) {
                 Some((tool, called)) => {
                     let left = time_left(&self.state, self.active.0, self.active.1);

@@ -152,7 +152,6 @@ impl Engine {
                 let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
                 let seat = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
                 let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
-                driver.tell_start(true);
                 let finished = driver.go_on(what).await?;
                 self.left(program, finished, &watch).await
             }

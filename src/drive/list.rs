@@ -22,7 +22,7 @@ pub async fn list(journal: &dyn Journal, filter: RunFilter) -> Result<Vec<RunSum
     {
         // One run that can't be read hides no other, and itself neither.
         if let Ok(events) = journal.read(&run.run_id).await {
-            let events: Vec<Event> = events.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
+            let events: Vec<Event> = events.iter().filter_map(|text| Event::read(text).ok()).collect();
             let replies = events.iter().filter(|event| matches!(event.kind, EventKind::ModelReplied(_))).count();
             run.iterations = u32::try_from(replies).unwrap_or(u32::MAX);
             run.updated_at_ms = events.last().map_or(run.updated_at_ms, |event| event.at.wall_ms);

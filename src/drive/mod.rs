@@ -29,5 +29,7 @@ mod subrun_budget;
 mod tests;
 #[cfg(test)]
 mod tests_again;
+#[cfg(test)]
+mod tests_notices;
 mod texts;
 pub mod tool;

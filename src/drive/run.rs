@@ -21,8 +21,8 @@ use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects, calls_of};
 use crate::engine::event::{self, Event, EventKind, Moment};
 use crate::engine::history;
-use crate::engine::notice::{Listener, Mark, Notice};
-use crate::engine::outcome::{Status, Termination};
+use crate::engine::notice::{Baseline, Listener, Notice};
+use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Append, failpoint};
@@ -90,26 +90,9 @@ impl<'a> Driver<'a> {
         Box::new(Self { world, program, models, state, seat, watch, wire, active, looked, family })
     }
 
-    /// Tells the listener that the run begins, or goes on.
-    pub fn tell_start(&self, resumed: bool) {
-        let begun = &self.state.header;
-        self.tell(|| {
-            if resumed {
-                Notice::RunResumed {
-                    run_id: begun.run_id.clone(),
-                    loop_name: begun.loop_name.clone(),
-                    iterations: self.state.counters.iterations,
-                }
-            } else {
-                Notice::RunStarted {
-                    run_id: begun.run_id.clone(),
-                    loop_name: begun.loop_name.clone(),
-                    model: begun.model.name.clone(),
-                    objective: begun.objective.clone(),
-                    max_iterations: self.program.properties.max_iterations,
-                }
-            }
-        });
+    /// Reports the start of the run to the listener.
+    pub fn report_start(&self, effects: &Effects) {
+        self.report(Baseline::of_start(), effects);
     }
 
     /// Goes on with what came from outside, one after the other.
@@ -194,7 +177,7 @@ impl<'a> Driver<'a> {
         }
         let event = Event { at: self.moment(), kind: what };
         let (text, texts) = (written(&event)?, event.kind.texts());
-        let mark = Mark::of(&self.state);
+        let baseline = Baseline::new(&self.state, &event.kind);
         let before = self.state.status();
         let effects = step(self.program, &mut self.state, event)?;
         let changed = self.state.status() != before || !matches!(self.state.status(), Status::Running);
@@ -209,11 +192,7 @@ impl<'a> Driver<'a> {
         };
         self.world.journal.append(append).await.map_err(Fault::Cut)?;
         self.seat.events += 1;
-        if let Some(listener) = self.watch.listener {
-            for notice in mark.since(&self.state) {
-                listener.on(notice);
-            }
-        }
+        self.report(baseline, &effects);
         Ok(effects)
     }
 
@@ -235,9 +214,6 @@ impl<'a> Driver<'a> {
         let iteration = self.state.counters.iterations + 1;
         let summary = self.state.summary_question(self.program);
         let sums_up = summary.is_some();
-        if !sums_up {
-            self.tell(|| Notice::ModelAsked { iteration });
-        }
         let (program, state, listener) = (self.program, &self.state, self.watch.listener);
         let properties = &program.properties;
         let delta = |text: &str| {
@@ -296,9 +272,7 @@ impl<'a> Driver<'a> {
 
     /// Stops between two steps, so that the run can be resumed.
     async fn interrupt(&mut self) -> Result<(), Fault> {
-        self.take(EventKind::Interrupted).await?;
-        self.tell(|| Notice::RunEnded { status: Status::Cancelled, termination: Termination::Cancelled });
-        Ok(())
+        self.take(EventKind::Interrupted).await.map(drop)
     }
 
     /// A stop after the step waits for the turn's calls: what was asked for and not made would be
@@ -331,9 +305,12 @@ impl<'a> Driver<'a> {
         Moment { wall_ms: clock::wall_ms(), active_ms }
     }
 
-    pub(super) fn tell(&self, notice: impl FnOnce() -> Notice) {
+    /// Reports a step to the listener.
+    fn report(&self, baseline: Baseline, effects: &Effects) {
         if let Some(listener) = self.watch.listener {
-            listener.on(notice());
+            for notice in baseline.notices(self.program, &self.state, effects) {
+                listener.on(notice);
+            }
         }
     }
 }

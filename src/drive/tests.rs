@@ -40,7 +40,7 @@ impl DynTool for Hangs {
     }
 }
 
-fn compiled(properties: &Value, actions: &[&str]) -> Arc<Program> {
+pub(super) fn compiled(properties: &Value, actions: &[&str]) -> Arc<Program> {
     let mut all = json!({ "mode": "react", "objective": "Do it.", "tools": [{ "type": "action", "name": "hangs" }] });
     for (name, value) in properties.as_object().unwrap() {
         all[name] = value.clone();
@@ -60,17 +60,17 @@ fn compiled(properties: &Value, actions: &[&str]) -> Arc<Program> {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "what is handed in is made for it")]
-fn think(action: &str, input: Value) -> Value {
+pub(super) fn think(action: &str, input: Value) -> Value {
     json!({ "thought": "t", "action": action, "action_input": input })
 }
 
-fn complete() -> Value {
+pub(super) fn complete() -> Value {
     think("__complete__", json!({ "answer": "done" }))
 }
 
-struct Place {
-    engine: Engine,
-    called: Arc<Notify>,
+pub(super) struct Place {
+    pub engine: Engine,
+    pub called: Arc<Notify>,
 }
 
 fn place_in(journal: Arc<dyn Journal>, program: &Program, replies: &[Value], tools: &Value) -> Place {
@@ -84,11 +84,11 @@ fn place_in(journal: Arc<dyn Journal>, program: &Program, replies: &[Value], too
     Place { engine, called }
 }
 
-fn place(program: &Program, replies: &[Value], tools: &Value) -> Place {
+pub(super) fn place(program: &Program, replies: &[Value], tools: &Value) -> Place {
     place_in(Arc::new(MemoryJournal::new()), program, replies, tools)
 }
 
-fn start() -> Start {
+pub(super) fn start() -> Start {
     Start { run_id: Some("r".to_owned()), ..Start::default() }
 }
 

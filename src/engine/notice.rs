@@ -4,7 +4,7 @@
 //! Their names and fields are those of `--output ndjson`: `schemas/events.schema.json` is made from
 //! the types here.
 
-mod mark;
+mod baseline;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -16,7 +16,7 @@ use super::outcome::{Status, Termination};
 use super::state::{CallProgress, Phase, State};
 use super::stuck::Stuck;
 
-pub use mark::Mark;
+pub use baseline::{Baseline, notices};
 
 /// What a listener is told. Values are as the run has them: who shows them redacts and escapes.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

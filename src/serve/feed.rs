@@ -10,10 +10,8 @@ use super::app::App;
 use super::problem::ProblemDetails;
 use super::run_store::ProgramOfRun;
 use crate::drive::fault::Fault;
-use crate::engine::effect::Effect;
 use crate::engine::event::{Event, EventKind};
-use crate::engine::notice::{Mark, Notice};
-use crate::engine::outcome::{Status, Termination};
+use crate::engine::notice;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
 use crate::program::Program;
@@ -48,50 +46,6 @@ impl FromStr for EventPosition {
         };
         Ok(Self { event: number(event)?, notice: number(notice)? })
     }
-}
-
-/// What an event tells, in the order in which a listener is told it.
-///
-/// # Errors
-/// When the event does not fit the state.
-pub fn notices(program: &Program, state: &mut State, event: Event) -> Result<Vec<Notice>, Refused> {
-    let mark = Mark::of(state);
-    let begins = matches!(event.kind, EventKind::Started(_));
-    let goes_on = matches!(event.kind, EventKind::Resumed | EventKind::Human(_));
-    let stops = matches!(event.kind, EventKind::Interrupted);
-    let before = state.counters.iterations;
-    let effects = step(program, state, event)?;
-    let mut notices = Vec::new();
-    let begun = &state.header;
-    if begins {
-        notices.push(Notice::RunStarted {
-            run_id: begun.run_id.clone(),
-            loop_name: begun.loop_name.clone(),
-            model: begun.model.name.clone(),
-            objective: begun.objective.clone(),
-            max_iterations: program.properties.max_iterations,
-        });
-    }
-    if goes_on {
-        let (run_id, loop_name) = (begun.run_id.clone(), begun.loop_name.clone());
-        notices.push(Notice::RunResumed { run_id, loop_name, iterations: before });
-    }
-    notices.extend(mark.since(state));
-    if stops {
-        notices.push(Notice::RunEnded { status: Status::Cancelled, termination: Termination::Cancelled });
-    }
-    for effect in effects {
-        match effect {
-            Effect::CallModel => notices.push(Notice::ModelAsked { iteration: state.counters.iterations + 1 }),
-            Effect::CallTool(id) => {
-                let Some(call) = state.call(id) else { continue };
-                let (action, action_input) = (call.tool.clone(), call.input.clone());
-                notices.push(Notice::ToolCalled { call: id, action, action_input });
-            }
-            Effect::Remember(_) | Effect::Summarize => {}
-        }
-    }
-    Ok(notices)
 }
 
 /// A reader's stream.
@@ -150,8 +104,8 @@ impl Feed {
     fn take(&mut self, event: Event) -> Result<(), Fault> {
         let redact = Redaction::new(&self.program.project.redact);
         let number = self.folded;
-        let told = notices(&self.program, &mut self.state, event);
-        let notices = told.map_err(|refused| unreadable(&self.run_id, refused))?;
+        let notices = notice::notices(&self.program, &mut self.state, event);
+        let notices = notices.map_err(|refused| unreadable(&self.run_id, refused))?;
         self.folded += 1;
         let mut told: Vec<String> = Vec::new();
         for notice in &notices {

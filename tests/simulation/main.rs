@@ -3,9 +3,10 @@
 //!
 //! What must hold in each: the fold of the journal is the live state after every event; no finished step
 //! runs again; what was approved is what runs; limits are overshot by one step at most; what comes
-//! twice or too late is refused and leaves no mark; every run ends in a way that the table knows.
+//! twice or too late is refused and leaves no mark; the notices of a live run are those of its journal; every run ends
+//! in a way that the table knows.
 //!
-//! A seed that fails is printed; put it into `KEPT`, mend the fault, and leave it there.
+//! A seed that fails is printed; put it into `KEPT`, fix the fault, and leave it there.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, missing_docs)]
 

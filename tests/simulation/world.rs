@@ -6,6 +6,7 @@ use loopctl::Program;
 use loopctl::engine::blob::Blob;
 use loopctl::engine::effect::{Effect, Effects};
 use loopctl::engine::event::{CallId, Cancelled, Event, EventKind, Moment};
+use loopctl::engine::notice::{self, Baseline, Notice};
 use loopctl::engine::state::{Phase, State};
 use loopctl::engine::step::step;
 use loopctl::{Status, Termination};
@@ -54,6 +55,8 @@ pub struct World<'a> {
     base: State,
     journal: Vec<String>,
     shadow: State,
+    /// What a listener has heard of all durable events.
+    heard: Vec<Notice>,
     /// The runs that were called: their journals last too.
     pub called: BTreeMap<CallId, Run>,
 }
@@ -71,6 +74,7 @@ impl<'a> World<'a> {
             base: State::default(),
             journal: Vec::new(),
             shadow: State::default(),
+            heard: Vec::new(),
             called: BTreeMap::new(),
         }
     }
@@ -138,6 +142,7 @@ impl<'a> World<'a> {
         let wall_ms = 1_769_941_800_000_i64 + self.time as i64 + self.wall_off;
         let event = Event { at: Moment { wall_ms, active_ms: driver.active_ms(self.time) }, kind: what };
         let text = serde_json::to_string(&event).expect("an event can be written");
+        let baseline = Baseline::new(&driver.state, &event.kind);
         let Ok(effects) = step(self.program, &mut driver.state, event) else {
             assert!(driver.state == self.shadow, "what is refused leaves no mark");
             return Err(NotTaken::Refused);
@@ -151,6 +156,7 @@ impl<'a> World<'a> {
         assert_eq!(effects, again, "the fold asks for other effects");
         assert!(driver.state == self.shadow, "the fold of the journal is the live state\n{text}");
         self.journal.push(text);
+        self.heard.extend(baseline.notices(self.program, &driver.state, &effects));
         self.ledger.note(self.program, &read, &before, &self.shadow);
         self.ledger.holds(self.program, &self.shadow);
         let (old, new) = (&before.conversation, &self.shadow.conversation);
@@ -188,7 +194,16 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The notices that a reader of the journal makes of it.
+    fn notices_of_the_journal(&self) -> Vec<Notice> {
+        let mut state = self.base.clone();
+        let of_event = |text: &String| notice::notices(self.program, &mut state, read(text));
+        let notices = self.journal.iter().map(of_event).collect::<Result<Vec<_>, _>>();
+        notices.expect("what was taken once is taken again").concat()
+    }
+
     fn ended(self) -> Played {
+        assert_eq!(self.notices_of_the_journal(), self.heard, "the journal and the live run cause other notices");
         let Phase::Ended(ending) = &self.shadow.phase else { unreachable!() };
         let fits = match ending.termination {
             Termination::Complete => ending.status == Status::Completed && ending.limit.is_none(),
@@ -233,7 +248,7 @@ pub fn started(program: &Program) -> EventKind {
 
 /// An event as it is read back, with the long text that was kept beside it.
 fn read(text: &str) -> Event {
-    let mut event: Event = serde_json::from_str(text).expect("what was written can be read");
+    let mut event = Event::read(text).expect("what was written can be read");
     event.kind.put_back(&[SYSTEM.into()]).expect("the text is there");
     event
 }

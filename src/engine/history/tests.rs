@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::effect::Effect;
 use crate::engine::event::{EventKind, ModelFault, ModelFaultCode, Reply, Tokens, ToolResult};
-use crate::engine::notice::{Mark, Notice};
+use crate::engine::notice::{Baseline, Notice};
 use crate::engine::outcome::{Limit, Termination};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
@@ -206,9 +206,9 @@ fn a_listener_is_told_what_went_and_a_resume_does_not_tell_it_again() {
     let program = narrow(&json!({}));
     let before = play(&program, looked(3, 4_000));
     let state = after(&program, looked(3, 4_000), vec![notes("n")]);
-    let told = Mark::of(&before).since(&state);
+    let told = Baseline::of_state(&before).changes(&state);
     assert_eq!(told, [Notice::HistoryTrimmed { iterations: 3, messages: 4, summarized: true }]);
-    assert_eq!(Mark::of(&state).since(&state), []);
+    assert_eq!(Baseline::of_state(&state).changes(&state), []);
 }
 
 #[test]

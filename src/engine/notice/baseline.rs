@@ -1,15 +1,30 @@
-//! What a step changed, as notices: a mark of the state before it is held against the state after.
+//! The notices of a step: a pure function of the state, the event and the effects. The live run, the feed over HTTP
+//! and whoever folds a journal call it, so that they can't differ.
 
 use serde_json::Value;
 
 use super::{Notice, TokenUsage, waiting_calls};
-use crate::engine::event::CallId;
+use crate::engine::effect::{Effect, Effects, Refused};
+use crate::engine::event::{CallId, Event, EventKind};
+use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::{Phase, State, StoredEntry};
-use crate::program::builtin;
+use crate::engine::step::step;
+use crate::program::{Program, builtin};
 
-/// What is looked at before a step, so that what is new after it can be told.
-#[derive(Debug, Clone, Copy)]
-pub struct Mark {
+/// Applies an event and returns the notices of the step.
+///
+/// # Errors
+/// When the event does not fit the phase; the state is untouched then.
+pub fn notices(program: &Program, state: &mut State, event: Event) -> Result<Vec<Notice>, Refused> {
+    let baseline = Baseline::new(state, &event.kind);
+    let effects = step(program, state, event)?;
+    Ok(baseline.notices(program, state, &effects))
+}
+
+/// What the notices of a step need of the event, and of the state before it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Baseline {
+    cause: Cause,
     iterations: u32,
     entries: usize,
     pauses: u32,
@@ -19,10 +34,37 @@ pub struct Mark {
     summaries: u32,
 }
 
-impl Mark {
-    /// The mark of a state.
-    pub fn of(state: &State) -> Self {
+/// What an event itself causes a notice of; the other notices are those of a changed state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Cause {
+    #[default]
+    Start,
+    Resume,
+    Interrupt,
+    Other,
+}
+
+impl Baseline {
+    /// The baseline of a step: taken before the event is applied.
+    pub fn new(state: &State, event: &EventKind) -> Self {
+        let cause = match event {
+            EventKind::Started(_) => Cause::Start,
+            EventKind::Resumed | EventKind::Human(_) => Cause::Resume,
+            EventKind::Interrupted => Cause::Interrupt,
+            _ => Cause::Other,
+        };
+        Self { cause, ..Self::of_state(state) }
+    }
+
+    /// The baseline of the first step of every run.
+    pub fn of_start() -> Self {
+        Self::default()
+    }
+
+    /// The baseline of steps whose events are not at hand.
+    pub(crate) fn of_state(state: &State) -> Self {
         Self {
+            cause: Cause::Other,
             iterations: state.counters.iterations,
             entries: state.entries.len(),
             pauses: state.watch.pauses,
@@ -33,9 +75,41 @@ impl Mark {
         }
     }
 
-    /// What came about since.
-    pub fn since(self, state: &State) -> Vec<Notice> {
+    /// The notices of the step, in their order: the run starts or resumes, what changed, what is done next.
+    pub fn notices(self, program: &Program, state: &State, effects: &Effects) -> Vec<Notice> {
         let mut notices = Vec::new();
+        let header = &state.header;
+        match self.cause {
+            Cause::Start => notices.push(Notice::RunStarted {
+                run_id: header.run_id.clone(),
+                loop_name: header.loop_name.clone(),
+                model: header.model.name.clone(),
+                objective: header.objective.clone(),
+                max_iterations: program.properties.max_iterations,
+            }),
+            Cause::Resume => notices.push(Notice::RunResumed {
+                run_id: header.run_id.clone(),
+                loop_name: header.loop_name.clone(),
+                iterations: self.iterations,
+            }),
+            Cause::Interrupt | Cause::Other => {}
+        }
+        self.push_changes(state, &mut notices);
+        if self.cause == Cause::Interrupt {
+            notices.push(Notice::RunEnded { status: Status::Cancelled, termination: Termination::Cancelled });
+        }
+        notices.extend(effects.iter().filter_map(|effect| announced(state, effect)));
+        notices
+    }
+
+    /// The notices of what changed since, without those of the events and effects themselves.
+    pub(crate) fn changes(self, state: &State) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        self.push_changes(state, &mut notices);
+        notices
+    }
+
+    fn push_changes(self, state: &State, notices: &mut Vec<Notice>) {
         if state.counters.iterations > self.iterations {
             notices.push(self.replied(state));
         }
@@ -76,12 +150,9 @@ impl Mark {
             }
             _ => {}
         }
-        notices
     }
-}
 
-impl Mark {
-    /// The model's reply, from the turn that it began or from the entries that it made.
+    /// The model's reply, from the turn that it started or from the entries that it caused.
     fn replied(self, state: &State) -> Notice {
         let turn = match &state.phase {
             Phase::Acting { turn } => Some(turn),
@@ -101,6 +172,19 @@ impl Mark {
             usage,
             duration_ms: state.counters.thinking_ms,
         }
+    }
+}
+
+/// The effect that a listener hears of before it is performed.
+fn announced(state: &State, effect: &Effect) -> Option<Notice> {
+    match effect {
+        Effect::CallModel => Some(Notice::ModelAsked { iteration: state.counters.iterations + 1 }),
+        Effect::CallTool(id) => state.call(*id).map(|call| Notice::ToolCalled {
+            call: call.id,
+            action: call.tool.clone(),
+            action_input: call.input.clone(),
+        }),
+        Effect::Remember(_) | Effect::Summarize => None,
     }
 }
 
