@@ -14,10 +14,11 @@ use super::signals::Signals;
 use super::surface::Surface;
 use crate::engine::event::{CallId, Decided, Decision};
 use crate::engine::outcome::{Pause, Termination};
+use crate::engine::record::WaitingCall;
 use crate::engine::state::Phase;
 use crate::program::Program;
 use crate::trace::redact::HIDDEN;
-use crate::trace::result::{Waiting, WaitingCall};
+use crate::trace::result::PauseView;
 use crate::trace::text::Pieces;
 use crate::trace::{Redaction, RunResult, Tone, approval, escape, result};
 
@@ -170,8 +171,8 @@ impl Asker<'_> {
     }
 
     /// Which run it is that asks, when it is another one.
-    fn asked_by(&self, waiting: &Waiting) {
-        if let Some(run_id) = &waiting.run_id {
+    fn asked_by(&self, waiting: &PauseView) {
+        if let Some(run_id) = &waiting.question.run_id {
             self.surface.say(&format!("the sub-run {} waits\n", escape::line(run_id)));
         }
     }

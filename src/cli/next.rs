@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::store::StorePlace;
 use crate::engine::outcome::{Status, Termination};
-use crate::trace::result::WaitingCall;
+use crate::engine::record::WaitingCall;
 use crate::trace::{Look, RunResult, Tone, escape};
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use crate::engine::event::{
     Allowance, CallId, Decided, Decision, Event, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault,
     ToolPaused, ToolResult, ToolReturned,
 };
-use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Ending, Pause, Status, Termination};
+use crate::engine::record::waiting_calls;
 use crate::engine::state::{Call, CallProgress, Phase, State};
 use crate::engine::step::step;
 use crate::journal::{RunSummary, StoreFault};

@@ -24,6 +24,7 @@ pub mod notice;
 pub mod outcome;
 pub mod previous;
 pub mod prompt;
+pub mod record;
 mod reply;
 pub mod state;
 pub mod step;

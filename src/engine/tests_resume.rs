@@ -9,8 +9,8 @@ use super::event::{
     ToolResult, ToolReturned,
 };
 use super::next::Next;
-use super::notice::waiting_calls;
 use super::outcome::{Limit, Termination};
+use super::record::waiting_calls;
 use super::state::{Call, CallProgress, Phase, State, Turn};
 use super::step::step;
 use super::tests::{at, call, decides, play, program, returns, says, started};

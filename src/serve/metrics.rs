@@ -16,6 +16,7 @@ use prometheus_client::registry::Registry;
 
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
+use crate::engine::record::TraceEntry;
 
 /// The borders of the latencies in seconds: from a local call to the longest answer of a model.
 const BORDERS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
@@ -178,7 +179,10 @@ impl Meter {
                 metrics.retries.inc();
             }
             Notice::ToolCalled { call, action, .. } => self.calls().push((call.iteration, action.clone())),
-            Notice::Observed { iteration, action: Some(action), success, duration_ms, .. } => {
+            Notice::Observed {
+                entry: TraceEntry { iteration, action: Some(action), success, duration_ms, .. },
+                ..
+            } => {
                 let mut calls = self.calls();
                 let Some(at) = calls.iter().position(|(of, tool)| of == iteration && tool == action) else { return };
                 calls.swap_remove(at);
@@ -187,8 +191,8 @@ impl Meter {
                 let labels = vec![("tool", tool.to_owned()), ("success", success.to_owned())];
                 metrics.tool.get_or_create(&labels).observe(seconds(*duration_ms));
             }
-            Notice::Paused { kind, .. } => {
-                metrics.paused.get_or_create(&vec![("kind", word(*kind))]).inc();
+            Notice::Paused { question, .. } => {
+                metrics.paused.get_or_create(&vec![("kind", word(question.kind))]).inc();
             }
             Notice::RunEnded { status: Status::Cancelled, .. } if metrics.leaving.load(Ordering::SeqCst) => {}
             Notice::RunEnded { status, termination } => metrics.ended(*status, *termination),

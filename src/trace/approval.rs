@@ -13,8 +13,8 @@ use unicode_security::{MixedScript as _, RestrictionLevel, RestrictionLevelDetec
 use super::escape;
 use super::look::{Block, Look, Tone, wrap};
 use super::redact::HIDDEN;
-use super::result::WaitingCall;
 use super::units::plural;
+use crate::engine::record::WaitingCall;
 use crate::policy::characters::{deceives, is_blank};
 
 /// So many lines of an input are shown where it may be cut.

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use self::value::{boxed, exactly, prose};
 use super::About;
-use super::entries::TraceEntry;
+use super::entries::attempt_sentence;
 use super::escape::{exact_html, html as escaped};
-use super::result::{RunResult, Waiting};
+use super::result::{PauseView, RunResult};
 use super::text::{reason, text_of_pretty, took};
-use super::units::{count, dollars, duration, plural};
+use super::units::{count, dollars, duration, plural, rfc3339};
 use crate::engine::outcome::Termination;
+use crate::engine::record::TraceEntry;
 
 #[cfg(test)]
 mod tests;
@@ -132,23 +133,24 @@ fn note(page: &mut String, kind: &str, title: &str, text: &str) {
     );
 }
 
-fn pause(page: &mut String, waiting: &Waiting) {
-    let title = match waiting.kind {
+fn pause(page: &mut String, waiting: &PauseView) {
+    let title = match waiting.question.kind {
         Termination::Human => "The agent asks",
         Termination::Stuck => "The agent is stuck",
         Termination::Uncertain => "It is not known whether this call happened",
         _ => "This tool call needs approval",
     };
-    let _ = write!(page, "<section class=\"note wait\">\n<h2>{title}</h2>\n<p>{}</p>\n", escaped(&waiting.question));
-    if let Some(run_id) = &waiting.run_id {
+    let _ =
+        write!(page, "<section class=\"note wait\">\n<h2>{title}</h2>\n<p>{}</p>\n", escaped(&waiting.question.text));
+    if let Some(run_id) = &waiting.question.run_id {
         let _ = writeln!(page, "<p class=\"meta\">asked by the sub-run {}</p>", escaped(run_id));
     }
-    if let Some(context) = &waiting.context {
+    if let Some(context) = &waiting.question.context {
         let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(context));
     }
-    if !waiting.options.is_empty() {
+    if !waiting.question.options.is_empty() {
         page.push_str("<ol>");
-        for option in &waiting.options {
+        for option in &waiting.question.options {
             let _ = write!(page, "<li>{}</li>", escaped(option));
         }
         page.push_str("</ol>\n");
@@ -181,14 +183,14 @@ fn iterations(page: &mut String, result: &RunResult) {
             "<article class=\"iteration{failed}\" id=\"i{0}\">\n<a class=\"number\" href=\"#i{0}\">{0}</a>\n\
              <p class=\"meta\">{1}",
             first.iteration,
-            time(&first.timestamp, Show::Clock)
+            time(&rfc3339(first.at_ms), Show::Clock)
         );
         if let Some(usage) = first.usage {
             let _ = write!(page, " · {} in, {} out", plural(usage.input_tokens, "token"), count(usage.output_tokens));
         }
         page.push_str("</p>\n");
         for attempt in result.attempts.iter().filter(|attempt| attempt.iteration == first.iteration) {
-            page.push_str(&folded("meta", &attempt.told()));
+            page.push_str(&folded("meta", &attempt_sentence(attempt)));
         }
         page.push_str(&folded("thought", first.thought.trim()));
         for entry in turn {

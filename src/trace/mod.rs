@@ -16,7 +16,7 @@ pub(crate) mod tests_state;
 pub mod text;
 pub mod units;
 
-pub use entries::TraceEntry;
+pub use crate::engine::record::TraceEntry;
 pub use look::{Look, Tone};
 pub use redact::Redaction;
 pub use result::{RunResult, Shown, result};

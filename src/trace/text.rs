@@ -8,13 +8,14 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::approval;
-use super::entries::TraceEntry;
+use super::entries::attempt_sentence;
 use super::escape;
 use super::json::{gist, on_one_line};
 use super::look::{Block, Look, Tone, pad};
-use super::result::{RunResult, Waiting};
+use super::result::{PauseView, RunResult};
 use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::{Status, Termination};
+use crate::engine::record::TraceEntry;
 
 /// Where the text of an iteration begins.
 const INDENT: usize = 5;
@@ -170,9 +171,9 @@ impl Pieces {
 
     /// What a paused run waits for. The model's words are marked as the model's; a call is shown whole,
     /// or with the count of what is hidden.
-    pub fn pause(&self, waiting: &Waiting) -> String {
+    pub fn pause(&self, waiting: &PauseView) -> String {
         let mut shown = String::new();
-        let says = match waiting.kind {
+        let says = match waiting.question.kind {
             Termination::Human => "The agent asks (these are the model's words):",
             Termination::Stuck => "The agent is stuck:",
             Termination::Uncertain => "It is not known whether this call happened:",
@@ -180,28 +181,28 @@ impl Pieces {
             _ => "These tool calls need your approval, each on its own:",
         };
         let _ = writeln!(shown, "{}", self.look.paint(Tone::Bold, says));
-        if let Some(run_id) = &waiting.run_id {
+        if let Some(run_id) = &waiting.question.run_id {
             let by = format!("asked by the sub-run {}", escape::line(run_id));
             let _ = writeln!(shown, "  {}", self.look.paint(Tone::Dim, &by));
         }
         let bar = format!("{} ", self.look.paint(Tone::Warn, "┃"));
         // Beside a bar stand the model's words and nothing else.
-        let question = match waiting.kind {
+        let question = match waiting.question.kind {
             Termination::Approval => None,
             Termination::Uncertain => {
-                let _ = writeln!(shown, "  {}", escape::line(&waiting.question));
+                let _ = writeln!(shown, "  {}", escape::line(&waiting.question.text));
                 None
             }
-            _ => Some(waiting.question.as_str()),
+            _ => Some(waiting.question.text.as_str()),
         };
-        for text in [question, waiting.context.as_deref()].into_iter().flatten() {
+        for text in [question, waiting.question.context.as_deref()].into_iter().flatten() {
             for line in escape::terminal(text.trim()).split('\n') {
                 for line in super::look::wrap(line, self.look.width.saturating_sub(4)) {
                     let _ = writeln!(shown, "  {bar}{line}");
                 }
             }
         }
-        for (at, option) in waiting.options.iter().enumerate() {
+        for (at, option) in waiting.question.options.iter().enumerate() {
             let _ = writeln!(shown, "  {bar}{}. {}", at + 1, escape::line(option));
         }
         let calls = if waiting.calls.is_empty() { waiting.call.as_slice() } else { &waiting.calls };
@@ -276,7 +277,7 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
 /// The failed attempts at asking the model that were made for these iterations.
 fn attempts(pieces: &Pieces, result: &RunResult, of: impl Fn(u32) -> bool) -> String {
     let attempts = result.attempts.iter().filter(|attempt| of(attempt.iteration));
-    attempts.map(|attempt| pieces.remark(&attempt.told())).collect()
+    attempts.map(|attempt| pieces.remark(&attempt_sentence(attempt))).collect()
 }
 
 fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {

@@ -1,7 +1,8 @@
 //! The commands that are offered can be copied, and name what they need.
 
 use super::*;
-use crate::trace::result::Waiting;
+use crate::engine::record::Question;
+use crate::trace::result::PauseView;
 use crate::trace::tests_state::state;
 use crate::trace::{Redaction, Shown, result};
 
@@ -49,16 +50,12 @@ fn waiting(kind: Termination, ids: &[&str]) -> RunResult {
         })
         .collect();
     let mut result = shown(Status::Paused, Some(kind));
-    result.pause = Some(Waiting {
-        run_id: None,
+    let text = String::new();
+    result.pause = Some(PauseView {
         number: 1,
-        kind,
-        question: String::new(),
-        context: None,
-        options: Vec::new(),
+        question: Question { kind, text, run_id: None, context: None, options: Vec::new(), stuck: None },
         call: calls.first().cloned(),
         calls: if calls.len() > 1 { calls } else { Vec::new() },
-        stuck: None,
     });
     result
 }

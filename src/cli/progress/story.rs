@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::engine::event::ToolFault;
 use crate::engine::notice::Notice;
+use crate::engine::record::TraceEntry;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
@@ -86,7 +87,8 @@ impl Story {
                 gap.to_owned() + &self.pieces.thought(*iteration, &self.redact.text(thought), &cost.join(", "))
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
-            Notice::Observed { action, action_input, observation, success, duration_ms, error, .. } => {
+            Notice::Observed { entry, .. } => {
+                let TraceEntry { action, action_input, observation, success, duration_ms, error, .. } = entry;
                 let observation = self.redact.value(observation);
                 let seen =
                     ShownObservation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::engine::event::CallId;
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
+use crate::engine::record::TraceEntry;
 use crate::language::project::Provider;
 use crate::program::Program;
 use crate::trace::Redaction;
@@ -96,7 +97,7 @@ impl Spans {
                 }
             }
             Notice::ToolCalled { call, action, action_input } => self.called(*call, action, action_input, now),
-            Notice::Observed { call: Some(call), observation, duration_ms, error, .. } => {
+            Notice::Observed { call: Some(call), entry: TraceEntry { observation, duration_ms, error, .. } } => {
                 // The kind of the fault: what stands behind a colon are somebody's words.
                 let kind =
                     |class: &str| class.split(':').next().unwrap_or_default().chars().take(80).collect::<String>();
@@ -104,7 +105,7 @@ impl Spans {
                 let ended = ToolEnd { error, duration_ms: *duration_ms };
                 self.returned(*call, observation, ended, now);
             }
-            Notice::Paused { kind, .. } => self.end(Status::Paused, *kind, now),
+            Notice::Paused { question, .. } => self.end(Status::Paused, question.kind, now),
             Notice::RunEnded { status, termination } => self.end(*status, *termination, now),
             _ => {}
         }

@@ -3,10 +3,11 @@
 
 use serde_json::Value;
 
-use super::{Notice, TokenUsage, waiting_calls};
+use super::Notice;
 use crate::engine::effect::{Effect, Effects, Refused};
 use crate::engine::event::{CallId, Event, EventKind};
 use crate::engine::outcome::{Status, Termination};
+use crate::engine::record::{Question, TokenUsage, TraceEntry, waiting_calls};
 use crate::engine::state::{Phase, State, StoredEntry};
 use crate::engine::step::step;
 use crate::program::{Program, builtin};
@@ -137,13 +138,8 @@ impl Baseline {
         match &state.phase {
             Phase::Paused { pause, .. } if state.watch.pauses > self.pauses => notices.push(Notice::Paused {
                 pause: pause.number,
-                kind: pause.kind,
-                question: pause.question.clone(),
-                run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
-                context: pause.context.clone(),
-                options: pause.options.clone(),
+                question: Question::from(pause),
                 calls: waiting_calls(state),
-                stuck: pause.stuck.clone(),
             }),
             Phase::Ended(ending) if !self.ended => {
                 notices.push(Notice::RunEnded { status: ending.status, termination: ending.termination });
@@ -194,17 +190,7 @@ fn observed(all: &[StoredEntry], at: usize, entry: &StoredEntry) -> Notice {
     let index = u32::try_from(before).unwrap_or(u32::MAX);
     Notice::Observed {
         call: entry.action.as_ref().map(|_| CallId { iteration: entry.iteration, index }),
-        iteration: entry.iteration,
-        at_ms: entry.at_ms,
-        thought: entry.thought.to_string(),
-        action: entry.action.as_deref().map(str::to_owned),
-        action_input: entry.action.as_ref().map(|_| entry.action_input.value()),
-        observation: entry.observation.value(),
-        success: entry.success,
-        duration_ms: entry.duration_ms,
-        usage: entry.usage.map(TokenUsage::from),
-        run_id: entry.run_id.as_deref().map(str::to_owned),
-        error: entry.error.as_deref().cloned(),
+        entry: TraceEntry::from(entry),
     }
 }
 

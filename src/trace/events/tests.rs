@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::event::CallId;
-use crate::engine::notice::WaitingCall;
 use crate::engine::outcome::Termination;
+use crate::engine::record::{Question, WaitingCall};
 
 #[test]
 fn what_others_wrote_is_hidden_by_its_names_and_our_own_fields_stay_what_they_are() {
@@ -35,13 +35,15 @@ fn the_calls_of_a_pause_are_hidden_as_well() {
     };
     let notice = Notice::Paused {
         pause: 1,
-        kind: Termination::Approval,
-        question: "send {\"token\":\"abc\"}?".to_owned(),
-        run_id: None,
-        context: None,
-        options: vec!["use Bearer abcdefgh12345678".to_owned()],
+        question: Question {
+            kind: Termination::Approval,
+            text: "send {\"token\":\"abc\"}?".to_owned(),
+            run_id: None,
+            context: None,
+            options: vec!["use Bearer abcdefgh12345678".to_owned()],
+            stuck: None,
+        },
         calls: vec![call],
-        stuck: None,
     };
     let text = shown(&notice, &Redaction::default()).unwrap().to_string();
     for secret in ["\"k\"", "abc\\\"", "abcdefgh"] {

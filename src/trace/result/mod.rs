@@ -10,12 +10,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::entries::{TraceAttempt, TraceEntry, attempts, entries};
+use super::entries::{attempts, entries};
 use super::redact::Redaction;
 use super::units::rfc3339;
-pub use crate::engine::notice::WaitingCall;
-use crate::engine::notice::waiting_calls;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
+use crate::engine::record::{Question, TraceAttempt, TraceEntry, WaitingCall, waiting_calls};
 use crate::engine::state::{CallProgress, Phase, State};
 use crate::engine::stuck::Stuck;
 
@@ -49,7 +48,7 @@ pub struct RunResult {
     pub error: Option<RunError>,
     /// What it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pause: Option<Waiting>,
+    pub pause: Option<PauseView>,
     /// Replies read so far.
     pub iterations: u32,
     /// Tokens and cost.
@@ -77,31 +76,18 @@ pub struct RunResult {
 
 /// What a paused run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Waiting {
+pub struct PauseView {
     /// The pause's number, from 1, as `resume --pause` takes it.
     pub number: u32,
-    /// Human, stuck, approval or uncertain.
-    pub kind: Termination,
-    /// The question: the model's for `human`, else the engine's.
-    pub question: String,
-    /// The run that asks, when it is not this one but one that it called.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
-    /// What the model said around its question.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub context: Option<String>,
-    /// The answers that the model offers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
+    /// What it asks.
+    #[serde(flatten)]
+    pub question: Question,
     /// The call that waits, the first of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<WaitingCall>,
     /// All calls that wait, when there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<WaitingCall>,
-    /// The pattern that the agent is stuck in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stuck: Option<Stuck>,
 }
 
 /// Tokens and cost of a run.
@@ -212,22 +198,22 @@ fn hidden(stuck: &Stuck, redact: &Redaction) -> Stuck {
     Stuck { detail: redact.text(&stuck.detail).into_owned(), ..stuck.clone() }
 }
 
-fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> Waiting {
+fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> PauseView {
     let mut calls: Vec<WaitingCall> = waiting_calls(state).into_iter().map(|call| shown_call(call, redact)).collect();
     let first = calls.first().cloned();
     if calls.len() < 2 {
         calls.clear();
     }
-    Waiting {
-        number: pause.number,
-        kind: pause.kind,
-        question: redact.text(&pause.question).into_owned(),
-        run_id: pause.asks.as_ref().map(|asks| asks.run_id.clone()),
-        context: pause.context.as_deref().map(|context| redact.text(context).into_owned()),
-        options: pause.options.iter().map(|option| redact.text(option).into_owned()).collect(),
-        call: first,
-        calls,
-        stuck: pause.stuck.as_ref().map(|stuck| hidden(stuck, redact)),
+    PauseView { number: pause.number, question: hidden_question(Question::from(pause), redact), call: first, calls }
+}
+
+fn hidden_question(question: Question, redact: &Redaction) -> Question {
+    Question {
+        text: redact.text(&question.text).into_owned(),
+        context: question.context.map(|context| redact.text(&context).into_owned()),
+        options: question.options.iter().map(|option| redact.text(option).into_owned()).collect(),
+        stuck: question.stuck.map(|stuck| hidden(&stuck, redact)),
+        ..question
     }
 }
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::engine::event::ToolFault;
 use crate::engine::outcome::{Answer, Ending};
+use crate::engine::record::{Question, WaitingCall};
 use crate::engine::state::{Phase, State};
-use crate::trace::result::WaitingCall;
 use crate::trace::tests_state::{entry, state};
 use crate::trace::{About, Redaction, Shown, result};
 use serde_json::json;
@@ -119,17 +119,15 @@ fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
         action_input: json!({"note": "\n".repeat(10_000), "rows": vec![1; 100]}),
         hash: "0123456789abcdef".to_owned(),
     };
-    let waiting = Waiting {
-        number: 1,
+    let question = Question {
         kind: Termination::Approval,
-        question: "May it pay?".to_owned(),
+        text: "May it pay?".to_owned(),
         run_id: None,
         context: None,
         options: Vec::new(),
-        call: Some(call),
-        calls: Vec::new(),
         stuck: None,
     };
+    let waiting = PauseView { number: 1, question, call: Some(call), calls: Vec::new() };
     let text = Pieces { look: Look::plain(80), shorten: true }.pause(&waiting);
     assert!(text.lines().count() < 50 && text.contains("not shown here"), "{text}");
 }

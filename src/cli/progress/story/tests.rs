@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::event::CallId;
-use crate::engine::notice::TokenUsage;
+use crate::engine::record::{TokenUsage, TraceEntry};
 use crate::trace::{Look, escape};
 use serde_json::json;
 
@@ -22,17 +22,19 @@ fn called(iteration: u32, index: u32, action: &str, input: Value) -> Notice {
 fn observed(iteration: u32, action: &str, input: Value, observation: Value, success: bool) -> Notice {
     Notice::Observed {
         call: Some(CallId { iteration, index: 0 }),
-        iteration,
-        at_ms: 0,
-        thought: String::new(),
-        action: Some(action.to_owned()),
-        action_input: Some(input),
-        observation,
-        success,
-        duration_ms: 312,
-        usage: None,
-        run_id: None,
-        error: None,
+        entry: TraceEntry {
+            iteration,
+            at_ms: 0,
+            thought: String::new(),
+            action: Some(action.to_owned()),
+            action_input: Some(input),
+            observation,
+            success,
+            duration_ms: 312,
+            usage: None,
+            run_id: None,
+            error: None,
+        },
     }
 }
 
@@ -117,9 +119,9 @@ fn a_beginning_is_parted_from_what_comes_by_one_blank_line_and_from_an_end_by_th
 #[test]
 fn a_failure_says_all_to_who_watches_and_a_call_decided_before_stands_apart() {
     let mut failed = observed(1, "lookup_host", json!({}), json!("Error: http 401"), false);
-    let Notice::Observed { error, .. } = &mut failed else { panic!("an observation") };
+    let Notice::Observed { entry, .. } = &mut failed else { panic!("an observation") };
     let detail = "{\"error\": \"no token\", \"api_key\": \"k\"}\n".to_owned();
-    *error = Some(ToolFault { class: "http 401".to_owned(), detail });
+    entry.error = Some(ToolFault { class: "http 401".to_owned(), detail });
     let mut story = story(72);
     let text: String = [failed, replied(2, "Next.")].iter().map(|notice| story.on(notice)).collect();
     insta::assert_snapshot!(text, @r#"
