@@ -9,20 +9,20 @@ use ring::digest::{Context, SHA256};
 use super::event::RunDocument;
 use super::state::{Call, RunHeader};
 
-/// How many bytes of the digest are told: enough that two calls of a run are never mistaken, and few
+/// How many bytes of the digest are shown: enough that two calls of a run are never mistaken, and few
 /// enough to be compared by eye.
 const SHOWN: usize = 8;
 
 /// The hash of a call: 16 hexadecimal digits over the run, the call's place, its tool, its input as it
 /// is written (1e2 is not 100), and the document that says what the tool does.
-pub fn hash(begun: &RunHeader, call: &Call) -> String {
+pub fn hash(header: &RunHeader, call: &Call) -> String {
     let mut context = Context::new(&SHA256);
     let place = call.id.to_string();
     let input = call.input.to_string();
-    for part in [b"call 1", begun.run_id.as_bytes(), place.as_bytes(), call.tool.as_bytes(), input.as_bytes()] {
+    for part in [b"call 1", header.run_id.as_bytes(), place.as_bytes(), call.tool.as_bytes(), input.as_bytes()] {
         take(&mut context, part);
     }
-    take(&mut context, &begun.meaning);
+    take(&mut context, &header.meaning);
     let mut shown = String::with_capacity(2 * SHOWN);
     for byte in context.finish().as_ref().iter().take(SHOWN) {
         let _ = write!(shown, "{byte:02x}");
@@ -56,7 +56,7 @@ mod tests {
     use super::super::state::CallProgress;
     use super::*;
 
-    fn begun(run_id: &str, meaning: [u8; 32]) -> RunHeader {
+    fn header(run_id: &str, meaning: [u8; 32]) -> RunHeader {
         RunHeader { run_id: run_id.to_owned(), meaning, ..RunHeader::default() }
     }
 
@@ -68,15 +68,15 @@ mod tests {
     #[test]
     fn each_part_of_a_call_and_the_text_of_the_document_is_in_its_hash() {
         let input = || json!({ "to": "a" });
-        let own = hash(&begun("run", [7; 32]), &call(0, "pay", input()));
-        assert_eq!(own, hash(&begun("run", [7; 32]), &call(0, "pay", input())));
+        let own = hash(&header("run", [7; 32]), &call(0, "pay", input()));
+        assert_eq!(own, hash(&header("run", [7; 32]), &call(0, "pay", input())));
         assert!(own.len() == 2 * SHOWN && own.bytes().all(|byte| byte.is_ascii_hexdigit()), "{own}");
         for (what, other) in [
-            ("run", hash(&begun("other", [7; 32]), &call(0, "pay", input()))),
-            ("place", hash(&begun("run", [7; 32]), &call(1, "pay", input()))),
-            ("tool", hash(&begun("run", [7; 32]), &call(0, "send", input()))),
-            ("input", hash(&begun("run", [7; 32]), &call(0, "pay", json!({ "to": "b" })))),
-            ("document", hash(&begun("run", [8; 32]), &call(0, "pay", input()))),
+            ("run", hash(&header("other", [7; 32]), &call(0, "pay", input()))),
+            ("place", hash(&header("run", [7; 32]), &call(1, "pay", input()))),
+            ("tool", hash(&header("run", [7; 32]), &call(0, "send", input()))),
+            ("input", hash(&header("run", [7; 32]), &call(0, "pay", json!({ "to": "b" })))),
+            ("document", hash(&header("run", [8; 32]), &call(0, "pay", input()))),
         ] {
             assert_ne!(own, other, "{what}");
         }

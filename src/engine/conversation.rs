@@ -15,7 +15,7 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// The bytes of all texts: what an estimate of tokens goes by.
     pub bytes: usize,
-    /// How many bytes at the end of the last opening message stand in for messages that went.
+    /// How many bytes at the end of the last opening message replace removed messages.
     stand_in: usize,
 }
 
@@ -120,7 +120,7 @@ impl Conversation {
         numbered.filter(|(_, message)| message.role == Role::Assistant).map(|(at, _)| at)
     }
 
-    /// The text that stands in for messages that went; empty when none did.
+    /// The text that replaces removed messages; empty when none were removed.
     pub fn stand_in(&self) -> &str {
         let last = self.opening().checked_sub(1).and_then(|at| self.messages.get(at));
         let text = last.map_or("", |message| &*message.text);

@@ -1,4 +1,4 @@
-//! Events: everything that comes from outside. A run's journal is a list of them, and its state is
+//! Events: everything that comes from outside. The journal of a run is a list of events, and its state is
 //! their fold.
 
 mod model;
@@ -16,13 +16,13 @@ use crate::language::project::Price;
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolReturned};
 
-/// Something that came from outside, with its moment.
+/// An event with its time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "super::machine::WrittenEvent")]
 pub struct Event {
-    /// When it came.
+    /// When it happened.
     pub at: Moment,
-    /// What came.
+    /// What happened.
     pub kind: EventKind,
 }
 
@@ -35,40 +35,40 @@ pub struct Moment {
     pub active_ms: u64,
 }
 
-/// What came from outside.
+/// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// The run began.
+    /// The run started.
     Started(Box<Started>),
-    /// The model said something.
+    /// The model replied.
     ModelReplied(Reply),
-    /// The model summed up what goes from the conversation.
+    /// The model summarised the messages that leave the conversation.
     Summarized(Reply),
-    /// Attempts at asking the model failed before the call was cut off by the run's time or its end.
+    /// Requests to the model failed before the deadline or a cancellation ended the call.
     AttemptsFailed(Vec<FailedAttempt>),
-    /// The model could not be asked, with all retries and fallbacks spent.
+    /// The request to the model failed after all retries and fallbacks.
     ModelFailed(ModelFault),
     /// A tool call ended.
     ToolReturned(ToolReturned),
-    /// A call that is a run of another loop waits for a human.
+    /// A sub-run waits for a human.
     ToolPaused(Box<ToolPaused>),
-    /// The run's active time is over.
+    /// The active time of the run is spent.
     DeadlinePassed,
-    /// A human decided about a pause.
+    /// A human decided.
     Human(Decided),
-    /// A driver took up a run that was cut off or interrupted.
+    /// A driver resumed a run that was cut off or interrupted.
     Resumed,
     /// The driver stopped between two steps; the run can be resumed.
     Interrupted,
-    /// The run was ended by hand.
+    /// The run was cancelled.
     Cancelled(Cancelled),
-    /// The run goes on with these texts in place of those that it began with. All its events, those
-    /// before too, fit the program that they make: a driver makes sure of it before.
+    /// The run continues with these documents instead of its former ones. All events of the run, earlier ones too, fit
+    /// the new program: the driver checks that first.
     NewDocument(Vec<RunDocument>),
 }
 
-/// How a run began: all that it will ever need from its surroundings.
+/// The start of a run: everything that it will ever need from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Started {
     /// The run's id.
@@ -86,36 +86,36 @@ pub struct Started {
     pub system: Blob,
     /// The model and what is known of it.
     pub model: ModelFacts,
-    /// What the session remembered when the run began, and what it takes over of the earlier run.
+    /// The memory of the session when the run started, and that of the earlier run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub memory: BTreeMap<String, Value>,
-    /// The earlier run that it is told of.
+    /// The account of an earlier run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Previous>,
     /// The active time that the run may take, in milliseconds, when it is not the document's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The run and the call that it is, when another run began it.
+    /// The run and the call that started it, when it is a sub-run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<ParentCall>,
-    /// What that run had left to spend: it bounds this one beside the document's `budget`.
+    /// What that run had left to spend: a second bound besides the `budget` of the document.
     #[serde(default, skip_serializing_if = "Allowance::is_none")]
     pub bound: Allowance,
-    /// The texts that gave the program its meaning, by file name; the document first.
+    /// The documents that the program was compiled from, by file name; the main one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<RunDocument>,
 }
 
-/// An earlier run that a new one is told of.
+/// What a new run receives of an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Previous {
     /// The run's id.
     pub run_id: String,
-    /// What is told of it: a fact a line, each as JSON. Under 12,000 characters.
+    /// The account: one fact on each line, as JSON. Under 12,000 characters.
     pub account: String,
 }
 
-/// A run that called another one.
+/// The call that started a sub-run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentCall {
     /// The run's id.
@@ -142,7 +142,7 @@ impl Allowance {
     }
 }
 
-/// A text that gave the program its meaning.
+/// A document that the program was compiled from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDocument {
     /// The file's name as it was opened.
@@ -152,7 +152,7 @@ pub struct RunDocument {
 }
 
 impl EventKind {
-    /// The long texts in it, which a journal keeps beside the events.
+    /// Its long texts, which a journal stores separately.
     pub fn texts(&self) -> Vec<Blob> {
         match self {
             Self::Started(started) => {
@@ -164,10 +164,10 @@ impl EventKind {
         }
     }
 
-    /// Gives the long texts in it back what they say.
+    /// Restores its long texts.
     ///
     /// # Errors
-    /// The digest of the first one that is not among `texts`.
+    /// The digest of the first text that is not in `texts`.
     pub fn put_back(&mut self, texts: &[Blob]) -> Result<(), Digest> {
         let documents = match self {
             Self::Started(started) => {
@@ -216,19 +216,19 @@ pub struct Decided {
 pub enum Decision {
     /// An answer to a question, or guidance for a stuck run.
     Answer(String),
-    /// The waiting call may be made.
+    /// Make the waiting call.
     Approve,
-    /// The waiting call may not be made.
+    /// Do not make the waiting call.
     Deny(Option<String>),
-    /// The waiting call may be made with this input.
+    /// Make the waiting call with this input.
     Edit(Value),
-    /// The call of unknown outcome did happen, and gave this.
+    /// The uncertain call did happen, with this result.
     Happened(Value),
-    /// The call of unknown outcome is to be made again.
+    /// Make the uncertain call again.
     Retry,
 }
 
-/// How a run was ended by hand.
+/// How a run was cancelled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancelled {
     /// Why.

@@ -55,7 +55,7 @@ pub(super) fn remember(
     wanted: &BTreeMap<String, String>,
     observed: &Value,
 ) -> (Vec<String>, String) {
-    let (mut keys, mut told) = (Vec::new(), Vec::new());
+    let (mut keys, mut notes) = (Vec::new(), Vec::new());
     for (key, pointer) in wanted {
         let Some(value) = observed.pointer(pointer) else { continue };
         if memory.get(key) == Some(value) {
@@ -63,14 +63,14 @@ pub(super) fn remember(
         }
         match store(memory, key, value.clone()) {
             Ok(()) => {
-                told.push(line(key, value));
+                notes.push(line(key, value));
                 keys.push(key.clone());
             }
-            Err(why) => told.push(format!("{} could not be kept: {why}", Value::from(key.as_str()))),
+            Err(why) => notes.push(format!("{} could not be kept: {why}", Value::from(key.as_str()))),
         }
     }
-    let told = if told.is_empty() { String::new() } else { format!("\n[kept in memory: {}]", told.join(", ")) };
-    (keys, told)
+    let note = if notes.is_empty() { String::new() } else { format!("\n[kept in memory: {}]", notes.join(", ")) };
+    (keys, note)
 }
 
 /// What is kept as a compact list: long values are cut, and what does not fit is counted. Keys and values

@@ -1,5 +1,5 @@
-//! Notices: what a listener is told while a run goes on. They are told from the state after a step;
-//! the state knows nothing of them, but for what only the driver sees (deltas, retries).
+//! Notices: what a listener hears while a run is under way. They are computed from a step and the state after it; only
+//! the pieces of a reply and the retries come from the driver itself.
 //!
 //! Their names and fields are those of `--output ndjson`: `schemas/events.schema.json` is made from
 //! the types here.
@@ -16,11 +16,11 @@ use super::record::{Question, TokenUsage, TraceEntry, WaitingCall};
 
 pub use baseline::{Baseline, notices};
 
-/// What a listener is told. Values are as the run has them: who shows them redacts and escapes.
+/// What a listener hears. Values are as the run has them: whoever shows them must redact and escape them.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Notice {
-    /// The run began.
+    /// The run started.
     RunStarted {
         /// The run's id.
         run_id: String,
@@ -30,10 +30,10 @@ pub enum Notice {
         model: String,
         /// The objective, rendered.
         objective: String,
-        /// How many iterations it may have.
+        /// The most iterations.
         max_iterations: u32,
     },
-    /// A driver took the run up again.
+    /// A driver resumed the run.
     RunResumed {
         /// The run's id.
         run_id: String,
@@ -47,15 +47,15 @@ pub enum Notice {
         /// The iteration, from 1.
         iteration: u32,
     },
-    /// A piece of the model's reply, for listeners that want them. The pieces of an attempt that failed
-    /// midway come again.
+    /// A piece of the model's reply, for listeners that want them. After a failed attempt, its pieces come
+    /// again.
     ModelDelta {
         /// The iteration, from 1.
         iteration: u32,
         /// The piece.
         text: String,
     },
-    /// A model call failed and is made again.
+    /// A model call failed and is retried.
     ModelRetried {
         /// The iteration, from 1.
         iteration: u32,
@@ -87,8 +87,8 @@ pub enum Notice {
         /// Its input.
         action_input: Value,
     },
-    /// An observation was made: by a tool, or by the engine about a call that was not allowed or a reply
-    /// that could not be read. It is an entry of the trace, whole.
+    /// An observation: of a tool, or of the engine about a call that is not allowed or a reply
+    /// that could not be read. It is a whole entry of the trace.
     Observed {
         /// Which call; none for an unreadable reply.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub enum Notice {
         #[serde(flatten)]
         entry: TraceEntry,
     },
-    /// The share of the budget is used at which a warning is given. Told once in a run.
+    /// The share of the budget that causes a warning is used. Reported once in a run.
     BudgetWarning {
         /// The iterations so far.
         iterations: u32,
@@ -108,20 +108,20 @@ pub enum Notice {
         /// The share of the budget that is used; 1 is all of it.
         used: f64,
     },
-    /// Messages went from the history, so that the next request is not too long.
+    /// Messages were removed from the history, so that the next request is not too long.
     HistoryTrimmed {
         /// The iterations so far.
         iterations: u32,
-        /// How many messages went.
+        /// How many messages were removed.
         messages: u32,
-        /// Whether notes of the model stand in for them.
+        /// Whether a summary by the model replaces them.
         summarized: bool,
     },
-    /// The agent told how far it is.
+    /// The agent reported its progress.
     Progress {
         /// The iteration, from 1.
         iteration: u32,
-        /// What it told.
+        /// Its message.
         message: String,
         /// The milestone.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,12 +150,12 @@ pub enum Notice {
     },
 }
 
-/// Is told what happens, as it happens.
+/// Receives notices as they happen.
 pub trait Listener: Send + Sync {
-    /// Something happened. Called between two steps: return soon.
+    /// Receives a notice. It is called between two steps: return soon.
     fn on(&self, notice: Notice);
 
-    /// Whether it wants the model's reply in pieces; then the model is asked to stream.
+    /// Whether it wants the model's reply in pieces; the request asks for a stream then.
     fn wants_deltas(&self) -> bool {
         false
     }

@@ -266,7 +266,7 @@ fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>
     limit::failed(program, state, limit)
 }
 
-/// A reply that can't be read: the model is told why; three in a row end the run.
+/// A reply that can't be read: the model receives the reason; three in a row end the run.
 fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced: Option<Limit>) -> Next {
     state.counters.invalid_replies += 1;
     state.watch.invalid_in_a_row += 1;

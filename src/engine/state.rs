@@ -20,27 +20,27 @@ use super::token_estimator::TokenEstimator;
 pub struct State {
     /// Where the run is.
     pub phase: Phase,
-    /// What it began with; calls under way share it.
+    /// What is fixed since its start; calls under way share it.
     pub header: Arc<RunHeader>,
     /// What the model reads.
     pub conversation: Conversation,
     /// What happened, one entry a call or unreadable reply.
     pub entries: Vec<StoredEntry>,
-    /// The failed attempts at asking the model, each with the iteration that it was made for.
+    /// The failed requests to the model, each with its iteration.
     pub attempts: Vec<(u32, FailedAttempt)>,
     /// What the agent keeps.
     pub memory: BTreeMap<String, Value>,
     /// What was counted.
     pub counters: Counters,
-    /// What the detection of circles and of unreadable models looks at.
+    /// What stuck detection and the limit of unreadable replies look at.
     pub watch: Watchdog,
-    /// The last moment that an event told of.
+    /// The time of the last event.
     pub now: super::event::Moment,
     /// Whether a driver stopped between two steps, so that the run can be resumed.
     pub interrupted: bool,
 }
 
-/// What a run began with.
+/// What is fixed since the start of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunHeader {
     /// The run's id.
@@ -59,13 +59,13 @@ pub struct RunHeader {
     pub at_ms: i64,
     /// The active time that it may take, in milliseconds.
     pub timeout_ms: u64,
-    /// The digest of the texts that it goes by, now: what a human agrees to is bound to them.
+    /// The digest of its present documents: an approval is bound to them.
     pub meaning: [u8; 32],
-    /// What it may spend beside the document's `budget`.
+    /// What it may spend, besides the `budget` of the document.
     pub bound: Allowance,
-    /// The run that called it.
+    /// The call that started it, when it is a sub-run.
     pub caller: Option<ParentCall>,
-    /// The earlier run that it was told of.
+    /// The earlier run whose account it received.
     pub previous_run_id: Option<Box<str>>,
 }
 
@@ -80,24 +80,24 @@ pub enum Phase {
         /// The limit that was reached.
         forced: Option<Limit>,
     },
-    /// The model is asked to sum up the messages behind the opening, up to this one: they go then.
+    /// The model is asked to summarise the messages after the opening, up to this one; the summary replaces them.
     Summarizing {
         /// The place of the first message that stays.
         until: usize,
     },
-    /// The calls of a turn are made.
+    /// The calls of a turn are under way.
     Acting {
         /// The turn.
         turn: Turn,
     },
-    /// A human is waited for.
+    /// The run waits for a human.
     Paused {
         /// For what.
         pause: Pause,
         /// The turn whose calls wait; none for a question or a stuck run.
         turn: Option<Turn>,
     },
-    /// It is over.
+    /// The run has ended.
     Ended(Box<Ending>),
 }
 
@@ -145,7 +145,7 @@ pub struct Call {
     pub input: Value,
     /// How far it is.
     pub progress: CallProgress,
-    /// The run that the call is, once it has told of itself.
+    /// The sub-run, once its id is known.
     pub run_id: Option<Box<str>>,
 }
 
@@ -154,33 +154,33 @@ pub struct Call {
 pub enum CallProgress {
     /// A human must approve it first.
     AwaitsApproval,
-    /// It asks models and the run has a budget: it is asked for when the one before it has been paid for.
+    /// It asks models and the run has a budget: it starts when the cost of the call before it is known.
     Held,
-    /// It was asked for; whether it is under way, only the driver knows.
+    /// It was requested; only the driver knows whether it is under way.
     Asked,
-    /// It may or may not have happened before a crash; a human must say.
+    /// It may or may not have happened before a crash; a human must decide.
     Uncertain,
-    /// It is a run of another loop, which waits for a human.
+    /// Its sub-run waits for a human.
     Waits(Box<Waits>),
-    /// It ended, or was not run because it is not allowed.
+    /// It ended, or was not made because it is not allowed.
     Done {
-        /// What came of it.
+        /// Its result.
         result: ToolResult,
         /// The time of the call in milliseconds.
         duration_ms: u64,
     },
 }
 
-/// A run of another loop that waits for a human.
+/// A sub-run that waits for a human.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waits {
     /// What it asks.
     pub asks: SubrunQuestion,
-    /// What the human decided: to be handed to it.
+    /// The decision of the human, to be passed to the sub-run.
     pub decided: Option<Decided>,
-    /// Whether it is to ask again, because what it asked was asked by another document.
+    /// Whether it asks again, because another document asked before.
     pub again: bool,
-    /// What was counted already.
+    /// What was counted so far.
     pub settled: SettledCost,
 }
 
@@ -194,7 +194,7 @@ pub struct SettledCost {
 }
 
 impl CallProgress {
-    /// Whether the driver has to do with it: it was asked for and has not ended.
+    /// Whether the driver must perform it: it was requested and has not ended.
     pub fn is_under_way(&self) -> bool {
         match self {
             Self::Asked => true,
@@ -204,8 +204,8 @@ impl CallProgress {
     }
 }
 
-/// What happened in one call, or in one unreadable reply: Hyphen's trace entry, as it is kept: tight, for a
-/// run at rest is small.
+/// What happened in one call, or in one unreadable reply: a trace entry in a compact form, because many runs at rest are
+/// kept in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntry {
     /// The iteration, from 1; several calls of a turn share it.
@@ -218,7 +218,7 @@ pub struct StoredEntry {
     pub action: Option<Box<str>>,
     /// Its input.
     pub action_input: Json,
-    /// What the model was told, cut to `max_observation_chars`.
+    /// What the model reads of it, cut to `max_observation_chars`.
     pub observation: Json,
     /// Whether the call did what was asked.
     pub success: bool,
@@ -228,7 +228,7 @@ pub struct StoredEntry {
     pub duration_ms: u64,
     /// The tokens of the reply; on the first entry of a turn.
     pub usage: Option<Tokens>,
-    /// The run that the call was, when it was one.
+    /// The sub-run, when the call was one.
     pub run_id: Option<Box<str>>,
 }
 
@@ -256,10 +256,10 @@ pub struct Counters {
     /// Model calls that failed and were made again.
     pub model_retries: u32,
     /// What the last request and its reply held by the provider's count (or the estimate), and how
-    /// many bytes the conversation had then: what a request will hold is told from it.
+    /// many bytes the conversation had then: the estimate for the next request uses it.
     #[serde(skip)]
     pub window: (u64, usize),
-    /// What an estimate of tokens goes by.
+    /// How tokens are estimated.
     #[serde(skip)]
     pub estimator: TokenEstimator,
     /// What the tokens cost in US dollars, as far as prices are known.
@@ -279,7 +279,7 @@ pub struct Counters {
     pub thinking_ms: u64,
 }
 
-/// What the detection of circles and of unreadable models looks at.
+/// What stuck detection and the limit of unreadable replies look at.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Watchdog {
     /// The steps since the start, the last human input, or the last hint.
@@ -296,12 +296,12 @@ pub struct Watchdog {
     pub budget_warned: bool,
     /// The share of the budget that is used; 1 is all of it.
     pub budget_used: f64,
-    /// Whether the provider said that the request was too long, and none was answered since.
+    /// Whether the provider refused the last request as too long.
     pub too_long: bool,
 }
 
 impl Counters {
-    /// Takes back the count of a call that was asked for and not made.
+    /// Subtracts a call that was requested and not made.
     pub(super) fn unmade(&mut self, tool: &str) {
         if let Some(calls) = self.calls.get_mut(tool) {
             *calls = calls.saturating_sub(1);
@@ -337,8 +337,7 @@ impl State {
         turn?.calls.iter().find(|call| call.id == id)
     }
 
-    /// How many calls of a tool have come to an end: those that wait, are under way or of unknown outcome
-    /// are still to give theirs.
+    /// How many calls of a tool have ended: not those that wait, are under way or uncertain.
     pub fn calls_returned(&self, tool: &str) -> u32 {
         let turn = match &self.phase {
             Phase::Acting { turn } => Some(turn),
@@ -357,10 +356,10 @@ impl State {
         (known && !self.counters.unpriced).then_some(self.counters.cost_usd)
     }
 
-    /// How many replies and failures of the model there were: so many entries of a script are used.
+    /// How many replies and failures of the model there were: the number of used entries of a script.
     pub fn model_calls(&self) -> u32 {
-        let tally = &self.counters;
-        let answered = tally.iterations.saturating_add(tally.summaries);
-        answered.saturating_add(tally.model_retries).saturating_add(tally.calls_failed)
+        let counters = &self.counters;
+        let answered = counters.iterations.saturating_add(counters.summaries);
+        answered.saturating_add(counters.model_retries).saturating_add(counters.calls_failed)
     }
 }

@@ -70,8 +70,8 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
 fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKind, effects: &mut Effects) -> Next {
     match (phase, event) {
         (Phase::New, EventKind::Started(started)) => begin::begin(program, state, *started),
-        (Phase::New, _) => Next::refuse(Phase::New, "the run has not begun"),
-        (phase, EventKind::Started(_)) => Next::refuse(phase, "the run has begun already"),
+        (Phase::New, _) => Next::refuse(Phase::New, "the run has not started"),
+        (phase, EventKind::Started(_)) => Next::refuse(phase, "the run has started already"),
         (Phase::Ended(ending), _) => {
             let why = format!("the run has ended: {}", ending.status.word());
             Next::refuse(Phase::Ended(ending), why)
@@ -136,7 +136,7 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
     }
 }
 
-/// A driver takes the run up again: what was asked for is asked for again.
+/// A driver resumes the run: what was requested and has no result is requested again.
 fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effects) -> Next {
     state.interrupted = false;
     match phase {
@@ -148,7 +148,7 @@ fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effe
     }
 }
 
-/// The run is ended by hand.
+/// Cancels the run.
 fn cancel(state: &State, cancelled: Cancelled) -> Next {
     let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
     let error = RunError { code: "cancelled".to_owned(), message, retryable: false };
@@ -158,7 +158,7 @@ fn cancel(state: &State, cancelled: Cancelled) -> Next {
     })
 }
 
-/// Whether the event can be read back from a journal: what can't is refused before it is written.
+/// Refuses an event that could not be read back from a journal, before it is written.
 fn can_be_kept(what: &EventKind) -> Result<(), Refused> {
     let refused = |name: &str, why: String| Err(Refused::new(format!("{name} {why}")));
     match what {

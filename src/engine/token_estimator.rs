@@ -8,7 +8,7 @@ pub struct TokenEstimator {
     last: Option<(u64, usize)>,
 }
 
-/// The bytes by which two requests must differ, so that their difference tells the bytes of a token.
+/// The bytes by which two requests must differ, so that their difference gives the bytes of a token.
 const APART: usize = 2_000;
 /// The most and the least tokens that a thousand bytes are taken to have, whatever was counted.
 const MOST: u64 = 1_000;

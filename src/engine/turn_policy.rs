@@ -1,4 +1,4 @@
-//! Several calls in one turn: which of them may stand beside each other. An answer, or a question to a
+//! Several calls in one turn: which of them may be made together. An answer, or a question to a
 //! human, was written before the other calls of its turn had returned.
 
 use super::dialect::Wanted;

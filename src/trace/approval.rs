@@ -1,5 +1,5 @@
 //! A call that waits for a human, as the human sees it: made from the call's own bytes, whole or with
-//! the count of what is hidden, with what could deceive an eye said beside it.
+//! the count of what is hidden, followed by a warning for everything that could deceive an eye.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::{MixedScript as _, RestrictionLevel, RestrictionLevelDetection as _};
 
 use super::escape;
-use super::look::{Block, Look, Tone, wrap};
+use super::look::{Look, TextBlock, Tone, wrap};
 use super::redact::HIDDEN;
 use super::units::plural;
 use crate::engine::record::WaitingCall;
@@ -21,7 +21,7 @@ use crate::policy::characters::{deceives, is_blank};
 const LINES: usize = 40;
 
 /// A call as it is shown before somebody decides about it. `cut`: at most 40 lines of its input, the
-/// first and the last ones, and how many stand between them.
+/// first and the last ones, and the number of lines left out.
 pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
     let id = look.paint(Tone::Dim, &format!("call {}  hash {}", call.id, call.hash));
     let name = look.paint(Tone::Accent, &escape::exact_line(&call.action));
@@ -31,7 +31,9 @@ pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
     }
     for concern in concerns(call) {
         let lead = format!("  {} ", look.paint(Tone::Warn, "!"));
-        shown.push_str(&look.block(&concern, &Block { lead: (&lead, 4), tone: Some(Tone::Warn), tail: "", lines: 8 }));
+        shown.push_str(
+            &look.block(&concern, &TextBlock { lead: (&lead, 4), tone: Some(Tone::Warn), tail: "", lines: 8 }),
+        );
     }
     shown
 }
@@ -43,7 +45,7 @@ fn input(look: &Look, input: &Value, cut: bool) -> Vec<String> {
     if !cut || lines.len() <= LINES {
         return lines;
     }
-    // What is padded out of sight stands at the end as well as at the beginning.
+    // Padding can push text out of sight at the beginning as well as at the end, so both are shown.
     let (head, tail) = (LINES / 2, LINES - LINES / 2 - 1);
     let between = lines.len().saturating_sub(head + tail);
     let gap =
@@ -62,27 +64,28 @@ pub fn is_cut(look: &Look, call: &WaitingCall) -> bool {
 pub fn concerns(call: &WaitingCall) -> Vec<String> {
     let mut found = Suspicions::default();
     found.walk(&call.action_input);
-    let mut told = Vec::new();
+    let mut concerns = Vec::new();
     if found.unseen > 0 {
-        told.push(format!("{} that nobody sees: written as \\u{{...}} here", plural(found.unseen, "character")));
+        concerns.push(format!("{} that nobody sees: written as \\u{{...}} here", plural(found.unseen, "character")));
     }
     if found.blank > 0 {
         let what = if found.blank == 1 { "looks like a space and is none" } else { "look like a space and are none" };
-        told.push(format!("{} that {what}: written as \\u{{...}} here", plural(found.blank, "character")));
+        concerns.push(format!("{} that {what}: written as \\u{{...}} here", plural(found.blank, "character")));
     }
     for (one, other) in &found.alike {
-        told.push(format!("two names look alike and are not the same: {} and {}", spelled(one), spelled(other)));
+        concerns.push(format!("two names look alike and are not the same: {} and {}", spelled(one), spelled(other)));
     }
     for word in found.mixed.iter().take(5) {
-        told.push(format!("letters of several scripts in one word: {}", spelled(word)));
+        concerns.push(format!("letters of several scripts in one word: {}", spelled(word)));
     }
     if found.mixed.len() > 5 {
-        told.push(format!("and {} more words like that", found.mixed.len() - 5));
+        concerns.push(format!("and {} more words like that", found.mixed.len() - 5));
     }
     if found.secret > 0 {
-        told.push(format!("{} hidden as a secret: it is sent as the model wrote it", plural(found.secret, "value")));
+        concerns
+            .push(format!("{} hidden as a secret: it is sent as the model wrote it", plural(found.secret, "value")));
     }
-    told
+    concerns
 }
 
 /// A text with every character that is not ASCII written out beside it.
@@ -141,14 +144,14 @@ impl Suspicions {
     }
 }
 
-/// Whether letters of scripts that look alike stand in one word; Latin beside Chinese, Japanese or Korean
+/// Whether one word mixes letters of scripts that look alike; Latin beside Chinese, Japanese or Korean
 /// is how people write.
 fn mixes(word: &str) -> bool {
     !word.is_single_script() && !word.check_restriction_level(RestrictionLevel::ModeratelyRestrictive)
 }
 
-/// What is left of a name for a quick eye: without case, what is not seen, and what tells look-alike
-/// letters apart.
+/// A name as a quick eye reads it: without case, without invisible characters, and with one letter for all letters that
+/// look alike.
 fn look_of(name: &str) -> String {
     let seen: String = name.chars().filter(|c| !deceives(*c) && !c.is_whitespace()).collect();
     let folded: String = seen.nfkc().collect::<String>().to_lowercase();

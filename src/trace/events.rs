@@ -23,7 +23,7 @@ const WRITTEN: [&str; 2] = ["action_input", "observation"];
 #[serde(untagged)]
 pub enum Line<'a> {
     /// Something happened.
-    Told(&'a Notice),
+    Notice(&'a Notice),
     /// The last line.
     Last(Last<'a>),
 }
@@ -49,7 +49,7 @@ pub enum Last<'a> {
 /// # Errors
 /// When it can't be written as JSON.
 pub fn shown(notice: &Notice, redact: &Redaction) -> serde_json::Result<Value> {
-    Ok(own(serde_json::to_value(Line::Told(notice))?, redact))
+    Ok(own(serde_json::to_value(Line::Notice(notice))?, redact))
 }
 
 /// The last line for a result, which has its secrets hidden already.

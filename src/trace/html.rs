@@ -239,11 +239,11 @@ fn call(page: &mut String, entry: &TraceEntry) {
     if !(entry.success && entry.observation.is_null()) {
         page.push_str(&boxed("out", &entry.observation));
     }
-    // What the model was told is often all that is known of the fault.
-    let told = text_of_pretty(&entry.observation);
+    // The observation often holds all that is known of the fault.
+    let observation = text_of_pretty(&entry.observation);
     if let Some(fault) = &entry.error {
         let detail = if fault.detail.is_empty() { &fault.class } else { &fault.detail };
-        if !told.contains(detail.as_str()) {
+        if !observation.contains(detail.as_str()) {
             page.push_str(&boxed("out", &Value::from(detail.as_str())));
         }
     }

@@ -10,7 +10,7 @@ mod tests;
 
 /// What a piece of JSON is, for a reader's eye.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonToken {
     /// Brackets, commas, colons and blanks.
     Mark,
     /// A key of an object, with its quotes.
@@ -36,8 +36,8 @@ pub fn laid_out(value: &Value, width: usize) -> String {
 }
 
 /// As [`laid_out`], piece by piece.
-pub fn pieces(value: &Value, width: usize, to: &mut dyn FnMut(Kind, &str)) {
-    Layout { width, to }.value(value, 0, 0);
+pub fn pieces(value: &Value, width: usize, to: &mut dyn FnMut(JsonToken, &str)) {
+    JsonWriter { width, to }.value(value, 0, 0);
 }
 
 /// The gist of a value on one line of about `columns`: what is whole when it fits, else long texts are
@@ -79,12 +79,12 @@ fn is_alone(value: &Value) -> bool {
     only.is_some_and(|only| !only.is_array() && !only.is_object())
 }
 
-struct Layout<'a> {
+struct JsonWriter<'a> {
     width: usize,
-    to: &'a mut dyn FnMut(Kind, &str),
+    to: &'a mut dyn FnMut(JsonToken, &str),
 }
 
-impl Layout<'_> {
+impl JsonWriter<'_> {
     /// `indent`: of the line that it stands on; `before`: columns of that line that are taken.
     fn value(&mut self, value: &Value, indent: usize, before: usize) {
         match value {
@@ -96,11 +96,11 @@ impl Layout<'_> {
                 let members = map.iter().map(|(key, item)| (Some(key.as_str()), item));
                 self.members(["{", "}"], members, indent, self.broken(value, before));
             }
-            Value::Array(_) => (self.to)(Kind::Mark, "[]"),
-            Value::Object(_) => (self.to)(Kind::Mark, "{}"),
-            Value::String(text) => (self.to)(Kind::Text, &quoted(text)),
-            Value::Number(number) => (self.to)(Kind::Number, &number.to_string()),
-            Value::Bool(_) | Value::Null => (self.to)(Kind::Word, &value.to_string()),
+            Value::Array(_) => (self.to)(JsonToken::Mark, "[]"),
+            Value::Object(_) => (self.to)(JsonToken::Mark, "{}"),
+            Value::String(text) => (self.to)(JsonToken::Text, &quoted(text)),
+            Value::Number(number) => (self.to)(JsonToken::Number, &number.to_string()),
+            Value::Bool(_) | Value::Null => (self.to)(JsonToken::Word, &value.to_string()),
         }
     }
 
@@ -116,11 +116,11 @@ impl Layout<'_> {
         indent: usize,
         broken: bool,
     ) {
-        (self.to)(Kind::Mark, open);
+        (self.to)(JsonToken::Mark, open);
         let inside = indent + 2;
         for (at, (key, item)) in members.enumerate() {
             if at > 0 {
-                (self.to)(Kind::Mark, if broken { "," } else { ", " });
+                (self.to)(JsonToken::Mark, if broken { "," } else { ", " });
             }
             if broken {
                 self.line(inside);
@@ -129,27 +129,27 @@ impl Layout<'_> {
             if let Some(key) = key {
                 let key = quoted(key);
                 before += key.width() + 2;
-                (self.to)(Kind::Key, &key);
-                (self.to)(Kind::Mark, ": ");
+                (self.to)(JsonToken::Key, &key);
+                (self.to)(JsonToken::Mark, ": ");
             }
             if broken {
                 self.value(item, inside, before);
             } else {
-                Layout { width: usize::MAX, to: self.to }.value(item, inside, before);
+                JsonWriter { width: usize::MAX, to: self.to }.value(item, inside, before);
             }
         }
         if broken {
             self.line(indent);
         }
-        (self.to)(Kind::Mark, close);
+        (self.to)(JsonToken::Mark, close);
     }
 
     fn line(&mut self, indent: usize) {
-        (self.to)(Kind::Mark, &format!("\n{:indent$}", ""));
+        (self.to)(JsonToken::Mark, &format!("\n{:indent$}", ""));
     }
 }
 
-/// How much of a value is told.
+/// How much of a value is shown.
 struct Gist {
     letters: usize,
     items: usize,
@@ -184,9 +184,9 @@ impl Gist {
     }
 }
 
-fn left_out(count: usize, told: usize, to: &mut String) {
-    if count > told {
-        let _ = write!(to, ", … {} more", count - told);
+fn left_out(count: usize, shown: usize, to: &mut String) {
+    if count > shown {
+        let _ = write!(to, ", … {} more", count - shown);
     }
 }
 

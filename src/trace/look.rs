@@ -48,7 +48,7 @@ impl Tone {
 
 /// A block of wrapped text.
 #[derive(Debug, Clone, Copy)]
-pub struct Block<'a> {
+pub struct TextBlock<'a> {
     /// What stands before the first line, painted, and how many columns it takes; the others are
     /// indented by as many.
     pub lead: (&'a str, usize),
@@ -77,7 +77,7 @@ impl Look {
 
     /// The text as lines that are wrapped to the width, each ended by a newline. It must be escaped
     /// already.
-    pub fn block(&self, text: &str, block: &Block<'_>) -> String {
+    pub fn block(&self, text: &str, block: &TextBlock<'_>) -> String {
         let (lead, indent) = block.lead;
         let room = self.width.saturating_sub(indent).max(16);
         let wrapped = wrap(text.trim_end_matches('\n'), room);

@@ -21,7 +21,7 @@ pub use look::{Look, Tone};
 pub use redact::Redaction;
 pub use result::{RunResult, Shown, result};
 
-/// What a trace tells of a run beside its result. The texts must be redacted already.
+/// What a trace shows of a run besides its result. The texts must be redacted already.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// The loop's name.

@@ -11,7 +11,7 @@ use super::approval;
 use super::entries::attempt_sentence;
 use super::escape;
 use super::json::{gist, on_one_line};
-use super::look::{Block, Look, Tone, pad};
+use super::look::{Look, TextBlock, Tone, pad};
 use super::result::{PauseView, RunResult};
 use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::{Status, Termination};
@@ -31,10 +31,10 @@ pub struct Pieces {
     pub shorten: bool,
 }
 
-/// What a tool or the engine said about a call.
+/// An observation: what a tool or the engine said about a call.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownObservation<'a> {
-    /// The tool's name, when several calls are under way and it must be told whose it is.
+    /// The tool's name, when several calls are under way.
     pub whose: Option<&'a str>,
     /// What was said.
     pub value: &'a Value,
@@ -59,7 +59,7 @@ impl Pieces {
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Accent, "→"));
         let name = escape::line(action);
         let empty = input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty);
-        let input = if empty { String::new() } else { format!(" {}", self.told(input)) };
+        let input = if empty { String::new() } else { format!(" {}", self.json(input)) };
         let shown = self.block((&lead, INDENT + 2), &format!("{name}{}", escape::terminal(&input)), None, "");
         // A name that had to be broken stays as it is.
         match shown.strip_prefix(&lead).and_then(|rest| rest.strip_prefix(name.as_ref())) {
@@ -75,7 +75,7 @@ impl Pieces {
         let text = match observation.value {
             Value::String(text) => Cow::Borrowed(text.trim()),
             Value::Null => Cow::Borrowed(""),
-            other => Cow::Owned(self.told(other)),
+            other => Cow::Owned(self.json(other)),
         };
         let text = escape::terminal(&text);
         let text = match observation.whose {
@@ -88,7 +88,7 @@ impl Pieces {
     }
 
     /// JSON on one line: all of it, or its gist in the lines that there are.
-    fn told(&self, value: &Value) -> String {
+    fn json(&self, value: &Value) -> String {
         if !self.shorten {
             return on_one_line(value);
         }
@@ -143,7 +143,7 @@ impl Pieces {
     pub fn summary(&self, result: &RunResult, active_ms: u64) -> String {
         let (mark, tone) = mark(result.status);
         let mut title = format!("{mark} {}", result.status.word());
-        if let Some(termination) = result.termination.filter(|why| !told_by_status(*why)) {
+        if let Some(termination) = result.termination.filter(|why| !is_in_status(*why)) {
             let _ = write!(title, ": {}", reason(termination));
         }
         let mut facts = vec![plural(result.iterations, "iteration")];
@@ -234,7 +234,7 @@ impl Pieces {
 
     fn block(&self, lead: (&str, usize), text: &str, tone: Option<Tone>, tail: &str) -> String {
         let lines = if self.shorten { LINES } else { usize::MAX };
-        self.look.block(text, &Block { lead, tone, tail, lines })
+        self.look.block(text, &TextBlock { lead, tone, tail, lines })
     }
 }
 
@@ -334,7 +334,7 @@ fn mark(status: Status) -> (&'static str, Tone) {
     }
 }
 
-fn told_by_status(termination: Termination) -> bool {
+fn is_in_status(termination: Termination) -> bool {
     matches!(termination, Termination::Complete | Termination::Cancelled)
 }
 

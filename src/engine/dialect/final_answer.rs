@@ -1,5 +1,5 @@
 //! The dialect `final_answer`: the provider's own tool calls, and a text `FINAL_ANSWER: ...` at the end.
-//! Text with neither is thinking aloud: nothing is called, nothing ends, and the model is told so.
+//! Text with neither is thinking aloud: nothing is called, nothing ends, and the model receives a message that says so.
 
 #[cfg(test)]
 mod tests;

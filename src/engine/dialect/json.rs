@@ -1,7 +1,7 @@
 //! The dialect `json`: one object a turn with `thought`, `action`, `action_input`.
 //!
 //! Reading goes in three steps, a file each: `search` finds the one object that is meant, `relaxed`
-//! reads it, `shape` tells the call. Each refuses where there are two readings: a refusal costs one
+//! reads it, `shape` finds the call in it. Each refuses where there are two readings: a refusal costs one
 //! turn, a wrong guess runs something that nobody asked for.
 
 pub(super) mod marks;
@@ -13,10 +13,10 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use super::relaxed::{self, Ending};
+use super::relaxed::{self, UnclosedBrackets};
 use super::{Reading, Saying};
 use crate::program::builtin;
-use refusal::Refusal;
+use refusal::ReplyRefusal;
 use search::Sighting;
 
 /// The longest reply that is looked at, in bytes: 4 MiB.
@@ -41,22 +41,22 @@ pub const QUESTION: &str = "What is your next step? Answer with one JSON object.
 
 /// Reads a reply: forgiving where the meaning is plain, refusing where there are two.
 pub fn read(reply: &str) -> Reading {
-    read_with(reply, Ending::Close).0
+    read_with(reply, UnclosedBrackets::Close).0
 }
 
-/// Reads a reply, and tells how many of its bytes count: an observation that the model invented behind
+/// Reads a reply, and returns how many of its bytes count: an observation that the model invented behind
 /// its action does not. `cut_off`: as [`read_cut_off`].
 pub fn read_counted(reply: &str, cut_off: bool) -> (Reading, usize) {
-    read_with(reply, if cut_off { Ending::Refuse } else { Ending::Close })
+    read_with(reply, if cut_off { UnclosedBrackets::Refuse } else { UnclosedBrackets::Close })
 }
 
 /// Reads a reply that was cut off by `max_tokens`: an object without its end is refused then, even
 /// when only the last bracket is missing.
 pub fn read_cut_off(reply: &str) -> Reading {
-    read_with(reply, Ending::Refuse).0
+    read_with(reply, UnclosedBrackets::Refuse).0
 }
 
-/// The user message that tells the model what came of its action: a line `Observation:`, the text
+/// The user message with the result of an action: a line `Observation:`, the text
 /// as it stands, the turn's question. There is one action a turn, so its name is not repeated.
 pub fn write_observation(_action: Option<&str>, text: &str) -> String {
     ["Observation:\n", text, "\n\n", QUESTION].concat()
@@ -83,22 +83,22 @@ pub fn say(saying: &Saying) -> Option<String> {
     Some(object.to_string())
 }
 
-fn read_with(reply: &str, ending: Ending) -> (Reading, usize) {
+fn read_with(reply: &str, unclosed: UnclosedBrackets) -> (Reading, usize) {
     if reply.len() > MAX_REPLY {
-        return (unreadable(short(reply), &Refusal::TooLong), reply.len());
+        return (unreadable(short(reply), &ReplyRefusal::TooLong), reply.len());
     }
     // A reply that was turned into a JSON string as a whole.
     if reply.trim_start().starts_with('"')
         && let Some(inner) = relaxed::whole_string(reply.trim())
         && inner.trim_start().starts_with('{')
     {
-        return (read_text(&inner, ending).0, reply.len());
+        return (read_text(&inner, unclosed).0, reply.len());
     }
-    read_text(reply, ending)
+    read_text(reply, unclosed)
 }
 
-fn read_text(reply: &str, ending: Ending) -> (Reading, usize) {
-    let Sighting { found, thinking, prose, counts } = search::search(reply, ending);
+fn read_text(reply: &str, unclosed: UnclosedBrackets) -> (Reading, usize) {
+    let Sighting { found, thinking, prose, counts } = search::search(reply, unclosed);
     let best_thought = |own: String| {
         let own = if own.trim().is_empty() { thinking.trim().to_owned() } else { own };
         if own.is_empty() { prose.trim().to_owned() } else { own }
@@ -116,7 +116,7 @@ fn read_text(reply: &str, ending: Ending) -> (Reading, usize) {
     }
 }
 
-fn unreadable(thought: String, refusal: &Refusal) -> Reading {
+fn unreadable(thought: String, refusal: &ReplyRefusal) -> Reading {
     Reading::Unreadable { thought, why: refusal.sentence() }
 }
 

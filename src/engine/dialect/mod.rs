@@ -40,7 +40,7 @@ pub enum Reading {
     },
     /// It can't be read, or could be read in two ways.
     Unreadable {
-        /// What the model thought, as far as it can be told.
+        /// What the model thought, as far as it is known.
         thought: String,
         /// What is wrong, in a sentence for the model.
         why: String,
@@ -78,7 +78,7 @@ pub struct Saying {
     pub answer: Option<String>,
 }
 
-/// Whether the provider is told of the tools, and the calls are its own.
+/// Whether the request declares the tools to the provider, and calls come in the provider's own form.
 pub fn is_native(dialect: Dialect) -> bool {
     match dialect {
         Dialect::ToolCalls | Dialect::FinalAnswer => true,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::relaxed::{self, Ending};
+use super::relaxed::{self, UnclosedBrackets};
 use super::{Reading, Saying, Wanted};
 use crate::engine::event::{Finish, Reply, SaidCall};
 use crate::program::tool_names::Called;
@@ -64,8 +64,8 @@ fn object(text: &str, cut_off: bool) -> Result<Map<String, Value>, String> {
     if !text.starts_with('{') {
         return Err("they are no object".to_owned());
     }
-    let ending = if cut_off { Ending::Refuse } else { Ending::Close };
-    let found = relaxed::object(text, 0, ending).map_err(|fault| fault.words(text))?;
+    let unclosed = if cut_off { UnclosedBrackets::Refuse } else { UnclosedBrackets::Close };
+    let found = relaxed::object(text, 0, unclosed).map_err(|fault| fault.words(text))?;
     let rest = text.get(found.end..).unwrap_or_default().trim();
     if rest.is_empty() { Ok(found.map) } else { Err("something stands behind their end".to_owned()) }
 }
@@ -133,7 +133,7 @@ fn is_written_call(text: &str) -> bool {
     if bare.get(..11).is_some_and(|head| head.eq_ignore_ascii_case("<tool_call>")) {
         return true;
     }
-    let Ok(found) = relaxed::object(bare, 0, Ending::Refuse) else { return false };
+    let Ok(found) = relaxed::object(bare, 0, UnclosedBrackets::Refuse) else { return false };
     let has = |names: &[&str]| names.iter().any(|name| found.map.contains_key(*name));
     let name = has(&["name", "action", "tool"]);
     name && has(&["arguments", "action_input", "parameters"])

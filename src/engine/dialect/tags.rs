@@ -10,10 +10,10 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::relaxed::Ending;
+use super::relaxed::UnclosedBrackets;
 use super::thinking::short;
 use super::{Reading, Saying, Wanted};
-use scan::{Found, Scan};
+use scan::{TagScan, TaggedPart};
 
 /// The longest reply that is looked at, in bytes: 4 MiB.
 const MAX_REPLY: usize = 4 * 1024 * 1024;
@@ -52,14 +52,14 @@ pub const STOP: &[&str] = &["<tool_response>"];
 const HOW: &str = "Nothing was called. Answer with <think>...</think>, and then with <tool_call>{\"name\": \"name of one \
                    tool\", \"arguments\": {...}}</tool_call>, or with <answer>...</answer> to end.";
 
-/// Reads a reply, and tells how many of its bytes count: what the model invented as a tool's response
+/// Reads a reply, and returns how many of its bytes count: what the model invented as a tool's response
 /// does not.
 pub fn read_counted(reply: &str, cut_off: bool) -> (Reading, usize) {
     if reply.len() > MAX_REPLY {
         return (unreadable(short(reply), "Your reply is longer than 4 MiB."), reply.len());
     }
-    let ending = if cut_off { Ending::Refuse } else { Ending::Close };
-    let Scan { found, thinking, prose, counts } = scan::scan(reply, ending);
+    let unclosed = if cut_off { UnclosedBrackets::Refuse } else { UnclosedBrackets::Close };
+    let TagScan { found, thinking, prose, counts } = scan::scan(reply, unclosed);
     let thought = || if thinking.is_empty() { prose.clone() } else { thinking.clone() };
     let reading = match found {
         Ok(found) => reading(found, thought()),
@@ -68,14 +68,14 @@ pub fn read_counted(reply: &str, cut_off: bool) -> (Reading, usize) {
     (reading, counts)
 }
 
-fn reading(found: Vec<Found>, thought: String) -> Reading {
-    if let [Found::Answer(answer)] = found.as_slice() {
+fn reading(found: Vec<TaggedPart>, thought: String) -> Reading {
+    if let [TaggedPart::Answer(answer)] = found.as_slice() {
         return Reading::Answer { thought, answer: Value::String(answer.clone()) };
     }
     // An answer beside calls was written before they returned: it is judged as any ending call beside others.
     let calls = found.into_iter().map(|found| match found {
-        Found::Call(wanted) => wanted,
-        Found::Answer(answer) => Wanted::complete(Value::String(answer)),
+        TaggedPart::Call(wanted) => wanted,
+        TaggedPart::Answer(answer) => Wanted::complete(Value::String(answer)),
     });
     Reading::Calls { thought, calls: calls.collect() }
 }
@@ -84,7 +84,7 @@ fn unreadable(thought: String, why: &str) -> Reading {
     Reading::Unreadable { thought, why: format!("{why} {HOW}") }
 }
 
-/// What tells the model what came of one call. The text can't close its tag, nor open another one.
+/// The message with the result of one call. The text can't close its tag, nor open another one.
 pub fn write_observation(text: &str) -> String {
     format!("<tool_response>\n{}\n</tool_response>", escaped(text))
 }

@@ -1,6 +1,6 @@
 //! The thinking blocks that a reply may begin with, in the dialects whose replies are text or hold one.
 
-use super::json::marks::{self, Tag};
+use super::json::marks::{self, MarkupTag};
 
 /// The longest thought of a reply that can't be read, in characters.
 const MAX_THOUGHT: usize = 2000;
@@ -12,7 +12,7 @@ pub struct Split<'a> {
     pub thought: String,
     /// The text behind them, without white space around it.
     pub rest: &'a str,
-    /// Whether a block was begun and never closed; `rest` is empty then.
+    /// Whether a block was opened and never closed; `rest` is empty then.
     pub open: bool,
 }
 
@@ -23,7 +23,7 @@ pub fn split(text: &str) -> Split<'_> {
     let mut rest = text.trim();
     loop {
         match first_tag(rest) {
-            Some((0, Tag::OpensThinking(name, begin))) => {
+            Some((0, MarkupTag::OpensThinking(name, begin))) => {
                 let Some((end, behind)) = marks::thinking_end(rest, name, begin) else {
                     thoughts.push(rest.get(begin..).unwrap_or_default());
                     return Split { thought: joined(&thoughts), rest: "", open: true };
@@ -31,7 +31,7 @@ pub fn split(text: &str) -> Split<'_> {
                 thoughts.push(rest.get(begin..end).unwrap_or_default());
                 rest = rest.get(behind..).unwrap_or_default().trim();
             }
-            Some((at, Tag::ClosesThinking(behind))) if thoughts.is_empty() => {
+            Some((at, MarkupTag::ClosesThinking(behind))) if thoughts.is_empty() => {
                 thoughts.push(rest.get(..at).unwrap_or_default());
                 rest = rest.get(behind..).unwrap_or_default().trim();
             }
@@ -40,7 +40,7 @@ pub fn split(text: &str) -> Split<'_> {
     }
 }
 
-fn first_tag(text: &str) -> Option<(usize, Tag)> {
+fn first_tag(text: &str) -> Option<(usize, MarkupTag)> {
     text.match_indices('<').find_map(|(at, _)| marks::tag(text, at).map(|tag| (at, tag)))
 }
 

@@ -1,15 +1,15 @@
-//! What comes from a model: a reply, the attempts that failed before it, or the reason why there is none.
+//! Events of a model: a reply, the failed attempts before it, or the reason why there is none.
 
 use serde::{Deserialize, Serialize};
 
 use crate::language::project::Price;
 
-/// What the model said.
+/// A reply of the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// Its text.
     pub text: String,
-    /// The native tool calls beside it, in the model's order.
+    /// Its native tool calls, in the model's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<SaidCall>,
     /// Why it stopped.
@@ -34,7 +34,7 @@ pub struct Reply {
     pub attempts: Vec<FailedAttempt>,
 }
 
-/// A failed attempt at asking a model.
+/// A failed request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FailedAttempt {
     /// The fallback that was asked, when it was not the run's own model.
@@ -79,12 +79,12 @@ fn is_zero(number: &u32) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It had said all.
+    /// The reply is complete.
     #[default]
     Stop,
-    /// `max_tokens` cut it off.
+    /// `max_tokens` was reached.
     Length,
-    /// The provider kept it back.
+    /// The provider filtered it.
     Filtered,
 }
 
@@ -103,7 +103,7 @@ pub struct Tokens {
     pub output: u64,
 }
 
-/// Why the model could not be asked.
+/// Why the request to the model failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelFault {
     /// The kind of fault.
@@ -127,7 +127,7 @@ pub struct ModelFault {
 pub enum ModelFaultCode {
     /// No connection, or the server failed.
     ModelUnreachable,
-    /// The server said no: a wrong key, an unknown model, a bad request.
+    /// The server refused: a wrong key, an unknown model, a bad request.
     ModelRefused,
     /// The request is longer than the model's window.
     ContextExceeded,

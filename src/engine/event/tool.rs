@@ -1,4 +1,4 @@
-//! What comes of a tool call: its result, or, of one that is a run of another loop, what that run asks.
+//! Events of a tool call: its result, or the question of a sub-run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::engine::stuck::Stuck;
 pub struct ToolReturned {
     /// Which call.
     pub call: CallId,
-    /// What came of it.
+    /// Its result.
     pub result: ToolResult,
     /// The time of the call in milliseconds.
     pub duration_ms: u64,
@@ -26,19 +26,19 @@ pub struct ToolReturned {
     /// Whether some of them are an estimate, because a provider did not say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-    /// The run that the call was, when it was one.
+    /// The sub-run, when the call was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
 }
 
-/// A call that is a run of another loop waits for a human.
+/// A sub-run waits for a human.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolPaused {
     /// Which call.
     pub call: CallId,
-    /// The run that the call is.
+    /// The sub-run.
     pub run_id: String,
-    /// What it asks.
+    /// Its question.
     pub asks: SubrunQuestion,
     /// Tokens that it used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,12 +48,12 @@ pub struct ToolPaused {
     pub cost_usd: Option<f64>,
 }
 
-/// What a run asks that was called by another.
+/// The question of a sub-run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubrunQuestion {
-    /// The run that asks: the call's, or one that it called in its turn.
+    /// The run that asks: the sub-run of the call, or one below it.
     pub run_id: String,
-    /// The number of the pause of the call's run.
+    /// The number of the pause of the call's sub-run.
     pub pause: u32,
     /// Human, stuck, approval or uncertain.
     pub kind: Termination,
@@ -73,7 +73,7 @@ pub struct SubrunQuestion {
     pub stuck: Option<Stuck>,
 }
 
-/// A call that waits in a run that was called by another.
+/// A call of a sub-run that waits for a human.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubrunCall {
     /// Which call of the run that asks.
@@ -82,7 +82,7 @@ pub struct SubrunCall {
     pub action: String,
     /// Its input.
     pub action_input: Value,
-    /// What a decision about it is bound to: a hash of that run's own, which only that run checks.
+    /// What a decision is bound to: a hash that only the sub-run can check.
     pub hash: String,
 }
 
@@ -114,11 +114,11 @@ impl std::str::FromStr for CallId {
     }
 }
 
-/// What came of a tool call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolResult {
-    /// What the tool gave.
+    /// The value that the tool returned.
     Ok(Value),
     /// Why it failed.
     Failed(ToolFault),

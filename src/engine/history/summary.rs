@@ -1,5 +1,5 @@
 //! The words of a summary: how the model is asked for it, and how it is shown later. What it says is
-//! data: it stands in a message of ours, quoted line by line.
+//! data: a message of the engine holds it, quoted line by line.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::engine::memory;
 use crate::engine::state::{Phase, State};
 use crate::program::Program;
 
-/// How the model is told to sum up.
+/// The instruction to summarise.
 const SYSTEM: &str = "\
 You write the notes of an agent that works towards an objective step by step. Its conversation has grown too long: the \
 steps that you are given will not be shown to it any more, and your notes take their place.
@@ -25,7 +25,7 @@ Answer with the notes alone: plain text, 300 words at most, no JSON, no tool cal
 const MAX_TOKENS: u32 = 2_048;
 /// The most characters of notes that are shown.
 const MAX_NOTES: usize = 8_000;
-/// What is told of a message at least, in bytes, however many there are.
+/// The least that the request holds of each message, in bytes, however many there are.
 const LEAST: usize = 200;
 /// The most bytes of all messages that are handed over, when no bound of the window is known.
 const MOST: usize = 400_000;

@@ -85,7 +85,7 @@ impl StepDigest {
         let mut label = String::new();
         for (tool, input, observation, call_failed, call_polling) in calls {
             action.add(tool);
-            // A spelling tells by itself where it ends.
+            // A canonical value marks its own end.
             canonical::spell(input, &mut |piece| action.extend(piece));
             name.add(tool);
             canonical::spell(observation, &mut |piece| seen.extend(piece));

@@ -59,7 +59,7 @@ fn one_line(text: &str, hide: fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// For JSON on one line: hidden characters as `\uXXXX`. The text must be valid JSON without newlines
-/// between its tokens; what it means stays the same, since they can only stand inside strings.
+/// between its tokens; what it means stays the same, since they can only occur inside strings.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::trace::escape::{exact_html, html as escaped};
-use crate::trace::json::{Kind, gist, pieces};
+use crate::trace::json::{JsonToken, gist, pieces};
 use crate::trace::units::plural;
 
 /// The columns that JSON is laid out in.
@@ -28,9 +28,9 @@ pub fn exactly(class: &str, value: &Value) -> String {
 }
 
 /// How a text is made harmless.
-type Escape = fn(&str) -> String;
+type EscapeFn = fn(&str) -> String;
 
-fn boxed_by(class: &str, value: &Value, escape: Escape) -> String {
+fn boxed_by(class: &str, value: &Value, escape: EscapeFn) -> String {
     let shown = marked(value, escape);
     if shown.lines <= LINES && shown.characters <= CHARACTERS {
         return format!("<pre class=\"{class}\">{}</pre>\n", shown.text);
@@ -66,7 +66,7 @@ struct Marked {
     characters: usize,
 }
 
-fn marked(value: &Value, escape: Escape) -> Marked {
+fn marked(value: &Value, escape: EscapeFn) -> Marked {
     if let Value::String(text) = value {
         let text = text.trim_end_matches('\n');
         let lines = text.lines().count().max(1);
@@ -85,11 +85,11 @@ fn marked(value: &Value, escape: Escape) -> Marked {
     Marked { text, lines, characters }
 }
 
-fn class(kind: Kind) -> Option<&'static str> {
+fn class(kind: JsonToken) -> Option<&'static str> {
     match kind {
-        Kind::Key => Some("k"),
-        Kind::Number | Kind::Word => Some("n"),
-        Kind::Text | Kind::Mark => None,
+        JsonToken::Key => Some("k"),
+        JsonToken::Number | JsonToken::Word => Some("n"),
+        JsonToken::Text | JsonToken::Mark => None,
     }
 }
 

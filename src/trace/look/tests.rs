@@ -19,10 +19,10 @@ fn wide_letters_take_two_columns() {
 #[test]
 fn a_block_counts_what_it_leaves_out() {
     let look = Look::plain(20);
-    let block = Block { lead: ("  > ", 4), tone: None, tail: "end", lines: 1 };
+    let block = TextBlock { lead: ("  > ", 4), tone: None, tail: "end", lines: 1 };
     let text = look.block(&"abcdefgh ".repeat(9), &block);
     assert_eq!(text, "  > a … 71 characters more  end\n");
-    let whole = Block { lines: 9, ..block };
+    let whole = TextBlock { lines: 9, ..block };
     assert_eq!(look.block("abcdefgh abcdef", &whole), "  > abcdefgh abcdef\n    end\n");
     assert_eq!(look.block("abcdefgh", &whole), "  > abcdefgh  end\n");
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::policy::secret_names as names;
 
-/// What stands in a hidden value's place.
+/// The text that replaces a hidden value.
 pub const HIDDEN: &str = "[hidden]";
 
 /// Deeper than this, a value is hidden whole: no value that was parsed from text is as deep.

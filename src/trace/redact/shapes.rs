@@ -1,4 +1,4 @@
-//! Secrets that are known by their shape wherever they stand in a text: only well-known exact ones,
+//! Secrets that are recognised by their shape anywhere in a text: only well-known exact ones,
 //! so that ids, hashes and uuids stay readable.
 
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::HIDDEN;
 use crate::policy::secret_shapes::{self, runs};
 
-/// The text with what is secret by its shape hidden; `secret` tells of the names in queries and in
+/// The text with what is secret by its shape hidden; `secret` decides about the names in queries and in
 /// pieces of JSON.
 pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
     let mut found = Vec::new();
@@ -90,8 +90,8 @@ fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>
 /// The longest name that is looked at, in bytes.
 const MAX_NAME: usize = 128;
 
-/// The texts of secret names in JSON that stands in the middle of a text, or was cut: a model that
-/// tells what it is about to send. The quotes may be escaped, each by the same number of backslashes.
+/// The texts of secret names in JSON that is in the middle of a text, or was cut: a model that
+/// describes what it is about to send. The quotes may be escaped, each by the same number of backslashes.
 fn members(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>) {
     let escapes = |end: usize| text.get(..end).map_or(0, |head| head.len() - head.trim_end_matches('\\').len());
     let mut done = 0;

@@ -23,7 +23,7 @@ use crate::engine::stuck::Stuck;
 pub struct RunResult {
     /// The run's id.
     pub run_id: String,
-    /// The earlier run that it was told of.
+    /// The earlier run whose account it received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_run_id: Option<String>,
     /// Where the run is.
@@ -133,7 +133,7 @@ pub struct Shown<'a> {
     pub trace: bool,
 }
 
-/// The result of a run as its state tells it.
+/// The result of a run, made from its state.
 pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult {
     let (ending, pause) = match &state.phase {
         Phase::Ended(ending) => (Some(&**ending), None),

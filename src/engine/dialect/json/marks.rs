@@ -1,5 +1,5 @@
-//! What stands around an object in a reply: thinking blocks, invented observations, and the signs
-//! that the object is only a part of something.
+//! The text around an object in a reply: thinking blocks, invented observations, and signs that the object is only a
+//! part of something.
 
 use super::shape::plain;
 
@@ -11,27 +11,28 @@ const LABEL: usize = 40;
 
 /// A tag at a `<`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tag {
+pub enum MarkupTag {
     /// `<think>`: its name, and the byte behind it.
     OpensThinking(&'static str, usize),
     /// `</think>`: the byte behind it.
     ClosesThinking(usize),
-    /// `<observation>`, `<tool_response>`: what tells of a tool's result.
+    /// `<observation>`, `<tool_response>`: a result of a tool, which only the engine may write.
     Observation,
 }
 
 /// The tag that begins at this byte, when it is one that we know.
-pub fn tag(text: &str, at: usize) -> Option<Tag> {
+pub fn tag(text: &str, at: usize) -> Option<MarkupTag> {
     let rest = text.get(at..)?.strip_prefix('<')?;
     let (closing, name) = rest.strip_prefix('/').map_or((false, rest), |name| (true, name));
     let length = name.bytes().take(24).position(|byte| byte == b'>')?;
     let word = name.get(..length)?.trim();
     let end = text.len().saturating_sub(name.len()).saturating_add(length).saturating_add(1);
     if let Some(known) = THINKING.into_iter().find(|known| known.eq_ignore_ascii_case(word)) {
-        return Some(if closing { Tag::ClosesThinking(end) } else { Tag::OpensThinking(known, end) });
+        return Some(if closing { MarkupTag::ClosesThinking(end) } else { MarkupTag::OpensThinking(known, end) });
     }
-    let told = ["observation", "tool_response", "tool_result"].iter().any(|known| known.eq_ignore_ascii_case(word));
-    (told && !closing).then_some(Tag::Observation)
+    let observation =
+        ["observation", "tool_response", "tool_result"].iter().any(|known| known.eq_ignore_ascii_case(word));
+    (observation && !closing).then_some(MarkupTag::Observation)
 }
 
 /// Where the thinking block of this name ends: where its closing tag begins, and the byte behind it.

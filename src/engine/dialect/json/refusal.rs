@@ -4,7 +4,7 @@ use crate::engine::dialect::relaxed::shown;
 
 /// Why a reply is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ReplyRefusal {
     /// Nothing, or white space.
     Empty,
     /// More than is looked at.
@@ -17,13 +17,13 @@ pub enum Refusal {
     Broken(String),
     /// An object without its end.
     CutOff,
-    /// So many braces that none of them can be told to be the object.
+    /// Too many braces to find the object.
     Tangled,
     /// Two different objects with an action.
     TwoActions,
     /// A list around the object.
     List,
-    /// The object stands inside something else that could not be read.
+    /// The object is inside something else that could not be read.
     Fragment,
     /// The text goes on behind the object as if it had not ended.
     RunsOn,
@@ -58,7 +58,7 @@ const HOW: &str = "Nothing was called. Answer with one JSON object and nothing e
 const END: &str = "To give your final answer, use {\"thought\": \"...\", \"action\": \"__complete__\", \
                    \"action_input\": {\"answer\": ...}}.";
 
-impl Refusal {
+impl ReplyRefusal {
     /// What could not be read, and how to answer.
     pub fn sentence(&self) -> String {
         match self {

@@ -1,7 +1,7 @@
 //! From an object to a call: which key is the thought, the action, the input.
 //!
 //! Keys are compared without case, `_`, `-` and spaces. `thought`, `action`, `action_input` are the
-//! declared ones; these are taken in their place, when no declared one stands beside them:
+//! declared ones; these are taken in their place, when the object has no declared one:
 //!
 //! | in place of | taken |
 //! |---|---|
@@ -15,13 +15,13 @@
 
 use serde_json::{Map, Value};
 
-use super::refusal::Refusal;
+use super::refusal::ReplyRefusal;
 use crate::engine::dialect::Wanted;
-use crate::engine::dialect::relaxed::{self, Found};
+use crate::engine::dialect::relaxed::{self, ParsedObject};
 
 /// What a key of a reply is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ReplyField {
     /// The thought.
     Thought,
     /// The action, by its own name.
@@ -39,22 +39,24 @@ pub enum Role {
 }
 
 /// What this key is for.
-pub fn role(key: &str) -> Role {
+pub fn field_of(key: &str) -> ReplyField {
     // No known key is longer. Every key of every reply comes here, so none is copied to the heap.
     let mut room = [0_u8; 24];
     if key.len() > room.len() {
-        return Role::Other;
+        return ReplyField::Other;
     }
     let bytes = key.bytes().filter(|byte| !matches!(byte, b'_' | b'-' | b' '));
     let count = room.iter_mut().zip(bytes).map(|(to, byte)| *to = byte.to_ascii_lowercase()).count();
     match room.get(..count).unwrap_or_default() {
-        b"thought" | b"thoughts" | b"thinking" | b"reasoning" => Role::Thought,
-        b"action" => Role::Action,
-        b"tool" | b"toolname" => Role::Tool,
-        b"actioninput" | b"input" | b"toolinput" | b"arguments" | b"args" | b"parameters" | b"params" => Role::Input,
-        b"observation" => Role::Observation,
-        b"answer" | b"finalanswer" => Role::Answer,
-        _ => Role::Other,
+        b"thought" | b"thoughts" | b"thinking" | b"reasoning" => ReplyField::Thought,
+        b"action" => ReplyField::Action,
+        b"tool" | b"toolname" => ReplyField::Tool,
+        b"actioninput" | b"input" | b"toolinput" | b"arguments" | b"args" | b"parameters" | b"params" => {
+            ReplyField::Input
+        }
+        b"observation" => ReplyField::Observation,
+        b"answer" | b"finalanswer" => ReplyField::Answer,
+        _ => ReplyField::Other,
     }
 }
 
@@ -64,17 +66,17 @@ pub fn plain(key: &str) -> String {
 }
 
 /// Whether an object of this role has one.
-pub fn has(map: &Map<String, Value>, wanted: &[Role]) -> bool {
-    map.keys().any(|key| wanted.contains(&role(key)))
+pub fn has(map: &Map<String, Value>, wanted: &[ReplyField]) -> bool {
+    map.keys().any(|key| wanted.contains(&field_of(key)))
 }
 
-/// The thought and the call of an object; or the thought, as far as it can be told, and why not.
-pub fn shape(found: Found) -> Result<(String, Wanted), (String, Refusal)> {
-    let mut parts = Parts::default();
+/// The thought and the call of an object; or the thought, as far as it is known, and why there is no call.
+pub fn shape(found: ParsedObject) -> Result<(String, Wanted), (String, ReplyRefusal)> {
+    let mut parts = ReplyFields::default();
     for (key, value) in found.map {
         parts.take(key, value);
     }
-    parts.doubled |= found.repeated.iter().any(|key| matches!(role(key), Role::Action | Role::Tool));
+    parts.doubled |= found.repeated.iter().any(|key| matches!(field_of(key), ReplyField::Action | ReplyField::Tool));
     parts.supplied = found.supplied > 0;
     let thought = match parts.thought.take() {
         None | Some(Value::Null) => String::new(),
@@ -89,7 +91,7 @@ pub fn shape(found: Found) -> Result<(String, Wanted), (String, Refusal)> {
 
 /// The values of an object by their roles.
 #[derive(Default)]
-struct Parts {
+struct ReplyFields {
     thought: Option<Value>,
     thought_declared: bool,
     actions: Vec<Value>,
@@ -97,66 +99,66 @@ struct Parts {
     inputs: Vec<Value>,
     /// A key that may be a part of a missing input.
     stray: Option<String>,
-    /// Whether a key of the action stands there twice.
+    /// Whether a key of the action occurs twice.
     doubled: bool,
     /// Whether closing brackets were missing.
     supplied: bool,
 }
 
-impl Parts {
+impl ReplyFields {
     fn take(&mut self, key: String, value: Value) {
-        match role(&key) {
-            Role::Thought => {
+        match field_of(&key) {
+            ReplyField::Thought => {
                 if self.thought.is_none() || (key == "thought" && !self.thought_declared) {
                     self.thought = Some(value);
                     self.thought_declared = key == "thought";
                 }
             }
-            Role::Action => self.actions.push(value),
-            Role::Tool => self.tools.push(value),
-            Role::Input => self.inputs.push(value),
-            Role::Observation => {}
-            Role::Answer | Role::Other => {
+            ReplyField::Action => self.actions.push(value),
+            ReplyField::Tool => self.tools.push(value),
+            ReplyField::Input => self.inputs.push(value),
+            ReplyField::Observation => {}
+            ReplyField::Answer | ReplyField::Other => {
                 self.stray.get_or_insert(key);
             }
         }
     }
 
-    fn call(mut self) -> Result<Wanted, Refusal> {
+    fn call(mut self) -> Result<Wanted, ReplyRefusal> {
         if self.doubled || self.actions.len() > 1 {
-            return Err(Refusal::ActionTwice);
+            return Err(ReplyRefusal::ActionTwice);
         }
         if self.actions.is_empty() && self.inputs.is_empty() {
-            return Err(if self.tools.is_empty() { Refusal::NoAction } else { Refusal::ActionUnsure });
+            return Err(if self.tools.is_empty() { ReplyRefusal::NoAction } else { ReplyRefusal::ActionUnsure });
         }
         let mut names = std::mem::take(&mut self.actions);
         names.append(&mut self.tools);
-        let name = match one(names).ok_or(Refusal::ActionTwice)? {
+        let name = match one(names).ok_or(ReplyRefusal::ActionTwice)? {
             Some(Value::String(name)) if !name.trim().is_empty() => name,
-            Some(_) => return Err(Refusal::ActionNotText),
-            None => return Err(Refusal::NoAction),
+            Some(_) => return Err(ReplyRefusal::ActionNotText),
+            None => return Err(ReplyRefusal::NoAction),
         };
-        let input = one(std::mem::take(&mut self.inputs)).ok_or(Refusal::InputTwice)?;
+        let input = one(std::mem::take(&mut self.inputs)).ok_or(ReplyRefusal::InputTwice)?;
         Ok(Wanted { name, input: Value::Object(self.input(input)?), unread: None })
     }
 
-    fn input(self, value: Option<Value>) -> Result<Map<String, Value>, Refusal> {
+    fn input(self, value: Option<Value>) -> Result<Map<String, Value>, ReplyRefusal> {
         let map = match value {
             // What would have followed was cut off, and may have been the input.
-            None if self.supplied => return Err(Refusal::CutOff),
+            None if self.supplied => return Err(ReplyRefusal::CutOff),
             None | Some(Value::Null) => match self.stray {
-                Some(key) => return Err(Refusal::InputMissing(key)),
+                Some(key) => return Err(ReplyRefusal::InputMissing(key)),
                 None => return Ok(Map::new()),
             },
             Some(Value::Object(map)) => map,
             Some(Value::String(text)) if text.trim_start().starts_with('{') => {
-                relaxed::whole_object(&text).map_err(|fault| Refusal::InputBroken(fault.words(&text)))?
+                relaxed::whole_object(&text).map_err(|fault| ReplyRefusal::InputBroken(fault.words(&text)))?
             }
-            Some(_) => return Err(Refusal::InputNotObject),
+            Some(_) => return Err(ReplyRefusal::InputNotObject),
         };
         // With a bracket missing, a key of the reply inside the input may belong outside of it.
-        if self.supplied && has(&map, &[Role::Thought, Role::Action, Role::Observation]) {
-            return Err(Refusal::CutOff);
+        if self.supplied && has(&map, &[ReplyField::Thought, ReplyField::Action, ReplyField::Observation]) {
+            return Err(ReplyRefusal::CutOff);
         }
         Ok(map)
     }

@@ -4,16 +4,16 @@ use super::{MAX_DEPTH, MAX_VALUES};
 
 /// Why a text can't be read as JSON, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct RelaxedFault {
     /// What is wrong.
-    pub kind: Kind,
+    pub kind: RelaxedFaultKind,
     /// The byte of the text at which it is wrong.
     pub at: usize,
 }
 
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum RelaxedFaultKind {
     /// The text ends in the middle.
     CutOff,
     /// A quoted text has no end.
@@ -50,7 +50,7 @@ pub enum Kind {
     Trailing,
 }
 
-impl Fault {
+impl RelaxedFault {
     /// What is wrong and where, as a part of a sentence. `text` is the one that was read.
     pub fn words(&self, text: &str) -> String {
         let before = text.get(..self.at).unwrap_or(text);
@@ -60,7 +60,7 @@ impl Fault {
     }
 }
 
-impl Kind {
+impl RelaxedFaultKind {
     fn words(&self) -> String {
         let words = match self {
             Self::CutOff => "it ends in the middle",

@@ -17,8 +17,8 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-pub use fault::{Fault, Kind, shown};
-use reader::Reader;
+pub use fault::{RelaxedFault, RelaxedFaultKind, shown};
+use reader::RelaxedReader;
 
 /// The most levels of objects and arrays, the outermost one counted.
 pub const MAX_DEPTH: usize = 128;
@@ -28,7 +28,7 @@ pub const MAX_VALUES: usize = 100_000;
 
 /// What to do when the text ends before the last bracket is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum UnclosedBrackets {
     /// Close what is open, when the last value is complete.
     Close,
     /// Refuse.
@@ -37,14 +37,14 @@ pub enum Ending {
 
 /// An object that was read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct ParsedObject {
     /// Its members, in the order of the text.
     pub map: Map<String, Value>,
     /// Where the text goes on behind it, in bytes.
     pub end: usize,
     /// How many closing brackets were missing at the end of the text.
     pub supplied: usize,
-    /// Its keys that stand there twice with equal values.
+    /// Its keys that occur twice with equal values.
     pub repeated: Vec<String>,
 }
 
@@ -60,29 +60,29 @@ pub enum Opening {
     Word {
         /// The word.
         word: String,
-        /// Whether it stands in quotes.
+        /// Whether it is quoted.
         quoted: bool,
     },
     /// Something that begins no object.
     Other,
 }
 
-/// Reads the object whose `{` stands at this byte.
+/// Reads the object whose `{` is at this byte.
 ///
 /// # Errors
 /// Where and why it can't be read.
-pub fn object(text: &str, at: usize, ending: Ending) -> Result<Found, Fault> {
-    let mut reader = Reader::new(text, at, ending);
+pub fn object(text: &str, at: usize, unclosed: UnclosedBrackets) -> Result<ParsedObject, RelaxedFault> {
+    let mut reader = RelaxedReader::new(text, at, unclosed);
     let map = reader.object()?;
-    Ok(Found { map, end: reader.at(), supplied: reader.supplied(), repeated: reader.into_repeated() })
+    Ok(ParsedObject { map, end: reader.at(), supplied: reader.supplied(), repeated: reader.into_repeated() })
 }
 
 /// Reads a text that is one object and nothing else.
 ///
 /// # Errors
 /// Where and why it can't be read.
-pub fn whole_object(text: &str) -> Result<Map<String, Value>, Fault> {
-    let mut reader = Reader::new(text, 0, Ending::Refuse);
+pub fn whole_object(text: &str) -> Result<Map<String, Value>, RelaxedFault> {
+    let mut reader = RelaxedReader::new(text, 0, UnclosedBrackets::Refuse);
     reader.skip()?;
     let map = reader.object()?;
     reader.skip()?;
@@ -92,7 +92,7 @@ pub fn whole_object(text: &str) -> Result<Map<String, Value>, Fault> {
 
 /// Reads a text that is one quoted string and nothing else.
 pub fn whole_string(text: &str) -> Option<String> {
-    let mut reader = Reader::new(text, 0, Ending::Refuse);
+    let mut reader = RelaxedReader::new(text, 0, UnclosedBrackets::Refuse);
     let string = reader.string().ok()?;
     reader.nothing_left().ok()?;
     Some(string)
@@ -102,8 +102,8 @@ pub fn whole_string(text: &str) -> Option<String> {
 ///
 /// # Errors
 /// Where and why it can't be read.
-pub fn whole_value(text: &str) -> Result<Value, Fault> {
-    let mut reader = Reader::new(text, 0, Ending::Refuse);
+pub fn whole_value(text: &str) -> Result<Value, RelaxedFault> {
+    let mut reader = RelaxedReader::new(text, 0, UnclosedBrackets::Refuse);
     reader.skip()?;
     let value = reader.value()?;
     reader.skip()?;
@@ -115,8 +115,8 @@ pub fn whole_value(text: &str) -> Result<Value, Fault> {
 ///
 /// # Errors
 /// When a quoted text or a comment that begins there has no end, or holds what no text may hold.
-pub fn opening(text: &str, at: usize) -> (Result<Opening, Fault>, usize) {
-    let mut reader = Reader::new(text, at.saturating_add(1), Ending::Refuse);
+pub fn opening(text: &str, at: usize) -> (Result<Opening, RelaxedFault>, usize) {
+    let mut reader = RelaxedReader::new(text, at.saturating_add(1), UnclosedBrackets::Refuse);
     let opening = reader.opening();
     (opening, reader.at())
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::{Fault, Kind};
-use super::{Ending, MAX_DEPTH, MAX_VALUES, Opening, number, string};
+use super::fault::{RelaxedFault, RelaxedFaultKind};
+use super::{MAX_DEPTH, MAX_VALUES, Opening, UnclosedBrackets, number, string};
 
 /// A reading under way.
-pub struct Reader<'a> {
+pub struct RelaxedReader<'a> {
     text: &'a str,
     at: usize,
-    ending: Ending,
+    unclosed: UnclosedBrackets,
     depth: usize,
     values: usize,
     /// How many closing brackets were missing.
@@ -22,12 +22,12 @@ pub struct Reader<'a> {
     repeated: Vec<String>,
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(text: &'a str, at: usize, ending: Ending) -> Self {
+impl<'a> RelaxedReader<'a> {
+    pub fn new(text: &'a str, at: usize, unclosed: UnclosedBrackets) -> Self {
         Self {
             text,
             at,
-            ending,
+            unclosed,
             depth: 0,
             values: 0,
             supplied: 0,
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An object, from its `{` on.
-    pub fn object(&mut self) -> Result<Map<String, Value>, Fault> {
+    pub fn object(&mut self) -> Result<Map<String, Value>, RelaxedFault> {
         self.enter(b'{')?;
         let mut map = Map::new();
         loop {
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
             let key = self.key()?;
             self.skip()?;
             if !self.eat(b':') {
-                return Err(self.expected(Kind::Colon));
+                return Err(self.expected(RelaxedFaultKind::Colon));
             }
             self.skip()?;
             let value = self.value()?;
@@ -77,18 +77,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A quoted text.
-    pub fn string(&mut self) -> Result<String, Fault> {
+    pub fn string(&mut self) -> Result<String, RelaxedFault> {
         match string::string(self.text, self.at)? {
             Some((text, end)) => {
                 self.at = end;
                 Ok(text)
             }
-            None => Err(self.expected(Kind::Value)),
+            None => Err(self.expected(RelaxedFaultKind::Value)),
         }
     }
 
     /// Spaces and comments.
-    pub fn skip(&mut self) -> Result<(), Fault> {
+    pub fn skip(&mut self) -> Result<(), RelaxedFault> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at = self.at.saturating_add(1),
@@ -108,18 +108,18 @@ impl<'a> Reader<'a> {
     }
 
     /// That the text ends here.
-    pub fn nothing_left(&self) -> Result<(), Fault> {
-        if self.peek().is_none() { Ok(()) } else { Err(self.fault(Kind::Trailing)) }
+    pub fn nothing_left(&self) -> Result<(), RelaxedFault> {
+        if self.peek().is_none() { Ok(()) } else { Err(self.fault(RelaxedFaultKind::Trailing)) }
     }
 
     /// What follows an opening brace, see [`Opening`].
-    pub fn opening(&mut self) -> Result<Opening, Fault> {
+    pub fn opening(&mut self) -> Result<Opening, RelaxedFault> {
         self.skip()?;
         let quoted = match self.rest().chars().next() {
             Some('}') => return Ok(Opening::Object { key: None }),
             Some('"' | '\'' | '“') => true,
             Some(c) if begins_word(c) => false,
-            _ if self.at_end() => return Err(self.fault(Kind::CutOff)),
+            _ if self.at_end() => return Err(self.fault(RelaxedFaultKind::CutOff)),
             _ => return Ok(Opening::Other),
         };
         let word = self.key()?;
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         Ok(Opening::Word { word, quoted })
     }
 
-    fn array(&mut self) -> Result<Vec<Value>, Fault> {
+    fn array(&mut self) -> Result<Vec<Value>, RelaxedFault> {
         self.enter(b'[')?;
         let mut items = Vec::new();
         loop {
@@ -148,10 +148,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Any value.
-    pub fn value(&mut self) -> Result<Value, Fault> {
+    pub fn value(&mut self) -> Result<Value, RelaxedFault> {
         self.values = self.values.saturating_add(1);
         if self.values > MAX_VALUES {
-            return Err(self.fault(Kind::TooMany));
+            return Err(self.fault(RelaxedFaultKind::TooMany));
         }
         match self.peek() {
             Some(b'{') => self.object().map(Value::Object),
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<Value, Fault> {
+    fn number(&mut self) -> Result<Value, RelaxedFault> {
         let word = self.take(number::belongs);
         match number::number(word) {
             Some(number) => {
@@ -170,26 +170,26 @@ impl<'a> Reader<'a> {
                 self.open_number = self.at == self.text.len();
                 Ok(Value::Number(number))
             }
-            None if word.len() == self.rest().len() => Err(self.fault(Kind::CutOff)),
-            None => Err(self.fault(Kind::Number)),
+            None if word.len() == self.rest().len() => Err(self.fault(RelaxedFaultKind::CutOff)),
+            None => Err(self.fault(RelaxedFaultKind::Number)),
         }
     }
 
-    fn word(&mut self) -> Result<Value, Fault> {
+    fn word(&mut self) -> Result<Value, RelaxedFault> {
         let word = self.take(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let value = match word {
             "true" | "True" => Value::Bool(true),
             "false" | "False" => Value::Bool(false),
             "null" | "None" => Value::Null,
-            "NaN" | "Infinity" | "nan" | "inf" => return Err(self.fault(Kind::Number)),
-            _ if word.len() == self.rest().len() => return Err(self.fault(Kind::CutOff)),
-            _ => return Err(self.fault(Kind::Word)),
+            "NaN" | "Infinity" | "nan" | "inf" => return Err(self.fault(RelaxedFaultKind::Number)),
+            _ if word.len() == self.rest().len() => return Err(self.fault(RelaxedFaultKind::CutOff)),
+            _ => return Err(self.fault(RelaxedFaultKind::Word)),
         };
         self.at = self.at.saturating_add(word.len());
         Ok(value)
     }
 
-    fn key(&mut self) -> Result<String, Fault> {
+    fn key(&mut self) -> Result<String, RelaxedFault> {
         match self.rest().chars().next() {
             Some('"' | '\'' | '“') => self.string(),
             Some(c) if begins_word(c) => {
@@ -197,22 +197,30 @@ impl<'a> Reader<'a> {
                 self.at = self.at.saturating_add(word.len());
                 Ok(word.to_owned())
             }
-            _ => Err(self.expected(Kind::Key)),
+            _ => Err(self.expected(RelaxedFaultKind::Key)),
         }
     }
 
     /// Keeps a member; `start` is where its key stands.
-    fn keep(&mut self, map: &mut Map<String, Value>, key: String, value: Value, start: usize) -> Result<(), Fault> {
+    fn keep(
+        &mut self,
+        map: &mut Map<String, Value>,
+        key: String,
+        value: Value,
+        start: usize,
+    ) -> Result<(), RelaxedFault> {
         // serde_json hides numbers and raw JSON behind such keys: what is written with one of them
         // would be read back as something else.
         if key.starts_with("$serde_json::private::") {
-            return Err(Fault { kind: Kind::Reserved, at: start });
+            return Err(RelaxedFault { kind: RelaxedFaultKind::Reserved, at: start });
         }
         match map.get(&key) {
             None => {
                 map.insert(key, value);
             }
-            Some(old) if *old != value => return Err(Fault { kind: Kind::Repeated(key), at: start }),
+            Some(old) if *old != value => {
+                return Err(RelaxedFault { kind: RelaxedFaultKind::Repeated(key), at: start });
+            }
             Some(_) if self.depth == 1 => self.repeated.push(key),
             Some(_) => {}
         }
@@ -221,7 +229,7 @@ impl<'a> Reader<'a> {
 
     /// What stands behind a value: a comma (false), or the container's end (true), which may be
     /// missing at the end of the text.
-    fn closes(&mut self, closer: u8) -> Result<bool, Fault> {
+    fn closes(&mut self, closer: u8) -> Result<bool, RelaxedFault> {
         self.skip()?;
         if self.eat(b',') {
             return Ok(false);
@@ -230,21 +238,21 @@ impl<'a> Reader<'a> {
             return Ok(true);
         }
         if !self.at_end() {
-            return Err(self.fault(Kind::Separator));
+            return Err(self.fault(RelaxedFaultKind::Separator));
         }
-        if self.ending == Ending::Refuse || self.open_number || self.open_line {
-            return Err(self.fault(Kind::CutOff));
+        if self.unclosed == UnclosedBrackets::Refuse || self.open_number || self.open_line {
+            return Err(self.fault(RelaxedFaultKind::CutOff));
         }
         self.supplied = self.supplied.saturating_add(1);
         Ok(true)
     }
 
-    fn enter(&mut self, opener: u8) -> Result<(), Fault> {
+    fn enter(&mut self, opener: u8) -> Result<(), RelaxedFault> {
         if self.depth == MAX_DEPTH {
-            return Err(self.fault(Kind::TooDeep));
+            return Err(self.fault(RelaxedFaultKind::TooDeep));
         }
         if !self.eat(opener) {
-            return Err(self.expected(Kind::Value));
+            return Err(self.expected(RelaxedFaultKind::Value));
         }
         self.depth = self.depth.saturating_add(1);
         Ok(())
@@ -257,24 +265,24 @@ impl<'a> Reader<'a> {
         self.at = self.at.saturating_add(length.unwrap_or(rest.len()));
     }
 
-    fn block_comment(&mut self) -> Result<(), Fault> {
+    fn block_comment(&mut self) -> Result<(), RelaxedFault> {
         let body = self.text.get(self.at.saturating_add(2)..).unwrap_or_default();
-        let length = body.find("*/").ok_or_else(|| self.fault(Kind::OpenComment))?;
+        let length = body.find("*/").ok_or_else(|| self.fault(RelaxedFaultKind::OpenComment))?;
         self.at = self.at.saturating_add(length).saturating_add(4);
         Ok(())
     }
 
-    /// The end of the text, or of the code block that the object stands in.
+    /// The end of the text, or of the code block around the object.
     fn at_end(&self) -> bool {
         self.peek().is_none() || self.rest().starts_with("```")
     }
 
-    fn expected(&self, kind: Kind) -> Fault {
-        self.fault(if self.at_end() { Kind::CutOff } else { kind })
+    fn expected(&self, kind: RelaxedFaultKind) -> RelaxedFault {
+        self.fault(if self.at_end() { RelaxedFaultKind::CutOff } else { kind })
     }
 
-    fn fault(&self, kind: Kind) -> Fault {
-        Fault { kind, at: self.at }
+    fn fault(&self, kind: RelaxedFaultKind) -> RelaxedFault {
+        RelaxedFault { kind, at: self.at }
     }
 
     fn take(&self, belongs: impl Fn(u8) -> bool) -> &'a str {

@@ -1,12 +1,12 @@
 //! Quoted text: in `"…"`, `'…'` or `“…”`, up to the first quote that closes it.
 
-use super::fault::{Fault, Kind};
+use super::fault::{RelaxedFault, RelaxedFaultKind};
 
 /// A quoted text and the byte behind its closing quote; none when no quote opens here.
 ///
 /// # Errors
 /// When it has no end, or holds what a text may not hold.
-pub fn string(text: &str, at: usize) -> Result<Option<(String, usize)>, Fault> {
+pub fn string(text: &str, at: usize) -> Result<Option<(String, usize)>, RelaxedFault> {
     let Some(open) = text.get(at..).and_then(|rest| rest.chars().next()) else { return Ok(None) };
     let close = match open {
         '"' | '\'' => open,
@@ -14,14 +14,14 @@ pub fn string(text: &str, at: usize) -> Result<Option<(String, usize)>, Fault> {
         _ => return Ok(None),
     };
     let start = at.saturating_add(open.len_utf8());
-    let mut scan = Scan { text, at: start };
+    let mut scan = StringScanner { text, at: start };
     let mut out = String::new();
     loop {
         let piece = scan.at;
         let stop = scan.next_special(open, close);
         let plain = text.get(piece..scan.at).unwrap_or_default();
         match stop {
-            None => return Err(Fault { kind: Kind::OpenString, at }),
+            None => return Err(RelaxedFault { kind: RelaxedFaultKind::OpenString, at }),
             Some(stop) if stop == close => {
                 let end = scan.at.saturating_add(close.len_utf8());
                 if out.is_empty() {
@@ -39,21 +39,21 @@ pub fn string(text: &str, at: usize) -> Result<Option<(String, usize)>, Fault> {
                 out.push(stop);
                 scan.at = scan.at.saturating_add(1);
             }
-            // A second “ inside “…”: where the text ends can't be told.
-            Some(stop) if stop == open => return Err(Fault { kind: Kind::Separator, at: scan.at }),
-            Some(_) => return Err(Fault { kind: Kind::Control, at: scan.at }),
+            // A second “ inside “…”: the end of the text is ambiguous.
+            Some(stop) if stop == open => return Err(RelaxedFault { kind: RelaxedFaultKind::Separator, at: scan.at }),
+            Some(_) => return Err(RelaxedFault { kind: RelaxedFaultKind::Control, at: scan.at }),
         }
     }
 }
 
 /// A walk through a quoted text.
-struct Scan<'a> {
+struct StringScanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Scan<'_> {
-    /// Goes to the next character that is not plain, and tells it.
+impl StringScanner<'_> {
+    /// Moves to the next character that is not plain, and returns it.
     fn next_special(&mut self, open: char, close: char) -> Option<char> {
         let rest = self.text.get(self.at..)?;
         let found = if close.is_ascii() {
@@ -69,13 +69,13 @@ impl Scan<'_> {
     }
 
     /// Reads the escape whose `\` stands here. `begin` is where the text began.
-    fn escape(&mut self, begin: usize) -> Result<char, Fault> {
+    fn escape(&mut self, begin: usize) -> Result<char, RelaxedFault> {
         let here = self.at;
-        let fault = |kind| Fault { kind, at: here };
+        let fault = |kind| RelaxedFault { kind, at: here };
         let code = self.text.as_bytes().get(here.saturating_add(1)).copied();
         self.at = here.saturating_add(2);
         let plain = match code {
-            None => return Err(Fault { kind: Kind::OpenString, at: begin }),
+            None => return Err(RelaxedFault { kind: RelaxedFaultKind::OpenString, at: begin }),
             Some(byte @ (b'"' | b'\'' | b'\\' | b'/')) => char::from(byte),
             Some(b'b') => '\u{8}',
             Some(b'f') => '\u{c}',
@@ -83,10 +83,10 @@ impl Scan<'_> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => {
-                let high = self.hex().ok_or_else(|| fault(Kind::Escape))?;
-                return self.unicode(high).ok_or_else(|| fault(Kind::Surrogate));
+                let high = self.hex().ok_or_else(|| fault(RelaxedFaultKind::Escape))?;
+                return self.unicode(high).ok_or_else(|| fault(RelaxedFaultKind::Surrogate));
             }
-            Some(_) => return Err(fault(Kind::Escape)),
+            Some(_) => return Err(fault(RelaxedFaultKind::Escape)),
         };
         Ok(plain)
     }

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{Ending, Kind, Opening, number, object, opening, whole_object, whole_string};
+use super::{Opening, RelaxedFaultKind, UnclosedBrackets, number, object, opening, whole_object, whole_string};
 
 #[test]
 fn an_object_is_read_from_its_place_and_its_end_is_told() {
     let text = "é {\"x\": [1, {\"y\": null}]} tail";
-    let found = object(text, 3, Ending::Refuse).unwrap();
+    let found = object(text, 3, UnclosedBrackets::Refuse).unwrap();
     assert_eq!(found.map, *json!({ "x": [1, { "y": null }] }).as_object().unwrap());
     assert_eq!(&text[found.end..], " tail");
     assert_eq!((found.supplied, found.repeated.len()), (0, 0));
@@ -15,37 +15,37 @@ fn an_object_is_read_from_its_place_and_its_end_is_told() {
 
 #[test]
 fn missing_closers_are_counted() {
-    assert_eq!(object("{\"x\":[{\"y\":true", 0, Ending::Close).unwrap().supplied, 3);
-    assert_eq!(object("{\"x\":[{\"y\":true", 0, Ending::Refuse).unwrap_err().kind, Kind::CutOff);
+    assert_eq!(object("{\"x\":[{\"y\":true", 0, UnclosedBrackets::Close).unwrap().supplied, 3);
+    assert_eq!(object("{\"x\":[{\"y\":true", 0, UnclosedBrackets::Refuse).unwrap_err().kind, RelaxedFaultKind::CutOff);
 }
 
 #[test]
 fn a_number_at_the_very_end_may_lack_digits() {
-    assert_eq!(object("{\"x\":12", 0, Ending::Close).unwrap_err().kind, Kind::CutOff);
-    assert!(object("{\"x\":12 ", 0, Ending::Close).is_ok());
-    assert!(object("{\"x\":12```", 0, Ending::Close).is_ok());
+    assert_eq!(object("{\"x\":12", 0, UnclosedBrackets::Close).unwrap_err().kind, RelaxedFaultKind::CutOff);
+    assert!(object("{\"x\":12 ", 0, UnclosedBrackets::Close).is_ok());
+    assert!(object("{\"x\":12```", 0, UnclosedBrackets::Close).is_ok());
 }
 
 #[test]
 fn a_line_comment_at_the_very_end_may_hide_brackets() {
-    assert_eq!(object("{\"x\":true // }", 0, Ending::Close).unwrap_err().kind, Kind::CutOff);
-    assert!(object("{\"x\":true // y\n", 0, Ending::Close).is_ok());
+    assert_eq!(object("{\"x\":true // }", 0, UnclosedBrackets::Close).unwrap_err().kind, RelaxedFaultKind::CutOff);
+    assert!(object("{\"x\":true // y\n", 0, UnclosedBrackets::Close).is_ok());
 }
 
 #[test]
 fn only_the_outermost_keys_that_stand_twice_are_told() {
-    let found = object("{\"x\":1,\"x\":1,\"y\":{\"z\":1,\"z\":1}}", 0, Ending::Refuse).unwrap();
+    let found = object("{\"x\":1,\"x\":1,\"y\":{\"z\":1,\"z\":1}}", 0, UnclosedBrackets::Refuse).unwrap();
     assert_eq!(found.repeated, ["x"]);
 }
 
 #[test]
 fn faults_tell_their_place() {
     let fault = whole_object("{\n \"é\": ?}").unwrap_err();
-    assert_eq!(fault.kind, Kind::Value);
+    assert_eq!(fault.kind, RelaxedFaultKind::Value);
     assert!(fault.words("{\n \"é\": ?}").ends_with("(line 2, column 7)"), "{}", fault.words("{\n \"é\": ?}"));
-    assert_eq!(whole_object("{} x").unwrap_err().kind, Kind::Trailing);
-    assert_eq!(whole_object("[]").unwrap_err().kind, Kind::Value);
-    assert_eq!(whole_object("").unwrap_err().kind, Kind::CutOff);
+    assert_eq!(whole_object("{} x").unwrap_err().kind, RelaxedFaultKind::Trailing);
+    assert_eq!(whole_object("[]").unwrap_err().kind, RelaxedFaultKind::Value);
+    assert_eq!(whole_object("").unwrap_err().kind, RelaxedFaultKind::CutOff);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_brace_is_judged_by_what_follows_it() {
     assert_eq!(judged("{let x = 1;}"), Ok(Opening::Word { word: "let".into(), quoted: false }));
     assert_eq!(judged("{'a', 'b'}"), Ok(Opening::Word { word: "a".into(), quoted: true }));
     assert_eq!(judged("{1}"), Ok(Opening::Other));
-    assert_eq!(judged("{'a").unwrap_err().kind, Kind::OpenString);
+    assert_eq!(judged("{'a").unwrap_err().kind, RelaxedFaultKind::OpenString);
 }
 
 #[test]

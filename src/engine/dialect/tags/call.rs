@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::scan::word;
 use crate::engine::dialect::Wanted;
-use crate::engine::dialect::relaxed::{self, Ending, Found, Kind, shown};
+use crate::engine::dialect::relaxed::{self, ParsedObject, RelaxedFaultKind, UnclosedBrackets, shown};
 
 const FENCES: [&str; 3] = ["```json5", "```json", "```"];
 
@@ -12,7 +12,7 @@ const FENCES: [&str; 3] = ["```json5", "```json", "```"];
 ///
 /// # Errors
 /// What is wrong, in a sentence for the model.
-pub fn call(text: &str, begin: usize, ending: Ending) -> Result<(Wanted, usize), String> {
+pub fn call(text: &str, begin: usize, unclosed: UnclosedBrackets) -> Result<(Wanted, usize), String> {
     let block = text.get(begin..).unwrap_or_default();
     let mut head = block.trim_start();
     for fence in FENCES {
@@ -22,15 +22,15 @@ pub fn call(text: &str, begin: usize, ending: Ending) -> Result<(Wanted, usize),
         return Err("A <tool_call> of your reply does not hold one JSON object.".to_owned());
     }
     let at = begin.saturating_add(block.len().saturating_sub(head.len()));
-    let found = object(text, at, ending)?;
+    let found = object(text, at, unclosed)?;
     let behind = found.end;
     let wanted = wanted(found)?;
-    end(text, behind, ending).map(|end| (wanted, end))
+    end(text, behind, unclosed).map(|end| (wanted, end))
 }
 
 /// The object that begins at this byte. One whose last brackets are missing ends where its tag does.
-fn object(text: &str, at: usize, ending: Ending) -> Result<Found, String> {
-    let fault = match relaxed::object(text, at, Ending::Refuse) {
+fn object(text: &str, at: usize, unclosed: UnclosedBrackets) -> Result<ParsedObject, String> {
+    let fault = match relaxed::object(text, at, UnclosedBrackets::Refuse) {
         Ok(found) => return Ok(found),
         Err(fault) => fault,
     };
@@ -39,20 +39,22 @@ fn object(text: &str, at: usize, ending: Ending) -> Result<Found, String> {
         word(text, from).is_some_and(|word| word.closing && word.name == "tool_call").then_some(from)
     };
     let close = text.get(at..).unwrap_or_default().match_indices('<').find_map(closes);
-    if ending == Ending::Close {
+    if unclosed == UnclosedBrackets::Close {
         let block = text.get(..close.unwrap_or(text.len())).unwrap_or_default();
-        if let Ok(found) = relaxed::object(block, at, Ending::Close) {
+        if let Ok(found) = relaxed::object(block, at, UnclosedBrackets::Close) {
             return Ok(found);
         }
     }
     match fault.kind {
-        Kind::CutOff => Err("A <tool_call> of your reply ends in the middle; answer more briefly.".to_owned()),
+        RelaxedFaultKind::CutOff => {
+            Err("A <tool_call> of your reply ends in the middle; answer more briefly.".to_owned())
+        }
         _ => Err(format!("A <tool_call> of your reply is not valid JSON: {}.", fault.words(text))),
     }
 }
 
 /// The byte behind the block: its closing tag must follow, unless the reply ends or the next call begins.
-fn end(text: &str, behind: usize, ending: Ending) -> Result<usize, String> {
+fn end(text: &str, behind: usize, unclosed: UnclosedBrackets) -> Result<usize, String> {
     let rest = text.get(behind..).unwrap_or_default();
     let mut tail = rest.trim_start();
     tail = tail.strip_prefix("```").unwrap_or(tail).trim_start();
@@ -60,7 +62,7 @@ fn end(text: &str, behind: usize, ending: Ending) -> Result<usize, String> {
     match word(text, here) {
         Some(word) if word.closing && word.name == "tool_call" => Ok(word.end),
         Some(word) if !word.closing && word.name == "tool_call" => Ok(here),
-        _ if tail.is_empty() && ending == Ending::Close => Ok(here),
+        _ if tail.is_empty() && unclosed == UnclosedBrackets::Close => Ok(here),
         _ if tail.get(..14).is_some_and(|tag| tag.eq_ignore_ascii_case("<tool_response")) => Ok(here),
         _ => Err("A <tool_call> of your reply goes on behind its object, or is not closed.".to_owned()),
     }
@@ -68,33 +70,33 @@ fn end(text: &str, behind: usize, ending: Ending) -> Result<usize, String> {
 
 /// What a key of a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum CallField {
     Name,
     Input,
     Ignored,
     Stray,
 }
 
-fn role(key: &str) -> Role {
+fn field_of(key: &str) -> CallField {
     let plain: String =
         key.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).map(|c| c.to_ascii_lowercase()).take(24).collect();
     match plain.as_str() {
-        "name" | "tool" | "toolname" | "action" => Role::Name,
-        "arguments" | "args" | "parameters" | "params" | "input" | "actioninput" | "toolinput" => Role::Input,
-        "thought" | "thoughts" | "reasoning" | "id" | "type" => Role::Ignored,
-        _ => Role::Stray,
+        "name" | "tool" | "toolname" | "action" => CallField::Name,
+        "arguments" | "args" | "parameters" | "params" | "input" | "actioninput" | "toolinput" => CallField::Input,
+        "thought" | "thoughts" | "reasoning" | "id" | "type" => CallField::Ignored,
+        _ => CallField::Stray,
     }
 }
 
-fn wanted(found: Found) -> Result<Wanted, String> {
+fn wanted(found: ParsedObject) -> Result<Wanted, String> {
     let supplied = found.supplied > 0;
     let (mut name, mut input, mut stray) = (None, None, None);
     for (key, value) in found.map {
-        let (slot, what) = match role(&key) {
-            Role::Name => (&mut name, "name"),
-            Role::Input => (&mut input, "arguments"),
-            Role::Ignored => continue,
-            Role::Stray => {
+        let (slot, what) = match field_of(&key) {
+            CallField::Name => (&mut name, "name"),
+            CallField::Input => (&mut input, "arguments"),
+            CallField::Ignored => continue,
+            CallField::Stray => {
                 stray.get_or_insert(key);
                 continue;
             }
@@ -131,7 +133,7 @@ fn wanted(found: Found) -> Result<Wanted, String> {
         Some(_) => return Err("The \"arguments\" of a <tool_call> must be an object.".to_owned()),
     };
     // With a bracket missing, a key of the call inside its arguments may belong outside of them.
-    if supplied && input.keys().any(|key| matches!(role(key), Role::Name | Role::Input)) {
+    if supplied && input.keys().any(|key| matches!(field_of(key), CallField::Name | CallField::Input)) {
         return Err("A <tool_call> of your reply has a bracket too few; it can't be told where.".to_owned());
     }
     Ok(Wanted { name, input: Value::Object(input), unread: None })

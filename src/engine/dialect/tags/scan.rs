@@ -1,13 +1,13 @@
-//! One pass over a reply, from tag to tag. What stands inside a call's object is never taken for a tag.
+//! One pass over a reply, from tag to tag. The text of a call's object never counts as a tag.
 
 use super::call;
 use crate::engine::dialect::Wanted;
-use crate::engine::dialect::json::marks::{self, Tag};
-use crate::engine::dialect::relaxed::Ending;
+use crate::engine::dialect::json::marks::{self, MarkupTag};
+use crate::engine::dialect::relaxed::UnclosedBrackets;
 
 /// What a reply has that counts.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum TaggedPart {
     /// A call.
     Call(Wanted),
     /// An answer.
@@ -15,12 +15,12 @@ pub enum Found {
 }
 
 /// What a pass found.
-pub struct Scan {
+pub struct TagScan {
     /// The calls and the answer in their order, at least one; or why there are none that can be taken.
-    pub found: Result<Vec<Found>, String>,
-    /// What stands in thinking blocks.
+    pub found: Result<Vec<TaggedPart>, String>,
+    /// The text of the thinking blocks.
     pub thinking: String,
-    /// What stands outside of all tags.
+    /// The text outside of all tags.
     pub prose: String,
     /// How many bytes of the reply count.
     pub counts: usize,
@@ -35,13 +35,13 @@ const EMPTY_ANSWER: &str = "The <answer> of your reply is empty.";
 const TWO_ANSWERS: &str = "Your reply has two different <answer> blocks.";
 
 /// Goes through a reply.
-pub fn scan(text: &str, ending: Ending) -> Scan {
+pub fn scan(text: &str, unclosed: UnclosedBrackets) -> TagScan {
     let mut pass =
-        Pass { text, ending, at: 0, found: Vec::new(), thoughts: Vec::new(), prose: Vec::new(), counts: text.len() };
+        Pass { text, unclosed, at: 0, found: Vec::new(), thoughts: Vec::new(), prose: Vec::new(), counts: text.len() };
     let ended = pass.run();
     let Pass { found, thoughts, prose, counts, .. } = pass;
     let found = ended.and_then(|()| if found.is_empty() { Err(NEITHER.to_owned()) } else { Ok(found) });
-    Scan { found, thinking: joined(&thoughts), prose: joined(&prose), counts }
+    TagScan { found, thinking: joined(&thoughts), prose: joined(&prose), counts }
 }
 
 fn joined(pieces: &[&str]) -> String {
@@ -51,9 +51,9 @@ fn joined(pieces: &[&str]) -> String {
 
 struct Pass<'a> {
     text: &'a str,
-    ending: Ending,
+    unclosed: UnclosedBrackets,
     at: usize,
-    found: Vec<Found>,
+    found: Vec<TaggedPart>,
     thoughts: Vec<&'a str>,
     prose: Vec<&'a str>,
     counts: usize,
@@ -76,7 +76,7 @@ impl<'a> Pass<'a> {
                 (Some(Word { closing: false, end, .. }), _) => self.answer(end)?,
                 // The end of a block that was taken already.
                 (Some(Word { end, .. }), _) => self.at = end,
-                (None, Some(Tag::OpensThinking(name, end))) => {
+                (None, Some(MarkupTag::OpensThinking(name, end))) => {
                     let (close, behind) = marks::thinking_end(self.text, name, end).ok_or_else(|| {
                         self.thoughts.push(self.text.get(end..).unwrap_or_default());
                         OPEN_THINKING.to_owned()
@@ -84,15 +84,15 @@ impl<'a> Pass<'a> {
                     self.thoughts.push(self.piece(end, close));
                     self.at = behind;
                 }
-                (None, Some(Tag::ClosesThinking(_))) if !self.found.is_empty() => {
+                (None, Some(MarkupTag::ClosesThinking(_))) if !self.found.is_empty() => {
                     return Err(LATE_THINKING.to_owned());
                 }
                 // The block began in the prompt.
-                (None, Some(Tag::ClosesThinking(end))) => {
+                (None, Some(MarkupTag::ClosesThinking(end))) => {
                     self.thoughts.append(&mut self.prose);
                     self.at = end;
                 }
-                (None, Some(Tag::Observation)) => {
+                (None, Some(MarkupTag::Observation)) => {
                     self.counts = at;
                     return Ok(());
                 }
@@ -105,8 +105,8 @@ impl<'a> Pass<'a> {
     }
 
     fn call(&mut self, begin: usize) -> Result<(), String> {
-        let (wanted, end) = call::call(self.text, begin, self.ending)?;
-        self.found.push(Found::Call(wanted));
+        let (wanted, end) = call::call(self.text, begin, self.unclosed)?;
+        self.found.push(TaggedPart::Call(wanted));
         self.at = end;
         Ok(())
     }
@@ -124,14 +124,14 @@ impl<'a> Pass<'a> {
         });
         let (length, behind) = match close {
             Some(found) => found,
-            None if self.ending == Ending::Refuse || inside(rest) => return Err(OPEN_ANSWER.to_owned()),
+            None if self.unclosed == UnclosedBrackets::Refuse || inside(rest) => return Err(OPEN_ANSWER.to_owned()),
             None => (rest.len(), rest.len()),
         };
         let answer = rest.get(..length).unwrap_or_default();
         if inside(answer) {
             return Err(MIXED_ANSWER.to_owned());
         }
-        // An answer that ends twice: where it does can't be told.
+        // An answer with two closing tags: either could be its end.
         let later = rest.get(behind..).unwrap_or_default();
         let next = later.match_indices('<').find_map(|(at, _)| word(later, at).filter(|word| word.name == "answer"));
         if next.is_some_and(|word| word.closing) {
@@ -142,13 +142,13 @@ impl<'a> Pass<'a> {
             return Err(EMPTY_ANSWER.to_owned());
         }
         let mut others = self.found.iter().filter_map(|found| match found {
-            Found::Answer(other) => Some(other),
-            Found::Call(_) => None,
+            TaggedPart::Answer(other) => Some(other),
+            TaggedPart::Call(_) => None,
         });
         match others.next() {
             Some(other) if other != answer => return Err(TWO_ANSWERS.to_owned()),
             Some(_) => {}
-            None => self.found.push(Found::Answer(answer.to_owned())),
+            None => self.found.push(TaggedPart::Answer(answer.to_owned())),
         }
         self.at = begin.saturating_add(behind);
         Ok(())
