@@ -2,6 +2,7 @@
 //! file, a schema, data. Those are passed by in silence, and nothing that may be meant for us is.
 
 use crate::diagnostic::nearest;
+use crate::language::Project;
 use crate::syntax::Node;
 use crate::syntax::document::{Document, DocumentKind};
 
@@ -29,7 +30,7 @@ pub fn is_ours(document: &Document) -> bool {
         return true;
     }
     match document.kind {
-        Some(DocumentKind::Project) => document.tree.source.name.rsplit(['/', '\\']).next() == Some("loopctl.json"),
+        Some(DocumentKind::Project) => document.tree.source.name.rsplit(['/', '\\']).next() == Some(Project::FILE),
         Some(DocumentKind::AgentRequest) => ["tools", "config", "input"].iter().any(|name| root.get(name).is_some()),
         Some(DocumentKind::Workflow) => is_workflow(root),
         Some(DocumentKind::Script) => is_script(root),

@@ -35,11 +35,7 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
 /// # Errors
 /// When the journal has no document, or this version can't read it.
 pub fn recorded(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Arc<Program>, Fault> {
-    let journal = |reason: &str| Fault::Journal { run: run_id.to_owned(), reason: reason.to_owned() };
-    let texts = fold::texts(events, project).ok_or_else(|| journal("it holds no document"))?;
-    // It was judged when it began: here the rules do not know its project, and may be newer.
-    let compiled = crate::compile::compile(&texts);
-    compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))
+    fold::recorded(&fold::texts(run_id, events, project)?)
 }
 
 /// Opens a store: `memory`, or `sqlite:PATH` with a path relative to `base`.

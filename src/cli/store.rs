@@ -8,18 +8,12 @@ use clap::Args;
 use super::failure::CommandError;
 use super::host;
 use crate::diagnostic::Source;
-use crate::journal::Journal;
+use crate::journal::{self, Journal};
 use crate::language::Project;
-use crate::project::guarded;
-use crate::syntax::MAX_BYTES;
+use crate::project::{self, ProjectFile};
 
 #[cfg(test)]
 mod tests;
-
-/// The store that is used when nothing names one, relative to the project's folder or the document's.
-const DEFAULT: &str = "sqlite:.loopctl/runs.db";
-/// The name of the project file.
-const PROJECT: &str = "loopctl.json";
 
 /// Which store, for commands that look at runs.
 #[derive(Debug, Clone, Default, Args)]
@@ -49,9 +43,9 @@ impl StoreArgs {
     /// # Errors
     /// When the project file can't be read.
     pub fn place(&self) -> Result<StorePlace, CommandError> {
-        if self.store.as_deref() == Some("memory") {
+        if let Some(url) = self.store.as_deref().filter(|url| !journal::outlives_process(url)) {
             return Err(CommandError::usage_help(
-                "`memory` keeps no runs",
+                format!("`{url}` keeps no runs"),
                 "name the store of the run: --store sqlite:PATH",
             ));
         }
@@ -90,11 +84,7 @@ impl StorePlace {
     pub fn of_run(given: Option<&str>, project: &Project, root: &Path) -> Self {
         match given {
             Some(url) => Self { url: url.to_owned(), base: PathBuf::from("."), project: None },
-            None => Self {
-                url: project.store.clone().unwrap_or_else(|| DEFAULT.to_owned()),
-                base: root.to_owned(),
-                project: None,
-            },
+            None => Self { url: project.store_url().to_owned(), base: root.to_owned(), project: None },
         }
     }
 
@@ -108,12 +98,12 @@ impl StorePlace {
 
     /// Whether runs outlive the process.
     pub fn lasts(&self) -> bool {
-        self.url != "memory"
+        journal::outlives_process(&self.url)
     }
 
     /// The file, for a store that is one.
     pub fn file(&self) -> Option<PathBuf> {
-        Some(self.base.join(self.url.strip_prefix("sqlite:")?))
+        journal::file(&self.url, &self.base)
     }
 
     /// How a user finds it.
@@ -141,7 +131,8 @@ impl StorePlace {
             (Some(one), Some(other)) => absolute(&one) == absolute(&other),
             _ => false,
         };
-        (!same).then(|| format!("sqlite:{}", self.shown()))
+        let kind = self.url.split_once(':').map(|(kind, _)| kind);
+        (!same).then(|| kind.map_or_else(|| self.url.clone(), |kind| format!("{kind}:{}", self.shown())))
     }
 }
 
@@ -155,30 +146,22 @@ fn locate(given: Option<&str>, folder: &Path) -> Result<StorePlace, CommandError
     }
     Ok(match project {
         Some((base, source, project)) => {
-            StorePlace { url: project.store.unwrap_or_else(|| DEFAULT.to_owned()), base, project: Some(source) }
+            StorePlace { url: project.store_url().to_owned(), base, project: Some(source) }
         }
-        None => StorePlace { url: DEFAULT.to_owned(), base: folder.to_owned(), project: None },
+        None => StorePlace { url: Project::DEFAULT_STORE.to_owned(), base: folder.to_owned(), project: None },
     })
 }
 
 /// The nearest project file from the folder upwards, with its folder.
 fn find_project(folder: &Path) -> Result<Option<(PathBuf, Source, Project)>, CommandError> {
     let absolute = absolute(folder);
-    for (steps, above) in absolute.ancestors().enumerate() {
-        let file = above.join(PROJECT);
-        if !file.is_file() {
-            continue;
-        }
-        let text = guarded::text(&file, MAX_BYTES).map_err(|unread| {
-            CommandError::usage(format!("{} can't be read: {}", file.display(), unread.reason(MAX_BYTES)))
-        })?;
-        let project = serde_json::from_str(&text).map_err(|error| {
-            CommandError::usage(format!("the project file {} can't be read: {error}", tidy(&file).display()))
-        })?;
-        let base = if steps == 0 { folder.to_owned() } else { above.to_owned() };
-        return Ok(Some((base, Source::new(file.display().to_string(), text), project)));
-    }
-    Ok(None)
+    let Some(file) = ProjectFile::find(&absolute) else { return Ok(None) };
+    let source = file
+        .read()
+        .map_err(|fault| CommandError::usage(format!("{}: {}", tidy(&file.path).display(), fault.message)))?;
+    let settings = project::settings(&source).map_err(CommandError::usage)?;
+    let base = if file.folder == absolute { folder.to_owned() } else { file.folder };
+    Ok(Some((base, source, settings)))
 }
 
 /// The folder of a document; the current one for stdin.

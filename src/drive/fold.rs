@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::compile::Texts;
+use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
 use crate::engine::blob::Blob;
 use crate::engine::event::{Event, EventKind, RunDocument};
@@ -79,12 +79,28 @@ pub fn documents(events: &[Event]) -> Option<&[RunDocument]> {
 }
 
 /// The texts that give a run its meaning, as its journal holds them.
-pub fn texts(events: &[Event], project: Option<Source>) -> Option<Texts> {
-    let documents = documents(events)?;
-    let mut sources =
-        documents.iter().map(|document| Source::new(document.file.as_str(), Arc::clone(document.text.shared())));
-    let main = sources.next()?;
-    Some(Texts { project, extra_actions: sources.collect(), ..Texts::new(main) })
+///
+/// # Errors
+/// When the journal has no document.
+pub fn texts(run_id: &str, events: &[Event], project: Option<Source>) -> Result<Texts, Fault> {
+    let mut sources = documents(events)
+        .unwrap_or_default()
+        .iter()
+        .map(|document| Source::new(document.file.as_str(), Arc::clone(document.text.shared())));
+    match sources.next() {
+        Some(main) => Ok(Texts { project, extra_actions: sources.collect(), ..Texts::new(main) }),
+        None => Err(Fault::Journal { run: run_id.to_owned(), reason: "it holds no document".to_owned() }),
+    }
+}
+
+/// The program of the texts in a journal. The rules judged it when its run began: here they do not know
+/// its project, and may be newer.
+///
+/// # Errors
+/// When this version can't compile it.
+pub fn recorded(texts: &Texts) -> Result<Arc<Program>, Fault> {
+    let compiled = compile(texts);
+    compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))
 }
 
 /// Whether the program is made of the texts that the run goes by; else the file that differs.

@@ -4,8 +4,6 @@ use super::engine::Engine;
 use super::fault::Fault;
 use super::fold;
 use super::start::Start;
-use crate::compile::compile;
-use crate::engine::event::Event;
 use crate::engine::previous::Earlier;
 use crate::engine::state::State;
 use crate::program::Program;
@@ -40,17 +38,13 @@ impl Engine {
         if fold::same_document(program, &events).is_ok() {
             return fold::fold(program, run_id, events);
         }
-        let recorded = self.recorded(&events).ok_or_else(|| Fault::Journal {
+        // Settings of its project change nothing of what happened.
+        let mut texts = fold::texts(run_id, &events, None)?;
+        texts.embedded = self.world.toolbox.signatures();
+        let recorded = fold::recorded(&texts).map_err(|_| Fault::Journal {
             run: run_id.to_owned(),
             reason: "this version can't read the document that it holds".to_owned(),
         })?;
         fold::fold(&recorded, run_id, events)
-    }
-
-    /// The program that a run began with. Settings of its project change nothing of what happened.
-    fn recorded(&self, events: &[Event]) -> Option<std::sync::Arc<Program>> {
-        let mut texts = fold::texts(events, None)?;
-        texts.embedded = self.world.toolbox.signatures();
-        compile(&texts).program
     }
 }

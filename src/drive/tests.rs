@@ -253,7 +253,7 @@ async fn a_run_goes_on_with_a_new_document_and_can_be_read_ever_after() {
     // From now on the new document is the run's.
     assert_eq!(engine.state(&new, "r").await.unwrap(), paused.state);
     let events = engine.events("r").await.unwrap();
-    assert_eq!(fold::texts(&events, None).unwrap().main.text, new.sources[0].text);
+    assert_eq!(fold::texts("run", &events, None).unwrap().main.text, new.sources[0].text);
     let changed = engine.resume(&old, "r", answer(false), Watch::default()).await;
     assert!(matches!(changed, Err(Fault::Changed { .. })));
     // A document that what happened does not fit is refused before anything is written.

@@ -18,6 +18,8 @@ use crate::engine::tight::push_tight;
 pub(super) const KIND: StoreKind = StoreKind {
     scheme: "memory",
     form: "memory",
+    file: |_| None,
+    outlives_process: false,
     open: |name| match name.rest {
         None => Ok(Arc::new(MemoryJournal::new())),
         Some(_) => Err(name.unknown()),

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use fault::StoreFault;
-pub use open::open;
+pub use open::{file, open, outlives_process};
 pub use ticket::Ticket;
 
 use self::open::StoreKind;

@@ -1,6 +1,6 @@
 //! From a store's name, as it is written in a project file or on the command line, to the store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Journal, STORES, StoreFault};
@@ -11,6 +11,10 @@ pub(super) struct StoreKind {
     pub scheme: &'static str,
     /// How its names are written, for messages.
     pub form: &'static str,
+    /// The file of the store of this name; none where it is no file.
+    pub file: fn(&StoreName<'_>) -> Option<PathBuf>,
+    /// Whether runs outlive the process.
+    pub outlives_process: bool,
     /// Opens the store of this name.
     pub open: fn(&StoreName<'_>) -> Result<Arc<dyn Journal>, StoreFault>,
 }
@@ -26,7 +30,16 @@ pub(super) struct StoreName<'a> {
     pub base: &'a Path,
 }
 
-impl StoreName<'_> {
+impl<'a> StoreName<'a> {
+    fn new(url: &'a str, base: &'a Path) -> Self {
+        Self { written: url, rest: url.split_once(':').map(|(_, rest)| rest), base }
+    }
+
+    fn kind(&self) -> Option<&'static StoreKind> {
+        let scheme = self.written.split(':').next()?;
+        STORES.iter().find(|kind| kind.scheme == scheme)
+    }
+
     /// The fault of a name that is not valid.
     pub fn refuse(&self, reason: &str) -> StoreFault {
         StoreFault::Open { store: self.written.to_owned(), reason: reason.to_owned() }
@@ -44,12 +57,23 @@ impl StoreName<'_> {
 /// # Errors
 /// When the name is of no kind, or the store can't be opened.
 pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
-    let (scheme, rest) = url.split_once(':').map_or((url, None), |(scheme, rest)| (scheme, Some(rest)));
-    let name = StoreName { written: url, rest, base };
-    match STORES.iter().find(|kind| kind.scheme == scheme) {
+    let name = StoreName::new(url, base);
+    match name.kind() {
         Some(kind) => (kind.open)(&name),
         None => Err(name.unknown()),
     }
+}
+
+/// The file that the store of a name is, whether it exists or not; none where it is no file.
+pub fn file(url: &str, base: &Path) -> Option<PathBuf> {
+    let name = StoreName::new(url, base);
+    name.kind().and_then(|kind| (kind.file)(&name))
+}
+
+/// Whether the runs in the store of this name outlive the process. A name of no kind is refused when it
+/// is opened.
+pub fn outlives_process(url: &str) -> bool {
+    StoreName::new(url, Path::new("")).kind().is_none_or(|kind| kind.outlives_process)
 }
 
 #[cfg(test)]
@@ -64,5 +88,14 @@ mod tests {
             assert!(forms && fault.to_string().contains(&format!("the store {name} ")), "{fault}");
         }
         assert!(open("memory", Path::new(".")).is_ok());
+    }
+
+    #[test]
+    fn a_name_says_which_file_it_is_and_whether_runs_outlive_the_process() {
+        assert_eq!(file("sqlite:a/b.db", Path::new("x")), Some(PathBuf::from("x/a/b.db")));
+        assert!(outlives_process("sqlite:a/b.db"));
+        assert_eq!(file("memory", Path::new("x")), None);
+        assert!(!outlives_process("memory"));
+        assert_eq!(file("postgres://h/d", Path::new("x")), None);
     }
 }

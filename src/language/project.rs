@@ -79,6 +79,27 @@ pub struct Price {
     pub output: f64,
 }
 
+impl Project {
+    /// The name of the project file.
+    pub const FILE: &str = "loopctl.json";
+
+    /// Where runs are stored when the project file names no store: relative to the project's folder,
+    /// without a project file to the document's.
+    pub const DEFAULT_STORE: &str = "sqlite:.loopctl/runs.db";
+
+    /// Where runs are stored.
+    pub fn store_url(&self) -> &str {
+        self.store.as_deref().unwrap_or(Self::DEFAULT_STORE)
+    }
+}
+
+impl Datasource {
+    /// The path of an SQLite database; none for an address of another kind.
+    pub fn sqlite_path(&self) -> Option<&str> {
+        self.url.strip_prefix("sqlite:")
+    }
+}
+
 /// A database.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::file::settings;
 use crate::diagnostic::Source;
-use crate::language::Project;
+use crate::language::project::Datasource;
 
 /// The scripts of models, and the texts that make databases which are not there yet, as the project file
 /// writes them; nothing when it can't be read.
 pub fn absent(project: &Source, root: &Path) -> BTreeSet<String> {
-    let Ok(project) = serde_json::from_str::<Project>(&project.text) else { return BTreeSet::new() };
+    let Ok(project) = settings(project) else { return BTreeSet::new() };
     let is_there = |file: &str| root.join(file).is_file();
     let scripts = project.models.into_values().filter_map(|model| model.script);
-    let unmade = |url: &str| !url.strip_prefix("sqlite:").is_some_and(is_there);
-    let inits = project.datasources.into_values().filter(|made| unmade(&made.url)).filter_map(|made| made.init);
+    let missing = |datasource: &Datasource| !datasource.sqlite_path().is_some_and(is_there);
+    let inits = project.datasources.into_values().filter(missing).filter_map(|datasource| datasource.init);
     scripts.chain(inits).filter(|file| !is_there(file)).collect()
 }

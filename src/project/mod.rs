@@ -2,6 +2,7 @@
 //! are opened, none is waited for, and none is larger than a document may be.
 
 mod absent;
+mod file;
 pub mod guarded;
 pub mod load;
 mod neighbours;
@@ -19,13 +20,12 @@ use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::syntax::MAX_BYTES;
 
 pub use absent::absent;
+pub use file::{ProjectFile, settings};
 use guarded::Unread;
 pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
 pub use replace::replace;
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 
-/// The project file's name.
-pub const PROJECT: &str = "loopctl.json";
 /// A document with all texts that belong to it.
 #[derive(Debug)]
 pub struct Gathered {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Gathered, PROJECT, absent, at, read, within};
+use super::file::{ProjectFile, above};
+use super::{Gathered, absent, at, read, within};
 use crate::compile::{Readings, Texts};
 use crate::diagnostic::{Diagnostic, Source};
 
@@ -105,12 +106,12 @@ impl Library {
     fn look_around(&mut self, folder: &Path) -> Neighbours {
         let mut faults = Vec::new();
         let mut known = BTreeSet::new();
-        let project = find_project(folder);
+        let project = ProjectFile::find(folder);
         // Loops that others call belong to the folder that theirs stands in.
         let own = if is_loops(folder) { above(folder) } else { folder.to_owned() };
-        let root = project.as_ref().map_or(own, |(_, root)| root.clone());
-        let project = project.and_then(|(file, folder)| {
-            let read = if leads_out(&file, &folder) { Err(outside(&file)) } else { self.read(&file) };
+        let root = project.as_ref().map_or(own, |file| file.folder.clone());
+        let project = project.and_then(|file| {
+            let read = file.inside().and_then(|()| self.read(&file.path));
             read.map_err(|fault| faults.push(*fault)).ok()
         });
         let mut given = Vec::new();
@@ -173,43 +174,6 @@ fn folders(folder: &Path, root: &Path) -> Vec<PathBuf> {
 /// Whether a folder is one of those in which loops are looked up.
 fn is_loops(folder: &Path) -> bool {
     folder.canonicalize().is_ok_and(|real| real.file_name().is_some_and(|name| name == "loops"))
-}
-
-/// The folder above one, written the way the user wrote it.
-fn above(folder: &Path) -> PathBuf {
-    match (folder.parent(), folder.file_name()) {
-        (Some(parent), Some(_)) if parent.as_os_str().is_empty() => PathBuf::from("."),
-        (Some(parent), Some(_)) => parent.to_owned(),
-        _ if folder == Path::new(".") => PathBuf::from(".."),
-        _ => folder.join(".."),
-    }
-}
-
-/// The nearest project file above a folder, and the folder that it stands in.
-fn find_project(folder: &Path) -> Option<(PathBuf, PathBuf)> {
-    let mut at = folder.canonicalize().ok()?;
-    let mut shown = folder.to_owned();
-    loop {
-        if at.join(PROJECT).symlink_metadata().is_ok() {
-            return Some((within(&shown, PROJECT), shown));
-        }
-        at = at.parent()?.to_owned();
-        shown = above(&shown);
-    }
-}
-
-/// Whether a file is a link that leads out of the folder that it stands in. What it leads to is then no part of
-/// the project, and where it is no project file, its faults would show its text.
-fn leads_out(file: &Path, folder: &Path) -> bool {
-    match (file.canonicalize(), folder.canonicalize()) {
-        (Ok(real), Ok(folder)) => !real.starts_with(folder),
-        _ => false,
-    }
-}
-
-fn outside(file: &Path) -> Box<Diagnostic> {
-    let fault = at(file, "the project file lies outside of its folder: a link leads there, and is not followed");
-    Box::new(fault.help("put the file itself there, or a link to one inside of the folder"))
 }
 
 struct NeighbourSearch<'a> {

@@ -134,9 +134,7 @@ fn settings(source: &Source) -> Result<Arc<Project>, Unservable> {
     if !faults.is_empty() {
         return Err(Unservable::Unsound(Unsound { diagnostics: faults, sources: vec![source.clone()] }));
     }
-    serde_json::from_str(&source.text)
-        .map(Arc::new)
-        .map_err(|error| Unservable::Refused(format!("the project file {} can't be read: {error}", source.name)))
+    project::settings(source).map(Arc::new).map_err(Unservable::Refused)
 }
 
 /// Whether a file that was found is a loop that can be served. What is none of ours is passed by.
@@ -147,7 +145,7 @@ fn is_loop(path: &Path) -> Result<bool, Box<Diagnostic>> {
         // Too long, or no text.
         Err(_) => return Ok(false),
     };
-    if path.file_name().is_some_and(|name| name == project::PROJECT) || !detect::may_be_ours(&source.text) {
+    if path.file_name().is_some_and(|name| name == Project::FILE) || !detect::may_be_ours(&source.text) {
         return Ok(false);
     }
     let document = document::read(&source);

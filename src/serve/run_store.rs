@@ -11,7 +11,6 @@ use super::compile_pool::CompilePool;
 use super::folder::Folder;
 use super::problem::ProblemDetails;
 use super::program_cache::ProgramCache;
-use crate::compile::{Compiled, Texts, compile};
 use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
@@ -51,12 +50,6 @@ pub struct FoldedRun {
     pub program: Arc<Program>,
     /// Its state.
     pub state: State,
-}
-
-/// A document's program, or the texts to compile it from.
-enum CacheLookup {
-    Cached(Arc<Program>),
-    Missing(Box<Texts>),
 }
 
 impl RunStore {
@@ -135,29 +128,21 @@ impl RunStore {
         let (root, project) = self.project_of(documents);
         let engine = self.engine(root).ok_or_else(|| unreadable("its project is not there"))?.clone();
         let key = key(root, documents);
-        let program = match self.look_up(&key, events, project).ok_or_else(|| unreadable("it holds no document"))? {
-            CacheLookup::Cached(program) => program,
-            CacheLookup::Missing(texts) => {
-                let compiled = self.compiler.run(move || compile(&texts)).await;
-                self.cache(key, compiled.map_err(|_| unreadable(NOT_COMPILED))?)?
+        let program = match self.cached(&key) {
+            Some(program) => program,
+            None => {
+                let texts = fold::texts(run_id, events, project.cloned())?;
+                let compiled = self.compiler.run(move || fold::recorded(&texts)).await;
+                let program = compiled.map_err(|_| unreadable(NOT_COMPILED))??;
+                self.programs.lock().unwrap_or_else(PoisonError::into_inner).put(key, &program);
+                program
             }
         };
         Ok(ProgramOfRun { program, engine })
     }
 
-    fn look_up(&self, key: &[u8; 32], events: &[Event], project: Option<&Source>) -> Option<CacheLookup> {
-        let cached = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(key);
-        match cached {
-            Some(program) => Some(CacheLookup::Cached(program)),
-            None => fold::texts(events, project.cloned()).map(|texts| CacheLookup::Missing(Box::new(texts))),
-        }
-    }
-
-    /// Keeps a program for the next time. It was checked when its run began: the rules may be newer.
-    fn cache(&self, key: [u8; 32], compiled: Compiled) -> Result<Arc<Program>, Fault> {
-        let program = compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))?;
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner).put(key, &program);
-        Ok(program)
+    fn cached(&self, key: &[u8; 32]) -> Option<Arc<Program>> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(key)
     }
 
     /// The project of a document: that of the loop of this file, else the folder's.

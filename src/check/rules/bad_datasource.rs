@@ -18,7 +18,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let name = db.datasource.as_str();
         let Some(datasource) = project.datasources.get(name).filter(|_| !reported.contains(name)) else { continue };
         let url = datasource.url.as_str();
-        let path = url.strip_prefix("sqlite:");
+        let path = datasource.sqlite_path();
         if url.starts_with("orgconfig:") || path.is_some_and(|path| !path.is_empty() && !path.starts_with(":memory:")) {
             continue;
         }

@@ -10,6 +10,7 @@ use crate::check::detect;
 use crate::cli::report::Tally;
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::language::Project;
 use crate::project::load;
 use crate::project::{self, Library, Neighbours, Target, Targets};
 use crate::syntax::document;
@@ -133,7 +134,7 @@ impl Survey {
                 return if ours { ReadTarget::Fault(fault) } else { ReadTarget::Skipped };
             }
         };
-        let project = target.path.file_name().is_some_and(|name| name == project::PROJECT);
+        let project = target.path.file_name().is_some_and(|name| name == Project::FILE);
         if !target.named && !project && !detect::may_be_ours(&source.text) {
             return ReadTarget::Skipped;
         }

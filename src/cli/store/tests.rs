@@ -13,7 +13,7 @@ fn the_project_above_says_where_and_its_folder_is_the_base() {
     let top = tempfile::tempdir().unwrap();
     let below = top.path().join("a/b");
     std::fs::create_dir_all(&below).unwrap();
-    std::fs::write(top.path().join(PROJECT), r#"{"store": "sqlite:all.db"}"#).unwrap();
+    std::fs::write(top.path().join(Project::FILE), r#"{"store": "sqlite:all.db"}"#).unwrap();
     let place = locate(None, &below).unwrap();
     assert_eq!(place.file().unwrap().canonicalize().ok(), None);
     assert_eq!(place.file().unwrap(), top.path().join("all.db"));
@@ -32,7 +32,7 @@ fn without_a_project_it_is_the_folders_own() {
 #[test]
 fn a_broken_project_file_is_reported() {
     let top = tempfile::tempdir().unwrap();
-    std::fs::write(top.path().join(PROJECT), "{").unwrap();
+    std::fs::write(top.path().join(Project::FILE), "{").unwrap();
     assert!(matches!(locate(None, top.path()), Err(CommandError::Usage { .. })));
 }
 

@@ -41,6 +41,8 @@ use crate::engine::blob::Blob;
 pub(super) const KIND: StoreKind = StoreKind {
     scheme: "sqlite",
     form: "sqlite:PATH",
+    file: |name| name.rest.map(|path| name.base.join(path)),
+    outlives_process: true,
     open: |name| match name.rest {
         None => Err(name.unknown()),
         Some("") => Err(name.refuse("no path follows sqlite: ; write sqlite:PATH")),
