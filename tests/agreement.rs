@@ -18,6 +18,8 @@ mod environment;
 mod hosts;
 #[path = "agreement/loops.rs"]
 mod loops;
+#[path = "agreement/pairs.rs"]
+mod pairs;
 #[path = "agreement/secrets.rs"]
 mod secrets;
 #[path = "agreement/shapes.rs"]
