@@ -31,10 +31,12 @@ enum ExaminedPart {
 impl Schema {
     /// Compiles a schema, and looks for all that is wrong with it.
     pub fn examine(written: &Value) -> Examined {
-        let mut source = written.clone();
         let (mut faults, mut left_out): (Vec<SchemaFault>, Vec<ExaminedPart>) = (Vec::new(), Vec::new());
+        // Most schemas are sound, and are not copied a second time.
+        let mut compiled = Self::compile_all(written.clone());
+        let mut source = if compiled.is_ok() { Value::Null } else { written.clone() };
         for _ in 0..MAX_ROUNDS {
-            let found = match Self::compile_all(source.clone()) {
+            let found = match compiled {
                 Ok(schema) => return Examined { faults, rest: Some(schema), left_out },
                 Err(found) => found,
             };
@@ -46,8 +48,9 @@ impl Schema {
                     faults.push(fault);
                 }
             }
+            compiled = Self::compile_all(source.clone());
         }
-        Examined { faults, rest: None, left_out }
+        Examined { faults, rest: compiled.ok(), left_out }
     }
 }
 
