@@ -28,7 +28,7 @@ pub const MAX_LEVELS: usize = 8;
 const FEW: usize = 16;
 
 /// The loops that are being compiled, and those that are already.
-pub(super) struct Calls<'t> {
+pub(super) struct Linker<'t> {
     texts: &'t Texts,
     pub shelf: Arc<Shelf>,
     /// What the project says.
@@ -58,7 +58,7 @@ struct OpenLoop {
 /// A loop that was made into a tool, and its place among the tools.
 pub(super) type Made = (usize, Tool, Arc<Program>);
 
-impl<'t> Calls<'t> {
+impl<'t> Linker<'t> {
     pub(super) fn new(texts: &'t Texts, shelf: Arc<Shelf>, settings: Option<Arc<Project>>) -> Self {
         Self {
             texts,

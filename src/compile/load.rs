@@ -14,13 +14,13 @@ use super::prompt::Prompts;
 use super::steps::{self, Context, Steps};
 use super::{Compiled, Texts, names, not_yet, tool};
 use crate::compile::link;
-use crate::compile::link::Calls;
+use crate::compile::link::Linker;
 use crate::diagnostic::{Diagnostic, Source, codes, few, few_of_many};
 use crate::language::Project;
 use crate::program::Program;
 use crate::program::schema::Schema;
 use crate::program::schema::too_many_patterns_in;
-use crate::program::tool_names::Called;
+use crate::program::tool_names::ToolNames;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::shape;
@@ -37,7 +37,7 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
     let looked = LoopLayout::of(&main).is_some() || !steps::roots(&main).is_empty();
     let shelf = if looked { Shelf::read(texts) } else { Shelf::default() };
-    let mut calls = Calls::new(texts, Arc::new(shelf), settings);
+    let mut calls = Linker::new(texts, Arc::new(shelf), settings);
     let mut compiled = one(&mut calls, texts, main);
     compiled.project = project;
     compiled.called = calls.called;
@@ -62,7 +62,7 @@ pub fn once(faults: &mut Vec<Diagnostic>) {
 }
 
 /// Compiles one document: the one that is asked for, or a loop that is called.
-pub(super) fn one(calls: &mut Calls<'_>, texts: &Texts, main: Document) -> Compiled {
+pub(super) fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend_from_slice(main.pasted());
     let layout = LoopLayout::of(&main).filter(|_| !steps::is_foreach(&main));
@@ -112,7 +112,7 @@ pub(super) struct Around<'a> {
 
 /// The loop that a document is, and its steps.
 fn whole(
-    calls: &mut Calls<'_>,
+    calls: &mut Linker<'_>,
     around: &Around<'_>,
     main: &Document,
     layout: Option<LoopLayout>,
@@ -194,7 +194,7 @@ impl<'r> ReadLoop<'r> {
 
 /// The meaning of a loop: the one that a document is, or one that is a step.
 pub(super) fn react(
-    calls: &mut Calls<'_>,
+    calls: &mut Linker<'_>,
     around: &Around<'_>,
     main: &Document,
     ReadLoop { layout, head, context }: ReadLoop<'_>,
@@ -243,7 +243,7 @@ pub(super) fn react(
         default_input: head.default_input,
         previous_run_id: head.previous_run_id,
         answer,
-        called: Called::of(tools.iter().map(|tool| tool.name.as_str())),
+        called: ToolNames::of(tools.iter().map(|tool| tool.name.as_str())),
         levels,
         tools,
         project: calls.settings.clone().unwrap_or_default(),

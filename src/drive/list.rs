@@ -33,8 +33,8 @@ pub async fn list(journal: &dyn Journal, filter: RunFilter) -> Result<Vec<RunSum
 
 /// The runs that a run has called, in their order. The last ones may only just be about to begin.
 pub fn called(program: &Program, state: &State) -> Vec<String> {
-    let told = state.entries.iter().filter_map(|entry| entry.run_id.as_deref().map(str::to_owned));
-    let mut runs: Vec<String> = told.collect();
+    let recorded = state.entries.iter().filter_map(|entry| entry.run_id.as_deref().map(str::to_owned));
+    let mut runs: Vec<String> = recorded.collect();
     if let Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } = &state.phase {
         for call in &turn.calls {
             let under_way = matches!(call.progress, CallProgress::Asked) && subrun::loop_of(program, call).is_some();

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::engine::notice::{Listener, Notice};
 
-/// A listener and the stream of what it is told. The run never waits for who reads: what is not read
+/// A listener and the stream of its notices. The run never waits for who reads: what is not read
 /// yet is kept in memory, and what comes after the stream was dropped is let go. The stream ends when
 /// the listener is dropped.
 pub fn notices() -> (Teller, Notices) {
@@ -16,7 +16,7 @@ pub fn notices() -> (Teller, Notices) {
     (Teller { sender, deltas: false }, Notices { receiver })
 }
 
-/// Puts what a run tells into a [`Notices`] stream.
+/// Puts the notices of a run into a [`Notices`] stream.
 #[derive(Debug, Clone)]
 pub struct Teller {
     sender: mpsc::UnboundedSender<Notice>,
@@ -42,7 +42,7 @@ impl Listener for Teller {
     }
 }
 
-/// What a run tells, in its order.
+/// The notices of a run, in order.
 #[derive(Debug)]
 pub struct Notices {
     receiver: mpsc::UnboundedReceiver<Notice>,

@@ -1,4 +1,4 @@
-//! The earlier run that a new one is told of: found in the same store, and read by the fold of its journal.
+//! The earlier run that a new one refers to: found in the same store, and read by the fold of its journal.
 
 use super::engine::Engine;
 use super::fault::Fault;
@@ -9,7 +9,7 @@ use crate::engine::state::State;
 use crate::program::Program;
 
 impl Engine {
-    /// What a start that names an earlier run, or whose document does, is to be told of it.
+    /// The earlier run that a start or its document names.
     ///
     /// # Errors
     /// When there is no such run of the same organisation, it has not ended, or its journal can't be read.
@@ -17,7 +17,7 @@ impl Engine {
         let Some(run_id) = start.previous_run_id.as_deref().or(program.previous_run_id.as_deref()) else {
             return Ok(None);
         };
-        // Another organisation's run is told of like one that is not there.
+        // Another organisation's run is reported like one that does not exist.
         let found = self.world.journal.find_of(start.org.as_deref(), run_id).await.map_err(Fault::Store)?;
         let Some(run) = found else { return Err(Fault::NoPrevious(run_id.to_owned())) };
         let state = self.ended(program, run_id).await?;

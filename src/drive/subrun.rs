@@ -1,5 +1,5 @@
-//! Calls that are runs of another loop: begun or taken up by their id, ended with the run that called
-//! them, and told of to it.
+//! Calls that are runs of another loop: started or resumed by their id, ended with the run that called
+//! them, and reported to it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -115,8 +115,8 @@ pub(super) fn call<'a>(
     Box::pin(async move {
         let began = clock::instant();
         let engine = Engine { world: Arc::clone(&world) };
-        let SubrunRequest { program, call, start, origin, decided } = calling;
-        let run_id = start.run_id.clone().unwrap_or_default();
+        let (program, call) = (Arc::clone(&calling.program), calling.call);
+        let run_id = calling.start.run_id.clone().unwrap_or_default();
         let watch = Watch { listener: None, stop };
         let failed = |class: String, detail: String| {
             let (result, duration_ms) = (ToolResult::Failed(ToolFault { class, detail }), clock::elapsed_ms(began));
@@ -128,12 +128,12 @@ pub(super) fn call<'a>(
             let returned = ToolReturned { run_id: None, ..failed(subrun_budget::full(), String::new()) };
             return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
         }
-        let finished = match engine.run_called(&program, start, (origin, decided), watch).await {
+        let finished = match engine.run_called(calling, watch).await {
             Ok(finished) => finished,
             // Another driver has it still, or the store fails: the call stays under way.
             Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => {
-                let returned = failed(format!("the loop `{}` could not be run", program.name), told(&run_id, &fault));
+                let returned = failed(format!("the loop `{}` could not be run", program.name), reason(&run_id, &fault));
                 return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
             }
         };
@@ -172,7 +172,7 @@ pub(super) fn call<'a>(
     })
 }
 
-fn told(run_id: &str, fault: &Fault) -> String {
+fn reason(run_id: &str, fault: &Fault) -> String {
     let faults = match fault {
         Fault::Diagnostics(faults) => faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join("; "),
         other => other.to_string(),
@@ -191,7 +191,7 @@ fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
     ToolResult::Failed(ToolFault { class, detail: format!("run {run_id}: {message}") })
 }
 
-/// What a run asks, as the one that called it tells it on.
+/// The question of a sub-run, passed up unchanged.
 fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
     SubrunQuestion {
         run_id: pause.asks.as_ref().map_or(run_id, |asks| asks.run_id.as_str()).to_owned(),
@@ -303,7 +303,7 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
 
 impl Engine {
     /// Whether the models are there of all loops that a loop may call, with a price where a budget needs
-    /// one: what is missing is told before anything happens.
+    /// one: what is missing is reported before anything happens.
     pub(super) fn can_call(&self, program: &Program, model: &str) -> Result<(), Fault> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<(&Program, String, bool)> = vec![(program, model.to_owned(), false)];
@@ -348,17 +348,12 @@ impl Engine {
         }
     }
 
-    /// Begins a run that another one calls, or goes on with it where it stands.
-    async fn run_called(
-        &self,
-        program: &Arc<Program>,
-        start: Start,
-        (origin, decided): (SubrunOrigin, Option<Decided>),
-        watch: Watch<'_>,
-    ) -> Result<Finished, Fault> {
-        match Box::pin(self.begin_from(program, start, Some(&origin))).await? {
-            Begin::New(begun) => self.drive(program, begun, watch).await,
-            Begin::Same(run_id) => Box::pin(self.go_on_called(program, &run_id, decided, watch)).await,
+    /// Starts a sub-run, or resumes it.
+    async fn run_called(&self, request: SubrunRequest, watch: Watch<'_>) -> Result<Finished, Fault> {
+        let SubrunRequest { program, start, origin, decided, .. } = request;
+        match Box::pin(self.begin_from(&program, start, Some(&origin))).await? {
+            Begin::New(started) => self.drive(&program, started, watch).await,
+            Begin::Same(run_id) => Box::pin(self.go_on_called(&program, &run_id, decided, watch)).await,
         }
     }
 

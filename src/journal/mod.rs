@@ -257,9 +257,9 @@ pub struct RunFilter {
     pub loop_name: Option<String>,
     /// Of this session only.
     pub session: Option<String>,
-    /// Begun at this moment or later, in milliseconds since 1970.
+    /// Started at this moment or later, in milliseconds since 1970.
     pub since_ms: Option<i64>,
-    /// Begun before this moment, in milliseconds since 1970.
+    /// Started before this moment, in milliseconds since 1970.
     pub until_ms: Option<i64>,
     /// Only those that come after this run in the list.
     pub after: Option<String>,

@@ -1,4 +1,4 @@
-//! The clocks that leases are told by: the machine's, which other processes share, and a monotonic
+//! The clocks that leases depend on: the machine's, which other processes share, and a monotonic
 //! one, which no one can set.
 
 use std::time::Instant;
@@ -15,7 +15,7 @@ pub(super) struct Clock {
 
 impl Clock {
     /// The machine's clocks.
-    #[expect(clippy::disallowed_methods, reason = "leases are told by the clock, and this room may not import drive")]
+    #[expect(clippy::disallowed_methods, reason = "leases depend on the clock, and this room may not import drive")]
     pub(super) fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -25,7 +25,7 @@ impl Clock {
     }
 
     /// Milliseconds since 1970; 0 for a clock before it.
-    #[expect(clippy::disallowed_methods, reason = "leases are told by the clock, and this room may not import drive")]
+    #[expect(clippy::disallowed_methods, reason = "leases depend on the clock, and this room may not import drive")]
     pub(super) fn wall_ms(&self) -> i64 {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);

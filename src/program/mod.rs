@@ -22,7 +22,7 @@ use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, On
 use crate::language::{Project, ReactProperties};
 use crate::program::reference::Field;
 use crate::program::template::{Template, Variable};
-use crate::program::tool_names::Called;
+use crate::program::tool_names::ToolNames;
 
 /// A compiled loop: immutable, shared by all its runs.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Program {
     /// Every tool that the model may call: the declared ones in their order, then the built-ins.
     pub tools: Vec<Tool>,
     /// The tools' names where a provider takes fewer: in native tool calls.
-    pub called: Called,
+    pub called: ToolNames,
     /// The settings of the folder.
     pub project: Arc<Project>,
     /// The texts that gave the program its meaning: the document first, then the files of the

@@ -14,9 +14,9 @@ const LONGEST: usize = 64;
 /// The tools whose names no provider takes, and the names that they are called by instead. No such
 /// name is another tool's, so that each leads back to one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Called(Vec<(String, String)>);
+pub struct ToolNames(Vec<(String, String)>);
 
-impl Called {
+impl ToolNames {
     /// The names for these tools, in their order: the same tools give the same names.
     pub fn of<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Self {
         let mut taken: HashSet<String> = tools.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();

@@ -7,7 +7,7 @@ use super::super::layout::LoopLayout;
 use super::super::load::{Around, ReadLoop, react};
 use super::super::prompt::{Inputs, KnownNames, unknown};
 use super::{Context, Inner, MAX_STEPS, Steps, roots};
-use crate::compile::link::Calls;
+use crate::compile::link::Linker;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::program::fault::LocalFault;
 use crate::program::reference::{Field, as_path, each_text};
@@ -19,7 +19,7 @@ const GIVEN: [&str; 3] = ["input", "now", "__run_id"];
 
 /// Judges the steps of a document. `declare` looks actions up, and tells of them.
 pub(in crate::compile) fn walk<'a>(
-    calls: &mut Calls<'_>,
+    calls: &mut Linker<'_>,
     around: &Around<'a>,
     main: &'a Document,
     declare: &mut Declare<'a>,
@@ -52,7 +52,7 @@ pub(in crate::compile) fn walk<'a>(
 }
 
 struct Walk<'w, 'a, 't> {
-    calls: &'w mut Calls<'t>,
+    calls: &'w mut Linker<'t>,
     around: &'w Around<'a>,
     main: &'a Document,
     declare: &'w mut Declare<'a>,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::relaxed::{self, UnclosedBrackets};
 use super::{Reading, Saying, Wanted};
 use crate::engine::event::{Finish, Reply, SaidCall};
-use crate::program::tool_names::Called;
+use crate::program::tool_names::ToolNames;
 
 /// The longest id of a call that is kept, in bytes.
 const LONGEST_ID: usize = 128;
@@ -73,7 +73,7 @@ fn object(text: &str, cut_off: bool) -> Result<Map<String, Value>, String> {
 /// The calls as they stay in the conversation, so that every provider takes them back: names that
 /// providers take, arguments that are the JSON of an object, and ids that differ from each other and
 /// from those that are `known`. A call without such an id is named by its iteration and place.
-pub fn kept(calls: Vec<SaidCall>, called: &Called, iteration: u32, known: impl Fn(&str) -> bool) -> Vec<SaidCall> {
+pub fn kept(calls: Vec<SaidCall>, called: &ToolNames, iteration: u32, known: impl Fn(&str) -> bool) -> Vec<SaidCall> {
     let mut kept: Vec<SaidCall> = Vec::with_capacity(calls.len());
     for (place, call) in calls.into_iter().enumerate() {
         let taken = |id: &str| known(id) || kept.iter().any(|call| call.id == id);

@@ -4,7 +4,7 @@ use super::{is_native, question, tags, write_observation};
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::event::SaidCall;
 use crate::language::react::Dialect;
-use crate::program::tool_names::Called;
+use crate::program::tool_names::ToolNames;
 
 /// What the model reads of one call, or of a reply that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub fn kept_calls(
     dialect: Dialect,
     conversation: &Conversation,
     calls: Vec<SaidCall>,
-    called: &Called,
+    called: &ToolNames,
     iteration: u32,
 ) -> Vec<SaidCall> {
     if !is_native(dialect) || calls.is_empty() {

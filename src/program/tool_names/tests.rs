@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::{Called, is_taken};
+use super::{ToolNames, is_taken};
 
 #[test]
 fn a_name_that_providers_take_stays() {
-    let called = Called::of(["look_up", "act-2", "__complete__"].into_iter());
+    let called = ToolNames::of(["look_up", "act-2", "__complete__"].into_iter());
     assert_eq!(called.changed().count(), 0);
     assert_eq!(called.out("look_up"), "look_up");
     assert_eq!(called.back("look_up"), "look_up");
@@ -14,7 +14,7 @@ fn a_name_that_providers_take_stays() {
 
 #[test]
 fn names_that_would_become_one_do_not() {
-    let called = Called::of(["crm/find", "crm.find", "crm_find", "поиск", "отчёт"].into_iter());
+    let called = ToolNames::of(["crm/find", "crm.find", "crm_find", "поиск", "отчёт"].into_iter());
     let names: Vec<_> = called.changed().collect();
     assert_eq!(
         names,
@@ -26,7 +26,7 @@ fn names_that_would_become_one_do_not() {
 
 #[test]
 fn what_a_model_made_up_can_be_told_to_a_provider() {
-    let called = Called::of(["a.b"].into_iter());
+    let called = ToolNames::of(["a.b"].into_iter());
     assert_eq!(called.told("a.b"), "a_b");
     assert_eq!(called.told("no such tool"), "no_such_tool");
     assert_eq!(called.told(""), "_");
@@ -36,7 +36,7 @@ proptest! {
     #[test]
     fn every_tool_is_found_again(names in prop::collection::hash_set("[a-c./_é-]{1,70}|[a-z_]{1,4}", 1..24)) {
         let names: Vec<String> = names.into_iter().collect();
-        let called = Called::of(names.iter().map(String::as_str));
+        let called = ToolNames::of(names.iter().map(String::as_str));
         let mut given: Vec<&str> = names.iter().map(|name| called.out(name)).collect();
         for (name, out) in names.iter().zip(&given) {
             prop_assert!(is_taken(out), "{out}");

@@ -15,7 +15,8 @@ pub(super) const MAX_BODY: usize = 10 * 1024 * 1024;
 const MAX_REFUSAL: usize = 64 * 1024;
 
 /// The headers of an answer to HEAD that are passed on.
-const TOLD: &[&str] = &["content-length", "content-type", "etag", "last-modified", "location", "retry-after"];
+const REPORTED_HEADERS: &[&str] =
+    &["content-length", "content-type", "etag", "last-modified", "location", "retry-after"];
 
 /// A successful answer as a value.
 ///
@@ -24,7 +25,7 @@ const TOLD: &[&str] = &["content-length", "content-type", "etag", "last-modified
 pub(super) async fn read(response: Response, method: &Method) -> Result<Value, ToolFault> {
     let status = response.status().as_u16();
     if *method == Method::HEAD {
-        return Ok(json!({ "status": status, "headers": told(response.headers()) }));
+        return Ok(json!({ "status": status, "headers": reported(response.headers()) }));
     }
     if let Some(encoding) = encoding(response.headers()) {
         return Err(fault("compressed answer, not asked for", format!("content-encoding: {encoding}")));
@@ -79,6 +80,6 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned())
 }
 
-fn told(headers: &HeaderMap) -> Map<String, Value> {
-    TOLD.iter().filter_map(|name| Some(((*name).to_owned(), Value::String(text(headers, name)?)))).collect()
+fn reported(headers: &HeaderMap) -> Map<String, Value> {
+    REPORTED_HEADERS.iter().filter_map(|name| Some(((*name).to_owned(), Value::String(text(headers, name)?)))).collect()
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{read, say};
 use crate::engine::dialect::{Reading, Saying, native};
 use crate::engine::event::{Finish, Reply, SaidCall};
-use crate::program::tool_names::Called;
+use crate::program::tool_names::ToolNames;
 
 fn reply(text: &str, calls: &[(&str, &str)]) -> Reply {
     let calls = calls.iter().map(|(name, arguments)| SaidCall {
@@ -93,7 +93,7 @@ fn what_is_no_answer_is_not_taken_for_one() {
 
 #[test]
 fn calls_are_kept_as_every_provider_takes_them_back() {
-    let called = Called::of(["crm/find"].into_iter());
+    let called = ToolNames::of(["crm/find"].into_iter());
     let said = |id: &str, name: &str, arguments: &str| SaidCall {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -132,7 +132,7 @@ proptest! {
             said.into_iter().map(|(id, name, arguments)| SaidCall { id, name, arguments }).collect();
         let finish = if cut { Finish::Length } else { Finish::Stop };
         drop(read(&Reply { text, calls: calls.clone(), finish, ..Reply::default() }));
-        let kept = native::kept(calls, &Called::default(), 1, |_| false);
+        let kept = native::kept(calls, &ToolNames::default(), 1, |_| false);
         for (place, call) in kept.iter().enumerate() {
             prop_assert!(crate::program::tool_names::is_taken(&call.name));
             prop_assert!(serde_json::from_str::<serde_json::Map<String, Value>>(&call.arguments).is_ok());
