@@ -39,7 +39,8 @@ impl CancelCommand {
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.store.open()?;
         let read = host::read(journal, &self.run, place.project.clone()).await;
-        let host::StoredRun { program, engine, .. } = read.map_err(|failure| failure.in_store(&place))?;
+        let host::RecordedRun { program, engine, .. } =
+            read.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let status = engine.cancel(&program, &self.run, self.reason).await?;
         if self.output == ListOutput::Json {
             surface.print(&json_line(&serde_json::json!({"run_id": self.run, "status": status}))?)?;

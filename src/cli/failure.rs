@@ -3,8 +3,7 @@
 use super::exit::Exit;
 use super::host::{Fault, LoadFault};
 use super::report;
-use super::store::StorePlace;
-use super::surface::Surface;
+use super::surface::{OutputError, Surface};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::journal::StoreFault;
 use crate::trace::{Tone, escape};
@@ -57,12 +56,12 @@ impl CommandError {
         Self::usage(format!("{} can't be {verb}: {error}", file.display()))
     }
 
-    /// The failure with the store in which the run was not found.
+    /// The failure with the name of the store in which the run was not found.
     #[must_use]
-    pub fn in_store(self, place: &StorePlace) -> Self {
+    pub fn in_store(self, store: &str) -> Self {
         match self {
             Self::Fault { fault: Fault::Store(StoreFault::NoSuchRun(run)), .. } => Self::usage_help(
-                format!("there is no run {run} in {}", place.shown()),
+                format!("there is no run {run} in {store}"),
                 "`loopctl runs` lists the runs of a store; --store or --document selects another store",
             ),
             other => other,
@@ -112,6 +111,12 @@ fn store_help(fault: &StoreFault) -> Option<&'static str> {
     matches!(fault, StoreFault::ReadOnly(_)).then_some(
         "its file and its folder must be writable for you, even to list runs; --store names another store, or a copy",
     )
+}
+
+impl From<OutputError> for CommandError {
+    fn from(error: OutputError) -> Self {
+        Self::Output(error.0)
+    }
 }
 
 impl From<StoreFault> for CommandError {

@@ -13,7 +13,6 @@ pub use crate::drive::stop::Stop;
 pub use crate::drive::tool::enter_group;
 pub use crate::project::load::{Loaded, Unsound as LoadFault};
 
-use super::failure::CommandError;
 use crate::diagnostic::Source;
 use crate::drive::fold;
 use crate::engine::event::{Event, RunDocument};
@@ -70,7 +69,7 @@ pub fn schema(kind: &str) -> Option<Value> {
 }
 
 /// A run as its journal records it, without the document's files.
-pub struct StoredRun {
+pub struct RecordedRun {
     /// The program that it began with.
     pub program: Arc<Program>,
     /// Its state.
@@ -83,12 +82,12 @@ pub struct StoredRun {
 ///
 /// # Errors
 /// When there is no such run, or its journal can't be read.
-pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Source>) -> Result<StoredRun, CommandError> {
+pub async fn read(journal: Arc<dyn Journal>, run_id: &str, project: Option<Source>) -> Result<RecordedRun, Fault> {
     let engine = engine(Arc::default(), Path::new("."), journal, None);
     let events = engine.events(run_id).await?;
     let program = recorded(run_id, &events, project)?;
     let state = engine.state(&program, run_id).await?;
-    Ok(StoredRun { program, state, engine })
+    Ok(RecordedRun { program, state, engine })
 }
 
 /// The current document of a run: the one that it started with, or a newer one that it was resumed with.

@@ -12,7 +12,7 @@ mod tests;
 
 /// What the next command needs to name again.
 #[derive(Debug, Clone)]
-pub struct Next {
+pub struct NextCommands {
     /// How this program is called here.
     pub program: String,
     /// The run.
@@ -27,7 +27,7 @@ pub struct Next {
     pub actions: Vec<PathBuf>,
 }
 
-impl Next {
+impl NextCommands {
     /// For a run in a store.
     pub fn new(run_id: &str, place: &StorePlace) -> Self {
         Self {

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::next::Next;
+use super::next::NextCommands;
 use super::surface::Surface;
 use crate::engine::state::State;
 use crate::program::Program;
@@ -58,7 +58,7 @@ pub fn conclude(
     output: Output,
     program: &Program,
     state: &State,
-    next: &Next,
+    next: &NextCommands,
 ) -> Result<Exit, CommandError> {
     let redact = Redaction::new(&program.project.redact);
     let result = result(shown(program), state, &redact);
@@ -70,7 +70,7 @@ pub fn conclude(
     Ok(Exit::of(state))
 }
 
-fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) -> Result<(), CommandError> {
+fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextCommands) -> Result<(), CommandError> {
     surface.say("\n");
     if let Some(answer) = &result.result {
         let text = text_of_pretty(&answer.answer);
@@ -109,7 +109,7 @@ fn in_words(text: &str, width: usize) -> String {
 }
 
 /// The end of the human output: how the run stands, what it waits for, what to do next.
-fn ending(surface: &Surface, result: &RunResult, active_ms: u64, next: &Next) -> String {
+fn ending(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextCommands) -> String {
     let pieces = Pieces { look: surface.err, shorten: true };
     let mut text = String::new();
     if let Some(waiting) = &result.pause {

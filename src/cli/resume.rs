@@ -10,7 +10,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::host::{self, Resume};
 use super::interactive;
-use super::next::Next;
+use super::next::NextCommands;
 use super::output::{Output, conclude};
 use super::run::Watched;
 use super::store::{StoreArgs, StorePlace};
@@ -94,7 +94,8 @@ impl ResumeCommand {
         let decided = self.decided()?;
         let (journal, place) = self.store.open()?;
         let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
-        let events = reader.events(&self.run).await.map_err(|fault| CommandError::from(fault).in_store(&place))?;
+        let events =
+            reader.events(&self.run).await.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let CurrentDocument { program, root, sources } = self.document(&events, &place)?;
         let script = self.script.as_deref().map(read_script).transpose()?;
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
@@ -105,10 +106,10 @@ impl ResumeCommand {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
         let finished = watched.drained(finished).await;
-        let next = |run_id: &str| Next {
+        let next = |run_id: &str| NextCommands {
             script: self.script.clone(),
             actions: self.actions.clone(),
-            ..Next::new(run_id, &place)
+            ..NextCommands::new(run_id, &place)
         };
         match watched.finished(finished, next, &sources)? {
             Some(finished) => conclude(surface, self.output, &program, &finished.state, &next(&self.run)),

@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::host::{self, Fault, Finished, Loaded, Start, Stop, Watch};
-use super::next::Next;
+use super::next::NextCommands;
 use super::output::{Output, conclude};
 use super::progress::Progress;
 use super::store::StorePlace;
@@ -93,10 +93,10 @@ impl RunCommand {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
         let finished = watched.drained(finished).await;
-        let make_next = |run_id: &str| Next {
+        let make_next = |run_id: &str| NextCommands {
             script: self.what.script.clone(),
             actions: self.what.actions.clone(),
-            ..Next::new(run_id, &place)
+            ..NextCommands::new(run_id, &place)
         };
         match watched.finished(finished, make_next, &sources)? {
             Some(finished) => {
@@ -179,7 +179,7 @@ impl Watched {
     pub fn finished(
         &self,
         finished: Option<Result<Finished, Fault>>,
-        next: impl Fn(&str) -> Next,
+        next: impl Fn(&str) -> NextCommands,
         sources: &[crate::diagnostic::Source],
     ) -> Result<Option<Finished>, CommandError> {
         let resume = || self.progress.run_id().map(|run_id| next(&run_id).command("resume", ""));

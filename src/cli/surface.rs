@@ -2,13 +2,16 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use super::failure::CommandError;
 use crate::trace::{Look, Tone, escape};
 
 /// Lines are not longer than that, however wide the terminal is: nobody likes to read them.
 const WIDEST: usize = 110;
 /// The width of what goes to a file or a pipe.
 const PIPE: usize = 100;
+
+/// Stdout can't be written.
+#[derive(Debug)]
+pub struct OutputError(pub std::io::Error);
 
 /// How stdout and stderr are written to.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +51,7 @@ impl Surface {
     ///
     /// # Errors
     /// When stdout can't be written for another reason, like a full disk.
-    pub fn print(&self, text: &str) -> Result<(), CommandError> {
+    pub fn print(&self, text: &str) -> Result<(), OutputError> {
         let mut out = anstream::AutoStream::new(std::io::stdout().lock(), self.choice());
         tolerate(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
@@ -57,7 +60,7 @@ impl Surface {
     ///
     /// # Errors
     /// As [`Surface::print`].
-    pub fn print_bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+    pub fn print_bytes(&self, bytes: &[u8]) -> Result<(), OutputError> {
         let mut out = std::io::stdout().lock();
         tolerate(out.write_all(bytes).and_then(|()| out.flush()))
     }
@@ -79,9 +82,9 @@ impl Surface {
     }
 }
 
-fn tolerate(written: std::io::Result<()>) -> Result<(), CommandError> {
+fn tolerate(written: std::io::Result<()>) -> Result<(), OutputError> {
     match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(CommandError::Output(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(OutputError(error)),
         _ => Ok(()),
     }
 }

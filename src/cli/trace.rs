@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::exit::Exit;
 use super::failure::CommandError;
-use super::host::{self, StoredRun};
-use super::next::Next;
+use super::host::{self, RecordedRun};
+use super::next::NextCommands;
 use super::output::{json_line, shown};
 use super::store::StoreArgs;
 use super::surface::Surface;
@@ -51,9 +51,10 @@ impl TraceCommand {
     /// When there is no such run, or the output can't be written.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.store.open()?;
-        let next = Next::new(&self.run, &place);
-        let StoredRun { program, state, .. } =
-            host::read(journal, &self.run, place.project.clone()).await.map_err(|failure| failure.in_store(&place))?;
+        let next = NextCommands::new(&self.run, &place);
+        let RecordedRun { program, state, .. } = host::read(journal, &self.run, place.project.clone())
+            .await
+            .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let redact = Redaction::new(&program.project.redact);
         let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
         let objective = redact.text(&state.header.objective);

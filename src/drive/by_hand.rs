@@ -4,52 +4,56 @@ use super::clock;
 use super::engine::{Engine, Finished, Watch, status_record};
 use super::fault::Fault;
 use super::fold::{self, written};
-use super::lease_guard::LeaseGuard;
+use super::lease_guard::{Leased, LeasedRun};
 use super::subrun;
 use crate::engine::event::{Cancelled, Event, EventKind, Moment};
 use crate::engine::notice::Baseline;
 use crate::engine::outcome::Status;
-use crate::engine::state::Phase;
+use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
-use crate::journal::{Append, StoreFault};
+use crate::journal::Append;
 use crate::program::Program;
 
 impl Engine {
-    /// Ends a run by hand: at once when nobody drives it, else its driver is asked to. Gives the status
-    /// that the run has then.
+    /// Cancels a run: at once when nobody drives it, else its driver is asked to. Returns the status that the run
+    /// has then.
     ///
     /// # Errors
     /// When there is no such run, it has ended, or the store fails.
     pub async fn cancel(&self, program: &Program, run_id: &str, reason: Option<String>) -> Result<Status, Fault> {
-        let journal = &self.world.journal;
-        let lease = match journal.lease(run_id).await {
-            Ok(lease) => lease,
-            Err(StoreFault::Driven(_)) => {
-                journal.request_cancel(run_id, reason.clone()).await.map_err(Fault::Store)?;
-                // The driver may have left before it could see the request.
-                match journal.lease(run_id).await {
-                    Ok(lease) => lease,
-                    Err(StoreFault::Driven(_)) => return Ok(Status::Running),
-                    Err(fault) => return Err(Fault::Store(fault)),
-                }
-            }
-            Err(fault) => return Err(Fault::Store(fault)),
+        let Some(leased) = Leased::to_cancel(&self.world.journal, run_id, reason.as_deref()).await? else {
+            return Ok(Status::Running);
         };
-        let hold = LeaseGuard::new(journal, run_id, &lease);
-        let ended = self.end_by_hand(program, run_id, reason, lease.fence).await;
-        // What came of it is what the caller must hear; a lease that could not be given back expires.
-        drop(hold.give_back().await);
+        let events = self.events(run_id).await?;
+        let state = self.cancel_leased(program, LeasedRun { leased, events }, reason).await?;
+        Ok(state.status())
+    }
+
+    /// Cancels a run that is leased to the caller, and gives the lease back. Returns its state.
+    ///
+    /// # Errors
+    /// When it has ended, or the store fails.
+    pub async fn cancel_leased(
+        &self,
+        program: &Program,
+        run: LeasedRun,
+        reason: Option<String>,
+    ) -> Result<State, Fault> {
+        let LeasedRun { leased, events } = run;
+        let ended = self.end_by_hand(program, &leased, events, reason).await;
+        // The caller needs the outcome of the cancellation; a lease that could not be given back expires.
+        drop(leased.give_back().await);
         ended
     }
 
     async fn end_by_hand(
         &self,
         program: &Program,
-        run_id: &str,
+        leased: &Leased,
+        events: Vec<Event>,
         reason: Option<String>,
-        fence: u64,
-    ) -> Result<Status, Fault> {
-        let events = self.events(run_id).await?;
+    ) -> Result<State, Fault> {
+        let run_id = leased.run_id.as_str();
         let seq = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let mut state = fold::fold(program, run_id, events)?;
         subrun::close(&self.world, program, &state).await?;
@@ -59,7 +63,7 @@ impl Engine {
         step(program, &mut state, event)?;
         let append = Append {
             run_id: run_id.to_owned(),
-            fence,
+            fence: leased.lease.fence,
             seq,
             event: text,
             texts: Vec::new(),
@@ -67,7 +71,7 @@ impl Engine {
             remember: Vec::new(),
         };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
-        Ok(state.status())
+        Ok(state)
     }
 
     /// A run that its driver has left: when its end was asked for too late for the driver to see, it ends

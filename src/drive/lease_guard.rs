@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::fault::Fault;
 use crate::engine::event::Event;
 use crate::journal::{Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
 
@@ -24,7 +25,28 @@ impl Leased {
         Ok(Self { run_id: run_id.to_owned(), lease, hold })
     }
 
-    /// Whether too many drivers in a row took the run up, did nothing in it and died.
+    /// Takes the lease of a run to cancel it. `None`: another driver has it, and was asked to cancel it.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store fails.
+    pub async fn to_cancel(
+        journal: &Arc<dyn Journal>,
+        run_id: &str,
+        reason: Option<&str>,
+    ) -> Result<Option<Self>, Fault> {
+        match Self::take(journal, run_id).await {
+            Err(StoreFault::Driven(_)) => {}
+            taken => return taken.map(Some).map_err(Fault::Store),
+        }
+        journal.request_cancel(run_id, reason.map(str::to_owned)).await.map_err(Fault::Store)?;
+        // The driver may have left before it could see the request.
+        match Self::take(journal, run_id).await {
+            Err(StoreFault::Driven(_)) => Ok(None),
+            taken => taken.map(Some).map_err(Fault::Store),
+        }
+    }
+
+    /// Whether too many drivers in a row took the run, did nothing in it and died.
     pub fn is_to_be_quarantined(&self) -> bool {
         self.lease.failed_take_ups >= MOST_FAILED_TAKE_UPS
     }

@@ -251,3 +251,26 @@ fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_
     assert_eq!(told.last().unwrap().1["result"]["answer"], "ok");
     assert_eq!(counting.whole.load(Ordering::SeqCst), 0, "no journal was read whole");
 }
+
+#[test]
+fn a_run_that_is_cancelled_is_leased_and_read_once() {
+    let place = place(json!({}), &[think("__pause_for_human__", json!({ "question": "Go on?" }))]);
+    let counting = Arc::new(Counting::default());
+    let (_runtime, address) = listening(&place, &counting);
+    let send = |request: &str, body: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let length = body.len();
+        let headers = format!("host: {address}\r\nconnection: close\r\ncontent-type: application/json");
+        write!(stream, "{request} HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        parse(&answer).expect("an answer").json()
+    };
+    let run = send("POST /agents/execute", r#"{"loop":"test"}"#);
+    assert_eq!(run["status"], "paused");
+    counting.asked();
+    let cancelled = send(&format!("DELETE /agents/{}?reason=no", run["agent_run_id"].as_str().unwrap()), "");
+    assert_eq!(cancelled["status"], "cancelled");
+    let asked: Vec<&str> = counting.asked().into_iter().filter(|asked| !asked.starts_with("find")).collect();
+    assert_eq!(asked, ["lease", "read", "texts", "append", "release"]);
+}

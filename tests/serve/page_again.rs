@@ -52,7 +52,7 @@ fn calls_of_unknown_outcome_are_decided_in_the_page_that_outlived_two_servers() 
     browser.shows(&["pay Ada", "under way"]);
     tools.wait_for(1);
     drop(server);
-    browser.shows(&["The server can't be reached; it is tried again."]);
+    browser.shows(&["The server can't be reached; retrying."]);
     let server = Serving::start_at(&address, &place, &[]);
     browser.shows(&["Did it happen?", "It happened, and gave this (JSON)", "call 2.0"]);
     browser.picture("uncertain");
@@ -65,10 +65,10 @@ fn calls_of_unknown_outcome_are_decided_in_the_page_that_outlived_two_servers() 
     browser.shows(&["70000000000000000001", "pay Bob", "under way"]);
     tools.wait_for(2);
     drop(server);
-    browser.shows(&["The server can't be reached; it is tried again."]);
+    browser.shows(&["The server can't be reached; retrying."]);
     let server = Serving::start_at(&address, &place, &[]);
     browser.shows(&["Did it happen?", "call 3.0"]);
-    browser.click("It did not: make it again");
+    browser.click("It did not happen: retry");
     browser.shows(&["completed", "Both are paid.", "\"receipt\": 9"]);
     browser.picture("uncertain-decided");
     let seen = browser.shows(&["Both are paid."]);

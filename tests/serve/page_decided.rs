@@ -1,4 +1,4 @@
-//! The page when a run goes in circles, and when several calls of one turn wait.
+//! The page when a run repeats itself, and when several calls of one turn wait.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn a_run_that_goes_in_circles_is_told_what_to_do_instead() {
     is_as_wide_as(&browser, PHONE.0);
     browser.picture("list-phone");
     browser.until("const row = document.querySelector('#waiting a'); row?.click(); return !!row");
-    let seen = browser.shows(&["It goes in circles", "What should it do instead?", "Send"]);
+    let seen = browser.shows(&["The run repeats itself", "What should it do instead?", "Send"]);
     assert!(!seen.contains("Approve"), "{seen}");
     browser.picture("stuck-phone");
     browser.click("Send");

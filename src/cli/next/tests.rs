@@ -6,8 +6,8 @@ use crate::trace::result::PauseView;
 use crate::trace::tests_state::state;
 use crate::trace::{Redaction, Shown, result};
 
-fn next() -> Next {
-    Next {
+fn next() -> NextCommands {
+    NextCommands {
         program: "loopctl".to_owned(),
         run_id: "run-1".to_owned(),
         lasts: true,
@@ -69,7 +69,7 @@ fn each_of_several_calls_is_decided_on_its_own() {
 
 #[test]
 fn script_actions_and_store_are_named_again_where_they_are_needed() {
-    let next = Next {
+    let next = NextCommands {
         store: Some("sqlite:my runs.db".to_owned()),
         script: Some("s.json".into()),
         actions: vec!["a.json".into()],
@@ -95,7 +95,7 @@ fn an_ended_run_is_named_with_its_trace() {
 
 #[test]
 fn a_run_in_memory_offers_no_command() {
-    let next = Next { lasts: false, ..next() };
+    let next = NextCommands { lasts: false, ..next() };
     let text = next.text(&shown(Status::Paused, Some(Termination::Human)), &Look::plain(80));
     assert!(!text.contains("loopctl resume") && text.contains("memory"));
 }

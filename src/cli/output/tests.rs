@@ -11,8 +11,8 @@ fn surface() -> Surface {
     Surface { out: Look::plain(80), err: Look::plain(80), out_terminal: true, err_terminal: true }
 }
 
-fn next() -> Next {
-    Next {
+fn next() -> NextCommands {
+    NextCommands {
         program: "./loopctl".to_owned(),
         run_id: "run-1".to_owned(),
         lasts: true,

@@ -1,4 +1,4 @@
-// The page of `loopctl serve`: lists runs, follows one, and hands over what a human decides.
+// The page of `loopctl serve`: lists runs, follows one, and sends decisions.
 
 import { count, el, exact, exactText, fill, parse, plain, readable, took, when } from "./text.js";
 
@@ -22,7 +22,7 @@ async function ask(target, options = {}) {
   if (answer.status === 401) throw wantToken();
   const problem = await answer.json().catch(() => ({}));
   const why = new Refused(problem.detail || `the server answered ${answer.status}`);
-  // A server that is about to end, or a proxy whose server is away: another time it may be there.
+  // A server that is stopping, or a proxy without its server: a retry may succeed.
   why.passes = answer.status >= 500;
   throw why;
 }
@@ -30,7 +30,7 @@ async function ask(target, options = {}) {
 const get = async (target, options) => parse(await (await ask(target, options)).text());
 const of = (id, rest) => `agents/${encodeURIComponent(id)}/${rest}`;
 
-/** Asks for a token; what is to be said about the one that there was. */
+/** Asks for a token; the error says what was wrong with the last one. */
 function wantToken() {
   const why = new Refused(token ? "The server does not know this token." : "");
   if (!$("token").hidden) return new Refused($("said").textContent);
@@ -58,7 +58,7 @@ function row(run) {
   ];
 }
 
-/** Rows in place: who stands on one with the keyboard keeps it. */
+/** Updates rows in place, so that the focused row keeps the focus. */
 function lay(list, runs) {
   const known = new Map(Array.from(list.children, (item) => [item.dataset.run, item]));
   runs.forEach((run, at) => {
@@ -66,8 +66,8 @@ function lay(list, runs) {
       el("a", { href: `#${encodeURIComponent(run.agent_run_id)}` }));
     known.delete(run.agent_run_id);
     const text = JSON.stringify(run);
-    if (item.told !== text) fill(item.firstChild, row(run));
-    item.told = text;
+    if (item.shown !== text) fill(item.firstChild, row(run));
+    item.shown = text;
     if (list.children[at] !== item) list.insertBefore(item, list.children[at] || null);
   });
   known.forEach((item) => item.remove());
@@ -95,7 +95,7 @@ async function look() {
       say("");
     }
   } catch (why) {
-    say(why instanceof Refused ? why.message : "The server can't be reached; it is tried again.");
+    say(why instanceof Refused ? why.message : "The server can't be reached; retrying.");
   }
   clearTimeout(due);
   due = setTimeout(look, EVERY_MS);
@@ -123,8 +123,8 @@ function leave() {
 function enter() {
   leave();
   let id = "";
-  // An address that somebody wrote by hand may be no text.
-  try { id = decodeURIComponent(location.hash.slice(1)); } catch { /* then it names no run */ }
+  // An address that was typed by hand may not be valid.
+  try { id = decodeURIComponent(location.hash.slice(1)); } catch { /* it names no run */ }
   mark();
   if (!id || !$("token").hidden) return;
   open = { id, stop: new AbortController(), cards: new Map(), steps: new Map(), panel: "", desk: {}, timer: 0 };
@@ -164,12 +164,12 @@ async function follow(run) {
         if (open !== run) return;
         if (id) last = id;
         over = event.event === "result";
-        told[event.event]?.(run, event);
+        show[event.event]?.(run, event);
       }
     } catch (why) {
       if (open !== run) return;
       if (why instanceof Refused && !why.passes) return say(why.message);
-      say("The server can't be reached; it is tried again.");
+      say("The server can't be reached; retrying.");
     }
     if (!over) await new Promise((go) => setTimeout(go, 1000));
   }
@@ -178,10 +178,10 @@ async function follow(run) {
 /** The place of an iteration in the trace. */
 function step(run, iteration) {
   if (!run.steps.has(iteration)) {
-    const made = el("li", { class: "step" }, el("span", { class: "number" }, plain(iteration)),
+    const item = el("li", { class: "step" }, el("span", { class: "number" }, plain(iteration)),
       el("p", { class: "thought" }), el("p", { class: "meta" }));
-    run.steps.set(iteration, made);
-    $("trace").append(made);
+    run.steps.set(iteration, item);
+    $("trace").append(item);
   }
   return run.steps.get(iteration);
 }
@@ -196,21 +196,21 @@ const head = (action, note) => el("p", { class: "head" }, el("code", {}, action)
 
 const called = (call) => call && `${plain(call.iteration)}.${plain(call.index)}`;
 
-/** The card of a call, in the order of its turn. One that is made again, after a crash, keeps its place. */
+/** The card of a call, in the order of its turn. A call that is retried after a crash keeps its place. */
 function card(run, iteration, call, action, input) {
-  const made = el("div", { class: "call" }, head(action, "under way"), box(input, "in"));
+  const item = el("div", { class: "call" }, head(action, "under way"), box(input, "in"));
   const before = run.cards.get(call);
-  made.dataset.at = call ? call.split(".")[1] : "";
+  item.dataset.at = call ? call.split(".")[1] : "";
   const turn = step(run, iteration);
-  const next = call && [...turn.querySelectorAll(".call")].find((one) => Number(one.dataset.at) > Number(made.dataset.at));
-  if (before) before.replaceWith(made);
-  else turn.insertBefore(made, next || null);
-  if (call) run.cards.set(call, made);
-  return made;
+  const next = call && [...turn.querySelectorAll(".call")].find((one) => Number(one.dataset.at) > Number(item.dataset.at));
+  if (before) before.replaceWith(item);
+  else turn.insertBefore(item, next || null);
+  if (call) run.cards.set(call, item);
+  return item;
 }
 
-const told = {
-  stream_failed: (run, event) => say(`${event.message} It is tried again.`),
+const show = {
+  stream_failed: (run, event) => say(`${event.message} Retrying.`),
   run_started(run, event) {
     fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
       el("p", { class: "objective" }, event.objective), el("p", { class: "meta" }, `model ${event.model}`));
@@ -226,10 +226,10 @@ const told = {
   },
   tool_called: (run, event) => card(run, event.call.iteration, called(event.call), event.action, event.action_input),
   observed(run, event) {
-    const made = card(run, event.iteration, called(event.call), event.action || "an unreadable reply", event.action_input);
-    made.classList.toggle("bad", !event.success);
-    made.firstChild.lastChild.textContent = `${event.success ? "" : "failed · "}${took(event.duration_ms)}`;
-    made.append(box(event.observation, "out"));
+    const item = card(run, event.iteration, called(event.call), event.action || "an unreadable reply", event.action_input);
+    item.classList.toggle("bad", !event.success);
+    item.firstChild.lastChild.textContent = `${event.success ? "" : "failed · "}${took(event.duration_ms)}`;
+    item.append(box(event.observation, "out"));
   },
   progress: (run, event) => step(run, event.iteration).append(el("p", { class: "progress" },
     event.percent === null || event.percent === undefined ? "" : `${plain(event.percent)} % · `, event.message)),
@@ -257,7 +257,7 @@ function ended(result) {
 
 // ---- what a human decides ---------------------------------------------------------------------
 
-/** Looks whether the run waits. History comes in one go: only its end is asked about. */
+/** Asks for the status once the events pause: past events arrive all at once, and only the last state counts. */
 function settle(run) {
   clearTimeout(run.timer);
   run.timer = setTimeout(async () => {
@@ -266,7 +266,7 @@ function settle(run) {
       if (open !== run) return;
       const pause = status.result.pause;
       const text = pause ? `${status.pause} ${JSON.stringify(pause)}` : "";
-      // What somebody is writing there stays.
+      // What the user is typing there stays.
       if (text !== run.panel && pause) panel(run, pause, status.pause);
       run.panel = text;
       $("pause").hidden = !pause;
@@ -284,9 +284,9 @@ function field(label, kind, value = "") {
   return [el("label", {}, label, input), input];
 }
 
-const titles = { human: "A question", stuck: "It goes in circles", approval: "Wants your approval", uncertain: "Did it happen?" };
+const titles = { human: "A question", stuck: "The run repeats itself", approval: "Wants your approval", uncertain: "Did it happen?" };
 
-/** Hands decisions about a pause over: a newer one than is shown is left alone. */
+/** Sends decisions about this pause: the server refuses them once there is a newer pause. */
 function sender(run, number, fault) {
   const enable = (able) => $("pause").querySelectorAll("button").forEach((one) => { one.disabled = !able; });
   return async (body) => {
@@ -305,7 +305,7 @@ function sender(run, number, fault) {
   };
 }
 
-/** Shows what is to be decided. Of several calls each is decided alone, and what is written at the others stays. */
+/** Shows what to decide. Each of several calls has its own form, and the others keep what was typed. */
 function panel(run, pause, number) {
   const calls = pause.calls || (pause.call ? [pause.call] : []);
   const key = (call) => `${called(call)} ${call.hash}`;
@@ -313,12 +313,12 @@ function panel(run, pause, number) {
   if (desk.number !== number || calls.some((call) => !desk.kept.has(key(call)))) {
     const fault = el("p", { class: "fault", role: "alert" });
     const send = sender(run, number, fault);
-    const told = new Map([["approval", approval], ["uncertain", uncertain]]).get(pause.kind);
-    const kept = new Map(told ? calls.map((call) => [key(call), told(call, send, fault)]) : []);
+    const form = new Map([["approval", approval], ["uncertain", uncertain]]).get(pause.kind);
+    const kept = new Map(form ? calls.map((call) => [key(call), form(call, send, fault)]) : []);
     run.desk = { number, kept };
     return fill($("pause"), el("h2", {}, titles[pause.kind] || pause.kind), el("p", { class: "question" }, pause.question),
       pause.context ? el("p", { class: "context" }, pause.context) : [],
-      told ? [...kept.values()] : answer(pause, send, fault), fault);
+      form ? [...kept.values()] : answer(pause, send, fault), fault);
   }
   const still = new Set(calls.map(key));
   desk.kept.forEach((group, call) => { if (!still.has(call)) group.remove(); });
@@ -337,7 +337,7 @@ function answer(pause, send, fault) {
   ];
 }
 
-/** The JSON in a field; a fault is told when it is none. */
+/** The text of a field that holds JSON; for another text it shows the error and returns null. */
 function written(input, fault) {
   try {
     JSON.parse(input.value);
@@ -375,7 +375,7 @@ function uncertain(call, send, fault) {
   const happened = () => { const text = written(input, fault); if (text !== null) send(`"happened":${text},${place(call)}`); };
   return el("div", { class: "decision", role: "group", "aria-label": `The call of ${call.action}` }, waiting(call), label,
     el("div", { class: "buttons" }, button("It happened", "good", happened),
-      button("It did not: make it again", "", () => send(`"retry":true,${place(call)}`))));
+      button("It did not happen: retry", "", () => send(`"retry":true,${place(call)}`))));
 }
 
 // ---- begin ------------------------------------------------------------------------------------

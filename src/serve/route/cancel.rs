@@ -1,4 +1,4 @@
-//! `DELETE /agents/{id}`: ends a run. What happened in it stays.
+//! `DELETE /agents/{id}`: cancels a run. Its trace stays.
 
 use std::sync::Arc;
 
@@ -9,15 +9,14 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::status::answer;
-use crate::engine::outcome::Status;
+use super::status::{accepted_answer, settled_answer};
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
 use crate::serve::problem::ProblemDetails;
-use crate::serve::request::{RunId, WaitQuery, query};
-use crate::serve::run_store::ProgramOfRun;
+use crate::serve::request::{RunId, query};
+use crate::serve::scheduler::SettledRun;
 
-/// Why a run is ended.
+/// Why a run is cancelled.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CancelQuery {
@@ -25,7 +24,7 @@ pub struct CancelQuery {
     pub reason: Option<String>,
 }
 
-/// Ends a run: at once when nobody drives it, else it is asked to end (202).
+/// Cancels a run: at once when nobody drives it, else its driver is asked to (202).
 pub async fn cancel(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -34,12 +33,11 @@ pub async fn cancel(
 ) -> Result<Response, ProblemDetails> {
     let CancelQuery { reason } = query(&uri)?;
     app.runs.find(&caller, &run_id).await?;
-    let events = app.runs.events(&run_id).await?;
-    let ProgramOfRun { program, engine } = app.runs.program(&run_id, &events).await?;
-    let status = engine.cancel(&program, &run_id, reason).await?;
-    let ended = status != Status::Running;
-    if ended {
-        app.scheduler.cancelled(&run_id);
+    match app.scheduler.cancel(&run_id, reason).await? {
+        Some(run) => {
+            let settled = SettledRun { summary: app.runs.journal.find(&run_id).await?, run: Some(Arc::new(run)) };
+            settled_answer(&app, &run_id, settled, false).await
+        }
+        None => accepted_answer(&app, &run_id).await,
     }
-    answer(&app, &run_id, None, &WaitQuery { is_async: !ended, ..WaitQuery::default() }).await
 }

@@ -38,8 +38,7 @@ pub async fn status(
     Ok(json(StatusCode::OK, &AgentStatus::new(&run, Some(&summary), include_trace)))
 }
 
-/// The answer to a request that waits for a run: 200 when it has ended or waits for a human, 202 when it
-/// goes on.
+/// The answer to a request that waits for a run: 200 when it has ended or waits for a human, else 202.
 ///
 /// # Errors
 /// When the run can't be read.
@@ -49,23 +48,44 @@ pub async fn answer(
     active: Option<Arc<ActiveRun>>,
     waiting: &WaitQuery,
 ) -> Result<Response, ProblemDetails> {
-    let settled = app.scheduler.wait(run_id, active, waiting.at_most()).await?;
-    let mut response = match settled {
-        Some(SettledRun { summary, run }) if !waiting.is_async => {
-            // A run that was driven here is answered with the state that its driver left: its journal is not read.
-            let run = match run {
-                Some(run) => run,
-                None => Arc::new(app.runs.folded(run_id).await?),
-            };
-            json(StatusCode::OK, &AgentStatus::new(&run, summary.as_ref(), waiting.include_trace))
-        }
-        _ => {
-            let status = app.runs.journal.find(run_id).await?.map_or(Status::Running, |run| run.status);
-            json(StatusCode::ACCEPTED, &Accepted { agent_run_id: run_id.to_owned(), status })
-        }
-    };
-    if let Ok(place) = HeaderValue::from_str(&format!("/agents/{run_id}/status")) {
-        response.headers_mut().insert(header::LOCATION, place);
+    match app.scheduler.wait(run_id, active, waiting.at_most()).await? {
+        Some(settled) if !waiting.is_async => settled_answer(app, run_id, settled, waiting.include_trace).await,
+        _ => accepted_answer(app, run_id).await,
     }
-    Ok(response)
+}
+
+/// 200 with a run that has ended or waits for a human.
+///
+/// # Errors
+/// When the run can't be read.
+pub async fn settled_answer(
+    app: &App,
+    run_id: &str,
+    settled: SettledRun,
+    include_trace: bool,
+) -> Result<Response, ProblemDetails> {
+    let SettledRun { summary, run } = settled;
+    // The state of a run that was driven here is at hand: its journal is not read again.
+    let run = match run {
+        Some(run) => run,
+        None => Arc::new(app.runs.folded(run_id).await?),
+    };
+    Ok(with_location(json(StatusCode::OK, &AgentStatus::new(&run, summary.as_ref(), include_trace)), run_id))
+}
+
+/// 202 with the id of a run that continues.
+///
+/// # Errors
+/// When the store fails.
+pub async fn accepted_answer(app: &App, run_id: &str) -> Result<Response, ProblemDetails> {
+    let status = app.runs.journal.find(run_id).await?.map_or(Status::Running, |run| run.status);
+    let accepted = Accepted { agent_run_id: run_id.to_owned(), status };
+    Ok(with_location(json(StatusCode::ACCEPTED, &accepted), run_id))
+}
+
+fn with_location(mut response: Response, run_id: &str) -> Response {
+    if let Ok(location) = HeaderValue::from_str(&format!("/agents/{run_id}/status")) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
 }

@@ -28,6 +28,7 @@ use super::run_store::{FoldedRun, ProgramOfRun, RunStore};
 use crate::drive::begin::StartedRun;
 use crate::drive::engine::{Engine, Resume};
 use crate::drive::fault::Fault;
+use crate::drive::lease_guard::Leased;
 use crate::drive::stop::Stop;
 use crate::engine::event::Decided;
 use crate::engine::outcome::Status;
@@ -272,11 +273,20 @@ impl Scheduler {
         }
     }
 
-    /// A run that nobody drove was cancelled: it leaves the queue, and its result is posted.
-    pub fn cancelled(&self, run_id: &str) {
+    /// Cancels a run that nobody drives: it leaves the queue, and its result is posted. `None`: another driver has it,
+    /// and was asked to cancel it.
+    ///
+    /// # Errors
+    /// When it has ended, its document can't be read, or the store fails.
+    pub async fn cancel(&self, run_id: &str, reason: Option<String>) -> Result<Option<FoldedRun>, Fault> {
+        let leased = Leased::to_cancel(&self.runs.journal, run_id, reason.as_deref()).await?;
+        let Some(leased) = leased else { return Ok(None) };
+        let (run, ProgramOfRun { program, engine }) = self.read_leased(leased, run_id).await?;
+        let state = engine.cancel_leased(&program, run, reason).await?;
         self.metrics.cancelled();
         self.forget(run_id);
         self.callbacks.post_when_ended(run_id);
+        Ok(Some(FoldedRun { program, state }))
     }
 
     /// Takes a run out of the queue that will not be driven here, and reports so to all who wait for it.

@@ -65,7 +65,7 @@ impl Scheduler {
     }
 
     /// Dropped by a fault, the lease goes back.
-    async fn read_leased(&self, leased: Leased, run_id: &str) -> Result<(LeasedRun, ProgramOfRun), Fault> {
+    pub(super) async fn read_leased(&self, leased: Leased, run_id: &str) -> Result<(LeasedRun, ProgramOfRun), Fault> {
         let events = self.runs.events(run_id).await?;
         let program = self.runs.program(run_id, &events).await?;
         Ok((LeasedRun { leased, events }, program))
