@@ -1,4 +1,4 @@
-//! Why a command failed, and the report of it: what is wrong, where, what to do.
+//! Why a command failed, and how this is reported: what is wrong, where, what to do.
 
 use super::exit::Exit;
 use super::host::{Fault, LoadFault};

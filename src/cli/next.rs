@@ -21,7 +21,7 @@ pub struct NextCommands {
     pub lasts: bool,
     /// The `--store`, where it is needed.
     pub store: Option<String>,
-    /// The script that stands in for the model.
+    /// The script that replaces the model.
     pub script: Option<PathBuf>,
     /// The files of `--actions`.
     pub actions: Vec<PathBuf>,

@@ -166,7 +166,7 @@ struct CurrentDocument {
     sources: Vec<Source>,
 }
 
-/// The document from here, or from the folder that its store stands in.
+/// The document, relative to the current folder or to the folder of its store.
 fn find(file: &Path, place: &StorePlace) -> Result<PathBuf, CommandError> {
     let beside = place.home().map(|home| home.join(file));
     let name = file.file_name().and_then(|name| Some(place.home()?.join(name)));

@@ -1,4 +1,4 @@
-//! What all routes share, put together once.
+//! The state that all routes share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::scheduler::Scheduler;
 use super::scheduler::slots::{RunSlots, SlotLimits};
 use crate::journal::Journal;
 
-/// How much a request may take.
+/// The limits of request bodies.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLimits {
     /// The longest body in bytes.
@@ -26,27 +26,27 @@ pub struct BodyLimits {
     pub time: Duration,
 }
 
-/// What all routes share.
+/// The state that all routes share.
 pub struct App {
-    /// The loops that are app.
+    /// The loops that are served.
     pub folder: Arc<Folder>,
     /// Who may do what.
     pub authorizer: Authorizer,
-    /// The names that the server is called by.
+    /// The names that `Host` may have.
     pub names: HostNames,
-    /// How much a request may take.
+    /// The limits of request bodies.
     pub body: BodyLimits,
-    /// Runs as their journals have them.
+    /// Reads runs from the journal.
     pub runs: Arc<RunStore>,
-    /// The runs that are driven here.
+    /// Decides which runs are driven here.
     pub scheduler: Arc<Scheduler>,
-    /// What each token and organisation has taken.
+    /// What each token and organisation uses.
     pub quotas: Arc<Quotas>,
     /// The connections that are open.
     pub connections: Arc<Connections>,
-    /// The results that are posted elsewhere.
+    /// Posts results to the URLs of callers.
     pub callbacks: Arc<Callbacks>,
-    /// What is counted.
+    /// Counters for Prometheus.
     pub metrics: Arc<Metrics>,
     /// Where documents are compiled and checked.
     pub compiler: Arc<CompilePool>,
@@ -54,7 +54,7 @@ pub struct App {
     pub hidden_paths: HiddenPaths,
 }
 
-/// What a server is made of.
+/// What an [`App`] is made of.
 pub struct AppParts {
     /// The folder.
     pub folder: Folder,
@@ -62,13 +62,13 @@ pub struct AppParts {
     pub journal: Arc<dyn Journal>,
     /// Who may do what.
     pub authorizer: Authorizer,
-    /// The names that the server is called by.
+    /// The names that `Host` may have.
     pub names: HostNames,
-    /// How much a request may take.
+    /// The limits of request bodies.
     pub body: BodyLimits,
     /// The maximum number of concurrent runs.
     pub max_concurrent_runs: usize,
-    /// The key that posted results are signed with.
+    /// The key that signs callbacks.
     pub callback_key: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Callbacks: a run's result is posted to where its caller wished, signed like Hyphen's webhooks, and
-//! tried again until it is taken. How far that is, is in the store.
+//! Callbacks: posts the result of a run to the URL that its caller gave, signed as Hyphen's webhooks are. A callback
+//! is retried until it is accepted; the store has its progress.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::journal::{CallbackProgress, CallbackState, RunFilter, StoreFault};
 use crate::language::project::Allow;
 use axum::http::StatusCode;
 
-/// So often a result is posted before it is given up.
+/// The maximum number of tries for a result.
 const TRIES: u32 = 16;
 /// The wait after the first try; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -27,9 +27,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
 /// How long a try may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it is waited before a store that failed is asked again.
+/// The wait before a retry after the store failed.
 const AGAIN: Duration = Duration::from_secs(2);
-/// So many results are posted at once.
+/// The maximum number of concurrent posts.
 const AT_ONCE: usize = 16;
 /// The longest URL.
 const LONGEST_URL: usize = 2_048;
@@ -113,7 +113,7 @@ impl Callbacks {
                 Status::Cancelled => "agent_run_cancelled",
                 _ => "agent_run_failed",
             },
-            // The same for every try: who gets it twice can tell.
+            // The same for each try, so the receiver can recognise a duplicate.
             timestamp: crate::trace::units::rfc3339(ending.at_ms),
             payload: AgentStatus::new(&folded, run.as_ref(), false),
         };
@@ -131,16 +131,16 @@ impl Callbacks {
                 Err(_) => CallbackState::Pending,
             };
             let progress = CallbackProgress { state, tries };
-            // What was posted is not posted again because it could not be noted.
+            // Only the note is retried, not the post.
             while let Err(fault) = self.runs.journal.note_callback(run_id, progress).await {
                 if !passes(&fault) {
                     return Err(Fault::Store(fault));
                 }
-                tracing::error!(run_id, code = fault.code(), "how far the callback is can't be noted: {fault}");
+                tracing::error!(run_id, code = fault.code(), "the progress of the callback can't be stored: {fault}");
                 tokio::time::sleep(AGAIN).await;
             }
             if let Err(why) = taken {
-                tracing::warn!(run_id, tries, "the callback was not taken: {why}");
+                tracing::warn!(run_id, tries, "the callback was not accepted: {why}");
             }
             if state != CallbackState::Pending {
                 return Ok(());
@@ -165,7 +165,7 @@ impl Callbacks {
             .send()
             .await
             .map_err(|error| error.without_url().to_string())?;
-        // A redirect is no success: the address that was checked is the one that is told.
+        // A redirect is no success: only the address in `callback_url` was checked.
         if answer.status().is_success() { Ok(()) } else { Err(format!("http {}", answer.status().as_u16())) }
     }
 
@@ -178,7 +178,7 @@ impl Callbacks {
     }
 }
 
-/// Whether a store that failed so may do it at another time.
+/// Whether a retry may succeed after this fault.
 fn passes(fault: &StoreFault) -> bool {
     !matches!(fault, StoreFault::Corrupt(_) | StoreFault::NoSuchRun(_))
 }

@@ -1,5 +1,5 @@
-//! A pool of threads that compiles and checks documents, beside the threads that serve: so many at once and so many
-//! that wait, each with a deadline. A compilation ends by itself, for its work is counted.
+//! A pool of threads that compiles and checks documents, separate from the threads that serve. The number of documents
+//! that are compiled and that wait is limited, and each has a deadline. A compilation ends by itself: its work is bounded.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use tokio::time::timeout;
 
 use super::problem::ProblemDetails;
 
-/// So many documents wait for their turn; one more is refused.
+/// The maximum number of documents that wait; one more is refused.
 const WAITING: usize = 64;
-/// How long a document is waited for, its turn counted.
+/// The deadline of a document, including its wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where documents are run_in_time.
+/// Threads that compile and check documents.
 #[derive(Debug)]
 pub struct CompilePool {
     running: Arc<Semaphore>,
@@ -27,23 +27,23 @@ pub struct CompilePool {
 
 impl Default for CompilePool {
     fn default() -> Self {
-        // One core is left to those that serve.
+        // One core is left for the threads that serve.
         let cores = available_parallelism().map_or(1, NonZero::get);
         Self::new(cores.saturating_sub(1).max(1), WAITING, PATIENCE)
     }
 }
 
 impl CompilePool {
-    /// So many documents at once, and so many that wait.
+    /// A pool for `running` documents at once, while `waiting` others wait.
     fn new(running: usize, waiting: usize, patience: Duration) -> Self {
         let waiting = Semaphore::new(running.saturating_add(waiting));
         Self { running: Arc::new(Semaphore::new(running)), waiting, patience }
     }
 
-    /// Does this on one of the threads.
+    /// Does the work on one of the threads.
     ///
     /// # Errors
-    /// 503 when too many wait, when its turn does not come, or when it takes too long.
+    /// 503 when too many documents wait, or when the work is not done in time.
     pub async fn run_in_time<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -55,27 +55,27 @@ impl CompilePool {
         }
     }
 
-    /// The same for a document that was checked before, and is waited for as long as it takes.
+    /// The same without a deadline, for a document that was checked before.
     ///
     /// # Errors
-    /// 500 when the thread broke.
+    /// 500 when the work panicked.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ProblemDetails> {
         let turn = Arc::clone(&self.running).acquire_owned().await.map_err(|_| busy())?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
-            // The turn ends with the work, also where nobody waits for it any more.
+            // The slot is held until the work ends, even if nobody waits for the result any more.
             drop(turn);
             done
         });
         done.await.map_err(|_| {
-            let detail = "the document could not be judged: a fault of this server";
+            let detail = "the document could not be checked: an error of this server";
             ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, "not_judged", detail)
         })
     }
 }
 
 fn busy() -> ProblemDetails {
-    let detail = "too many documents are being judged: try again in a moment";
+    let detail = "too many documents are being checked: retry in a moment";
     ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "judging_busy", detail)
 }
 

@@ -1,5 +1,5 @@
-//! A run's events as they are told over HTTP: the journal's own, folded into notices. History and what
-//! happens now are one source, and each has its place: the event's number and the notice's in it.
+//! The events of a run over HTTP: the events of its journal, folded into notices. Past and live events come from this
+//! one source. Each notice has a position: the number of its event, and its own number in the event.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
@@ -18,15 +18,15 @@ use crate::program::Program;
 use crate::trace::events::Last;
 use crate::trace::{Redaction, Shown, escape, events, result};
 
-/// So many bytes of a journal are read at once: more only when the reader has taken what was told of them, so
-/// that one who stops reading holds no more.
+/// So many bytes of a journal are read at once. The next ones are read only when the reader has received their
+/// notices, so a reader that stops reading holds no more.
 const READ_BYTES: usize = 32 * 1024;
-/// How long a run is waited for that may be driven elsewhere.
+/// How long to wait before the next poll of a run that may be driven by another process.
 const POLL: Duration = Duration::from_secs(1);
-/// How often a reader is told that the stream is there, when nothing happens, in looks.
+/// The number of polls without news after which a comment keeps the stream alive.
 const KEEP_ALIVE_POLLS: u32 = 15;
 
-/// A place in a run's events: what `Last-Event-ID` takes.
+/// A position in the events of a run: what `Last-Event-ID` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventPosition {
     /// The event's number in the journal, from 0.
@@ -61,7 +61,7 @@ pub struct Feed {
     ready: VecDeque<String>,
     silent: u32,
     ended: bool,
-    /// What the stream can't go on for, once its reader was told.
+    /// Set when the stream can't continue, and its reader got the reason.
     failed: Option<Interrupted>,
 }
 
@@ -100,24 +100,24 @@ impl Feed {
         Ok((!feed.ready.is_empty() || !feed.ended).then_some(feed))
     }
 
-    /// Takes an event that is new.
+    /// Folds a new event, and queues its notices for the reader.
     fn take(&mut self, event: Event) -> Result<(), Fault> {
         let redact = Redaction::new(&self.program.project.redact);
         let number = self.folded;
         let notices = notice::notices(&self.program, &mut self.state, event);
         let notices = notices.map_err(|refused| unreadable(&self.run_id, refused))?;
         self.folded += 1;
-        let mut told: Vec<String> = Vec::new();
+        let mut texts: Vec<String> = Vec::new();
         for notice in &notices {
-            told.push(events::shown(notice, &redact).unwrap_or_default().to_string());
+            texts.push(events::shown(notice, &redact).unwrap_or_default().to_string());
         }
         if matches!(self.state.phase, Phase::Ended(_)) {
             self.ended = true;
             let shown = Shown { result_key: self.program.properties.result_key.as_deref(), trace: false };
             let result = result(shown, &self.state, &redact);
-            told.push(serde_json::to_string(&events::last(&result)).unwrap_or_default());
+            texts.push(serde_json::to_string(&events::last(&result)).unwrap_or_default());
         }
-        for (notice, text) in told.iter().enumerate() {
+        for (notice, text) in texts.iter().enumerate() {
             let place = EventPosition { event: number, notice };
             if self.seen.is_none_or(|seen| place > seen) {
                 self.ready.push_back(written(place, text));
@@ -129,8 +129,8 @@ impl Feed {
     /// The next piece of the stream; none when the run has ended.
     ///
     /// # Errors
-    /// When the stream can't go on although the run may: the server is about to end, or the journal can't be
-    /// read, which the piece before it says.
+    /// When the stream can't continue although the run may: the server is stopping, or the journal can't be read,
+    /// which the last piece before reports.
     pub async fn next(&mut self) -> Option<Result<String, Interrupted>> {
         if let Some(interrupted) = self.failed {
             // An error makes the connection drop what it still holds: let it send that first.
@@ -146,7 +146,7 @@ impl Feed {
                 return None;
             }
             let live = self.app.scheduler.active(&self.run_id);
-            // Listened to before it is looked: what comes in between is not missed.
+            // Subscribed before the poll, so that nothing in between is missed.
             let news = live.as_ref().map(|live| live.news());
             match self.poll().await {
                 Ok(true) => continue,
@@ -168,7 +168,7 @@ impl Feed {
         }
     }
 
-    /// Takes a piece of what was appended since the last look, and reads nothing else. Whether there was any.
+    /// Reads some of the events that were appended since the last poll. Returns whether there were any.
     async fn poll(&mut self) -> Result<bool, Fault> {
         let events = self.app.runs.events_from(&self.run_id, self.folded, READ_BYTES).await?;
         let any = !events.is_empty();
@@ -184,16 +184,16 @@ impl Feed {
         Ok(any)
     }
 
-    /// The last event of a stream that can't go on. It has no id: a reader who comes again goes on behind the last
-    /// event that has one.
+    /// The last event of a stream that can't continue. It has no id: a reader that connects again continues after the
+    /// last event with an id.
     fn failure(&self, fault: Fault) -> String {
-        tracing::error!(run_id = self.run_id, code = fault.code(), "a stream of events can't go on: {fault}");
+        tracing::error!(run_id = self.run_id, code = fault.code(), "a stream of events can't continue: {fault}");
         let ProblemDetails { code, detail, .. } = self.app.hidden_paths.problem(fault.into());
         let last = Last::StreamFailed { code: code.to_owned(), message: detail };
         format!("data: {}\n\n", escape::json(&serde_json::to_string(&last).unwrap_or_default()))
     }
 
-    /// The state by a document that is new: all that came before fits it too, and what was told stays told.
+    /// The state under a new document: all earlier events fit it too, and what the reader got stays valid.
     async fn refolded(&self, program: &Program) -> Result<State, Fault> {
         let (mut state, mut at) = (State::default(), 0);
         while at < self.folded {

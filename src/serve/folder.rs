@@ -14,7 +14,7 @@ use crate::project::{self, Library, Neighbours};
 use crate::syntax::document;
 use crate::syntax::document::DocumentKind;
 
-/// The name that a document has which came with a request.
+/// The file name of a document that came with a request.
 pub const REQUEST: &str = "request.json";
 
 /// A folder that is served.

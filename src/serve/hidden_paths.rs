@@ -1,4 +1,4 @@
-//! What a caller is shown of files: their paths from the served folder on, and nothing of where that lies.
+//! Paths in responses: they start at the served folder, whose own path no caller sees.
 
 use std::path::Path;
 use std::sync::Arc;

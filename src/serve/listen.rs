@@ -1,5 +1,4 @@
-//! The listener: connections with deadlines for heads and limits for what they may hold, and an orderly
-//! end.
+//! The listener: connections with limits for time, size and number, and a graceful end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,13 +19,13 @@ use super::socket::Socket;
 
 /// How long a head may take to arrive; also how long a connection may be idle.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long the other side may leave what is written to it.
+/// How long the client may take to read what is written to it.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// The longest head in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 /// The most headers.
 const HEADERS: usize = 100;
-/// How long requests may take that are under way when the server ends.
+/// How long requests that are in progress may take when the server stops.
 const LAST: Duration = Duration::from_secs(2);
 
 /// Something that listens.

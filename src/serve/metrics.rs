@@ -1,6 +1,6 @@
-//! What is counted while runs are driven here, for Prometheus. It is made of what listeners are told:
-//! the runs know nothing of it. Labels are words of ours and the names of the folder's own tools, so
-//! that no model and no caller can make series without end.
+//! Counters for Prometheus about the runs that are driven here. They are computed from the notices of the runs.
+//! Labels are words of this file and the names of the folder's own tools, so no model and no caller can create an
+//! unlimited number of series.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,7 +75,7 @@ impl Metrics {
         to.register("runs_ended", "Runs that ended, by status and termination", all.ended.clone());
         to.register("pauses", "Pauses that began, by kind", all.paused.clone());
         to.register("iterations", "Replies of models that were read", all.iterations.clone());
-        to.register("model_retries", "Model calls that failed and were made again", all.retries.clone());
+        to.register("model_retries", "Model calls that failed and were retried", all.retries.clone());
         to.register("tokens", "Tokens that models read (input) and wrote (output)", all.tokens.clone());
         to.register("model_seconds", "How long models took for a reply", all.model.clone());
         to.register("tool_seconds", "How long calls of tools took", all.tool.clone());
@@ -83,13 +83,13 @@ impl Metrics {
         to.register("connections", "Connections that are open now, by kind", all.connections.clone());
         to.register("event_streams", "Streams of events that are open now", all.streams.clone());
         to.register("runs_driven", "Runs that are driven now", all.driven.clone());
-        to.register("runs_queued", "Runs that wait for their turn", all.queued.clone());
-        let help = "Runs of the store that no server takes up any more, for their drivers died again and again";
+        to.register("runs_queued", "Runs that wait for a slot", all.queued.clone());
+        let help = "Quarantined runs of the store: their drivers died again and again";
         to.register("runs_quarantined", help, all.quarantined.clone());
         all
     }
 
-    /// A run that nobody drove was ended.
+    /// A run that nobody drove was cancelled.
     pub fn cancelled(&self) {
         self.ended(Status::Cancelled, Termination::Cancelled);
     }
@@ -101,7 +101,8 @@ impl Metrics {
         }
     }
 
-    /// From now on runs are left for the next server, which is told as a cancellation and is none.
+    /// The server is stopping: a run that is left for the next server ends with a notice of its cancellation, which
+    /// is not counted.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::SeqCst);
     }
@@ -129,14 +130,14 @@ impl Metrics {
     }
 }
 
-/// What there is at a moment.
+/// The gauges at a moment.
 #[derive(Debug, Clone, Copy)]
 pub struct GaugeValues {
     /// Runs that are driven.
     pub driven: usize,
-    /// Runs that wait for their turn.
+    /// Runs that wait for a slot.
     pub queued: usize,
-    /// Runs of the store that no server takes up any more.
+    /// Quarantined runs of the store.
     pub quarantined: usize,
     /// Streams of events.
     pub event_streams: usize,
@@ -146,7 +147,7 @@ pub struct GaugeValues {
     pub known_connections: usize,
 }
 
-/// Counts what one driver of one run is told.
+/// Counts the notices of one run from one driver.
 pub struct Meter {
     metrics: Arc<Metrics>,
     /// The calls that are under way: an observation about a call that was never made is none of a tool.

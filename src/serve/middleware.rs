@@ -1,5 +1,5 @@
-//! What every request passes before a route sees it: the server's own name, no foreign page, a token
-//! with the scope, a body that is JSON and not too long.
+//! The checks before a route: the name in `Host`, no page of another site, a token with the scope, and a JSON body
+//! within its limits.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -24,13 +24,12 @@ use crate::language::serving::Scope;
 const LONGEST_TARGET: usize = 8 * 1024;
 /// The longest headers together, in bytes.
 const LONGEST_HEAD: usize = 32 * 1024;
-/// The header by which a request is found again in the log.
+/// The header with the id of a request in the log.
 const REQUEST_ID: &str = "x-request-id";
-/// What pages of this server may do: nothing that it does not say itself.
+/// What a browser may load because of a response: nothing.
 const POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The names that a server is called by. Another name in `Host` is that of a page that was led here
-/// (DNS rebinding).
+/// The names that `Host` may have. Another name there comes from a page of another site (DNS rebinding).
 #[derive(Debug)]
 pub struct HostNames {
     names: BTreeSet<String>,
@@ -58,9 +57,9 @@ fn tidy(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// Looks at every request, and marks and logs every answer.
+/// Checks every request; adds headers to every response, and logs it.
 pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let begun = clock::instant();
+    let started_at = clock::instant();
     let id = request_id(request.headers());
     let method = request.method().clone();
     let path = request.uri().path().chars().take(200).collect::<String>();
@@ -71,7 +70,7 @@ pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     };
     if let Some(problem) = response.extensions_mut().remove::<ProblemDetails>() {
         app.metrics.refused(problem.status, problem.code);
-        // Wherever it comes from: no caller is shown where the folder lies.
+        // No problem shows a caller the path of the folder.
         response = app.hidden_paths.problem(problem).into_response();
     }
     let status = response.status().as_u16();
@@ -92,7 +91,7 @@ pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
     }
-    let ms = clock::elapsed_ms(begun);
+    let ms = clock::elapsed_ms(started_at);
     tracing::info!(request_id = id, method = method.as_str(), path, status, ms, "answered");
     response
 }
@@ -127,7 +126,7 @@ fn check(app: &App, request: &Request) -> Result<(), ProblemDetails> {
     }
     let host = host(request)?;
     if !app.names.knows(&host.0) {
-        let detail = "this server is not called so; `--host NAME` makes a name known to it";
+        let detail = "the server does not accept this name in `Host`; `--host NAME` adds a name";
         return Err(ProblemDetails::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", detail));
     }
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);

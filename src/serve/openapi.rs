@@ -1,4 +1,4 @@
-//! OpenAPI 3.1, put together from the types that are read and written.
+//! The OpenAPI 3.1 description, generated from the types of requests and responses.
 
 use std::sync::LazyLock;
 
@@ -66,7 +66,7 @@ impl OpenApiWriter {
     /// What answers a request that waits for a run.
     fn waited(&mut self) -> Value {
         let status = self.json::<AgentStatus>("The run has ended, or waits for a human");
-        let accepted = self.json::<Accepted>("The run goes on; `Location` tells where it is seen");
+        let accepted = self.json::<Accepted>("The run continues; `Location` is the address of its status");
         json!({ "200": status, "202": accepted })
     }
 }
@@ -101,7 +101,7 @@ fn document() -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "loopctl serve", "version": env!("CARGO_PKG_VERSION"),
-            "description": "Starts, shows, answers and ends agent loops. Fields are Hyphen's, with loopctl's result beside them.",
+            "description": "Starts, shows, resumes and cancels agent loops. The fields are those of Hyphen's API, plus loopctl's result.",
             "license": { "name": "MIT OR Apache-2.0" }
         },
         "security": [{}, { "bearer": [] }],
@@ -134,11 +134,11 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let with_id = |more: Vec<Value>| [vec![id()], more].concat();
     let parameters = with_id(writer.query::<StatusQuery>());
     let answers = json!({ "200": writer.json::<AgentStatus>("The run") });
-    let status = writer.operation("A run as it stands", &parameters, None, answers);
+    let status = writer.operation("The status of a run", &parameters, None, answers);
     paths.insert("/agents/{id}/status".to_owned(), json!({ "get": status }));
     let result = json!({ "description": "The result with its trace",
         "content": { "application/json": { "schema": { "type": "object" } } } });
-    let trace = writer.operation("All that happened in a run", &with_id(vec![]), None, json!({ "200": result }));
+    let trace = writer.operation("The trace of a run", &with_id(vec![]), None, json!({ "200": result }));
     paths.insert("/agents/{id}/trace".to_owned(), json!({ "get": trace }));
     // The schema of each event of the stream, not of its whole text, which need not end.
     let event = json!({ "type": "object", "required": ["id", "data"], "properties": {
@@ -148,15 +148,15 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
             "content": { "text/event-stream": { "schema": event } } },
         "204": { "description": "The run has ended, and the caller has all of its events" } });
     let last = header("Last-Event-ID", "Only what came after this event");
-    let events = writer.operation("What happens in a run, as it happens", &with_id(vec![last]), None, stream);
+    let events = writer.operation("The events of a run, live", &with_id(vec![last]), None, stream);
     paths.insert("/agents/{id}/events".to_owned(), json!({ "get": events }));
     let parameters = with_id(writer.query::<WaitQuery>());
     let (body, answers) = (writer.schema::<ResumeRequest>(), writer.waited());
-    let resume = writer.operation("Decide about a run that waits", &parameters, Some(body), answers);
+    let resume = writer.operation("Send a decision to a run that waits", &parameters, Some(body), answers);
     paths.insert("/agents/{id}/resume".to_owned(), json!({ "post": resume }));
     let parameters = with_id(writer.query::<CancelQuery>());
     let answers = writer.waited();
-    let cancel = writer.operation("End a run", &parameters, None, answers);
+    let cancel = writer.operation("Cancel a run", &parameters, None, answers);
     paths.insert("/agents/{id}".to_owned(), json!({ "delete": cancel }));
 }
 
@@ -164,23 +164,23 @@ fn rest(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let answers = json!({ "200": writer.json::<LoopList>("The loops by name") });
     let loops = writer.operation("The loops of the folder", &[], None, answers);
     paths.insert("/loops".to_owned(), json!({ "get": loops }));
-    let list = json!({ "200": { "description": "All that is wrong, as `loopctl check --format json` tells it",
+    let list = json!({ "200": { "description": "All diagnostics, as `loopctl check --format json` prints them",
         "content": { "application/json": { "schema": { "type": "array", "items": { "type": "object" } } } } } });
-    let check = writer.operation("Judge a document; nothing is run", &[], Some(json!(true)), list);
+    let check = writer.operation("Check a document; nothing is run", &[], Some(json!(true)), list);
     paths.insert("/check".to_owned(), json!({ "post": check }));
-    let text = json!({ "200": { "description": "What was counted, as Prometheus reads it",
+    let text = json!({ "200": { "description": "Metrics in the OpenMetrics text format",
         "content": { "application/openmetrics-text": { "schema": { "type": "string" } } } } });
-    let metrics = writer.operation("What was counted since the server's start", &[], None, text);
+    let metrics = writer.operation("Metrics since the start of the server", &[], None, text);
     paths.insert("/metrics".to_owned(), json!({ "get": metrics }));
     let object = |description: &str| json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } });
     let open = |mut operation: Value| {
         put(&mut operation, "security", json!([]));
         json!({ "get": operation })
     };
-    let alive = writer.operation("Whether the process lives", &[], None, json!({ "200": object("It does") }));
+    let alive = writer.operation("Whether the process lives", &[], None, json!({ "200": object("The process lives") }));
     paths.insert("/healthz".to_owned(), open(alive));
-    let answers = json!({ "200": object("Yes"), "503": object("Not now") });
-    let ready = writer.operation("Whether runs are taken", &[], None, answers);
+    let answers = json!({ "200": object("Runs are accepted"), "503": object("The server is stopping, or its store can't be read") });
+    let ready = writer.operation("Whether runs are accepted", &[], None, answers);
     paths.insert("/readyz".to_owned(), open(ready));
     let answers = json!({ "200": object("OpenAPI 3.1") });
     let this = writer.operation("This description", &[], None, answers);

@@ -1,4 +1,4 @@
-//! What went wrong, as `application/problem+json`: our code, a sentence, and a document's diagnostics.
+//! Errors as `application/problem+json`: a code, a sentence, and the diagnostics of a document.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,12 +11,12 @@ use crate::journal::StoreFault;
 use crate::project::load::Unsound;
 use crate::trace::escape;
 
-/// The share of connections is spent; this one ends with its answer.
+/// The quota of connections is used up; this connection is closed after the response.
 pub const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
-/// The server has no connection left; this one ends with its answer.
+/// The server has no connection left; this connection is closed after the response.
 pub const NO_CONNECTION_LEFT: &str = "no_connection_left";
 
-/// A request that was not done.
+/// Why a request failed.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub struct ProblemDetails {
@@ -36,7 +36,7 @@ pub struct ProblemDetails {
     pub code: &'static str,
     /// What happened, in a sentence.
     pub detail: String,
-    /// What is wrong with a document or an input, as `loopctl check --format json` tells it.
+    /// What is wrong with a document or an input, as `loopctl check --format json` prints it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
     pub diagnostics: Vec<Diagnostic>,
@@ -143,10 +143,10 @@ impl IntoResponse for ProblemDetails {
                 | StatusCode::UNSUPPORTED_MEDIA_TYPE
         ) || matches!(self.code, TOO_MANY_CONNECTIONS | NO_CONNECTION_LEFT)
         {
-            // What is left of the body is not waited for, and who sends too much begins anew.
+            // The rest of the body is not read, so the connection can't be used again.
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        // What looks at all answers finds it here.
+        // `middleware::outer` reads it.
         response.extensions_mut().insert(self);
         response
     }

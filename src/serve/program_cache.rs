@@ -1,14 +1,13 @@
-//! The compiled documents of runs that were looked at, for when they are looked at again: counted in
-//! bytes, so that large ones do not add up.
+//! A cache of the compiled documents of runs, limited by their size in bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::program::Program;
 
-/// So many are cache.
+/// The maximum number of programs.
 const MAX_PROGRAMS: usize = 512;
-/// So many bytes do they take together, about.
+/// The approximate maximum size of all programs, in bytes.
 const MAX_BYTES: usize = 256 << 20;
 
 /// The compiled documents that are kept, by the digest of their texts.
@@ -19,12 +18,12 @@ pub struct ProgramCache {
 }
 
 impl ProgramCache {
-    /// The program of these texts, if it is cache.
+    /// The program with this digest, if it is in the cache.
     pub fn get(&self, key: &[u8; 32]) -> Option<Arc<Program>> {
         self.programs.get(key).cloned()
     }
 
-    /// Keeps a program. Where there is no room, all others go; what needs more than all of it is not cache.
+    /// Keeps a program. A full cache is cleared first; a program that is larger than the cache is not kept.
     pub fn put(&mut self, key: [u8; 32], program: &Arc<Program>) {
         let weight = program.weight();
         if weight > MAX_BYTES {

@@ -1,4 +1,4 @@
-//! What requests say: their query, their body, and the caller's own names for them.
+//! Reads requests: the query, the body, the idempotency key, and the options of an agent request.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RunId {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemDetails> {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(id)) => Ok(Self(id)),
-            // An id that is no text is no run's.
+            // No run has an id that is not UTF-8.
             Err(_) => Err(ProblemDetails::no_such_run()),
         }
     }
@@ -106,8 +106,8 @@ pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     }
 }
 
-/// The run's id of a request with an `Idempotency-Key`: the same for the same key of the same
-/// organisation, and nobody else's. It needs no table: the run is what was noted.
+/// The run id for an `Idempotency-Key`, derived from the key and the organisation. The run itself is the record
+/// that the key was used, so no table of keys is needed.
 ///
 /// # Errors
 /// 400 for a key that is empty, too long or no plain text.
@@ -119,7 +119,9 @@ pub fn run_id(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Pr
         ((1..=255).contains(&text.len())).then(|| text.to_owned())
     };
     let (Some(key), None) = (plain(key), keys.next()) else {
-        return Err(ProblemDetails::bad_request("`Idempotency-Key` comes once, with 1 to 255 plain signs"));
+        return Err(ProblemDetails::bad_request(
+            "`Idempotency-Key` comes once, with 1 to 255 printable ASCII characters",
+        ));
     };
     let mut hash = digest::Context::new(&digest::SHA256);
     for part in ["loopctl idempotency key", &caller.owner(), &key] {
@@ -131,7 +133,7 @@ pub fn run_id(headers: &HeaderMap, caller: &Caller) -> Result<Option<String>, Pr
     Ok(Some(format!("agent-{}", uuid::Builder::from_custom_bytes(bytes).into_uuid())))
 }
 
-/// What stands in an agent request beside the request itself.
+/// Fields of the body that are not part of the agent request.
 #[derive(Debug, Default, PartialEq)]
 pub struct RequestOptions {
     /// Where the result is to be posted.
@@ -140,20 +142,20 @@ pub struct RequestOptions {
     pub session: Option<String>,
 }
 
-/// Parts an agent request from what stands beside it. The document keeps the places of its text: what is
-/// taken out is blank.
+/// Separates an agent request from the options in the same body. The options are replaced by blanks, so the
+/// positions in the document stay correct.
 ///
 /// # Errors
-/// 400 when what stands beside is no text.
+/// 400 when an option is not a string.
 pub fn split_options(text: &str) -> Result<(String, RequestOptions), ProblemDetails> {
     let (tree, _) = crate::syntax::parse(&Source::new("request", text));
-    let mut beside = RequestOptions::default();
+    let mut options = RequestOptions::default();
     let mut bytes = text.as_bytes().to_vec();
     let members = tree.root.members().unwrap_or_default();
     for (at, member) in members.iter().enumerate() {
         let to = match &*member.key {
-            "callback_url" => &mut beside.callback_url,
-            "session" => &mut beside.session,
+            "callback_url" => &mut options.callback_url,
+            "session" => &mut options.session,
             _ => continue,
         };
         let value = member.value.as_str();
@@ -171,7 +173,7 @@ pub fn split_options(text: &str) -> Result<(String, RequestOptions), ProblemDeta
         }
     }
     // Only whole members were blanked, so it is text as before.
-    Ok((String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned()), beside))
+    Ok((String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned()), options))
 }
 
 fn blank(bytes: &mut [u8], span: Span) {
@@ -182,16 +184,15 @@ fn blank(bytes: &mut [u8], span: Span) {
     }
 }
 
-/// Whether a request's document may be run that came over HTTP: an agent request, whose own actions
-/// reach neither programs, databases nor secrets of this machine. Those are its owner's to give, as
-/// registered actions.
+/// Whether a document that came over HTTP may be run: only an agent request whose own actions use no programs,
+/// databases or secrets of this machine. The owner of the machine can offer those as registered actions.
 ///
 /// # Errors
-/// 422 that says what may not be.
+/// 422 that says what is not allowed.
 pub fn check_allowed(document: &Document) -> Result<(), ProblemDetails> {
     let refuse =
         |code: &'static str, detail: String| Err(ProblemDetails::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail));
-    // One that can't be read is told by its diagnostics.
+    // Diagnostics report a document that can't be read.
     if document.kind.is_some_and(|kind| kind != DocumentKind::AgentRequest) {
         let detail =
             "the body is to be an agent request, or {\"loop\": NAME, \"input\": {...}} for a loop of the folder";

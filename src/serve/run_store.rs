@@ -1,4 +1,4 @@
-//! Runs as their journals have them: a run's row, its events, the program that it goes by, and its state.
+//! Reads runs from the journal: the row of a run, its events, its program and its state.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct RunStore {
 /// What a run is driven by.
 #[derive(Clone)]
 pub struct ProgramOfRun {
-    /// The program that it goes by.
+    /// Its program.
     pub program: Arc<Program>,
     /// The engine of its project.
     pub engine: Engine,
@@ -46,7 +46,7 @@ pub struct ProgramOfRun {
 /// A run with its state: the fold of its events.
 #[derive(Debug)]
 pub struct FoldedRun {
-    /// The program that it goes by.
+    /// Its program.
     pub program: Arc<Program>,
     /// Its state.
     pub state: State,

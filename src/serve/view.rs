@@ -13,7 +13,7 @@ use crate::trace::entries::entries;
 use crate::trace::units::rfc3339;
 use crate::trace::{Redaction, RunResult, Shown, TraceEntry, result};
 
-/// What stands between an organisation and its session's name in the store.
+/// The separator between an organisation and the name of its session in the store.
 const BETWEEN: char = ':';
 
 /// A run, by Hyphen's field names. What does not apply is left out.
@@ -44,7 +44,7 @@ pub struct AgentStatus {
     /// The model's summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The earlier run that it was told of.
+    /// The earlier run that it got the result and the memory of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_run_id: Option<String>,
     /// The run that called this one, if one did.

@@ -30,7 +30,7 @@ pub struct Survey {
 pub struct Findings {
     /// All faults, file by file, each file's in the order of its text.
     pub diagnostics: Vec<Diagnostic>,
-    /// The texts that they stand in.
+    /// The texts that they point into.
     pub sources: Vec<Source>,
     /// How much was looked at.
     pub tally: Tally,
@@ -165,7 +165,7 @@ struct CheckJob<'a> {
     around: Option<Arc<Neighbours>>,
 }
 
-/// The faults of a document and what belongs to it, and the texts that they stand in.
+/// The faults of a document and what belongs to it, and the texts that they point into.
 fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) {
     let CheckJob { target, document, around } = work;
     let main = document.tree.source.clone();

@@ -1,4 +1,4 @@
-//! Secrets that stand in documents are not shown where a fault shows a line: reports go to the logs
+//! Secrets in documents are not shown where a fault shows a line: reports go to the logs
 //! of pipelines.
 
 use std::ops::Range;

@@ -215,7 +215,7 @@ fn number(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The text as a terminal may have it, and where the span lies in it then.
+/// The text as a terminal may show it, and the span in this text.
 fn masked(text: &str, span: Range<usize>) -> (String, Range<usize>) {
     let mut shown = String::with_capacity(text.len());
     let (mut start, mut end) = (None, None);

@@ -1,4 +1,4 @@
-//! What stands in the place of spans in a build without the feature `otel`.
+//! Replaces spans in a build without the feature `otel`.
 
 use crate::engine::notice::Notice;
 use crate::program::Program;

@@ -1,5 +1,5 @@
-//! Shares: what each token and each organisation has taken of the server, and a refusal where its share is spent,
-//! so that nobody shuts the others out.
+//! Quotas: what each token and each organisation uses of the server. A request beyond the quota is refused, so that no
+//! caller can block the others.
 
 mod account;
 mod bounds;
@@ -21,7 +21,8 @@ pub use account::QuotaItem;
 pub use bounds::Capacity;
 use bounds::QuotaLimits;
 
-/// Whose something is: an organisation, and its token's name. A run that was taken up from the store is of no token.
+/// Who owns something: an organisation, and the name of its token. A run that was recovered from the store has no
+/// token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     /// The organisation; none for those without one.
@@ -36,7 +37,7 @@ impl From<&Caller> for Owner {
     }
 }
 
-/// What everybody has taken.
+/// What all tokens and organisations use.
 pub struct Quotas {
     token: QuotaLimits,
     org: QuotaLimits,
@@ -54,7 +55,7 @@ struct Accounts {
     event_streams: usize,
 }
 
-/// Something that was taken: dropped, it is given back.
+/// Counts in a quota until it is dropped.
 pub struct Permit {
     shares: Arc<Quotas>,
     owner: Owner,

@@ -34,10 +34,10 @@ pub struct AgentsQuery {
     pub loop_name: Option<String>,
     /// Of this session.
     pub session: Option<String>,
-    /// Begun at this moment or later, RFC 3339.
+    /// Started at this time or later, RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub since: Option<String>,
-    /// Begun before this moment, RFC 3339.
+    /// Started before this time, RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub until: Option<String>,
     /// Also the runs that other runs called.
@@ -45,7 +45,7 @@ pub struct AgentsQuery {
     /// So many at most, 1 to 500; 50 by default.
     #[schemars(range(min = 1, max = 500))]
     pub limit: Option<usize>,
-    /// The page that a `next_cursor` told of.
+    /// The next page: the `next_cursor` of the page before.
     pub cursor: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub async fn agents(
     if let Some(cursor) = &asked.cursor
         && app.runs.find(&caller, cursor).await.is_err()
     {
-        return Err(ProblemDetails::bad_request("`cursor` is what a `next_cursor` told"));
+        return Err(ProblemDetails::bad_request("`cursor` takes the `next_cursor` of the page before"));
     }
     let filter = RunFilter {
         status: asked.status,
@@ -75,7 +75,7 @@ pub async fn agents(
         after: asked.cursor,
         callback_pending: false,
         called: asked.called,
-        // One more than is shown tells whether there is another page.
+        // One more than is shown, to know whether there is another page.
         limit: limit + 1,
     };
     let mut runs = app.runs.journal.list(filter).await?;
@@ -89,5 +89,5 @@ pub async fn agents(
 fn moment(text: &str) -> Result<i64, ProblemDetails> {
     let at: Result<jiff::Timestamp, _> = text.parse();
     at.map(jiff::Timestamp::as_millisecond)
-        .map_err(|_| ProblemDetails::bad_request("`since` and `until` are moments like 2026-01-31T12:00:00Z"))
+        .map_err(|_| ProblemDetails::bad_request("`since` and `until` are times like 2026-01-31T12:00:00Z"))
 }

@@ -1,4 +1,4 @@
-//! `POST /check`: all that is wrong with a document, as `loopctl check --format json` tells it.
+//! `POST /check`: the diagnostics of a document, as `loopctl check --format json` prints them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::serve::request::json;
 use crate::syntax::document;
 use crate::syntax::document::DocumentKind;
 
-/// Judges a document among the actions of the folder. Nothing is run.
+/// Checks a document together with the actions of the folder. Nothing is run.
 pub async fn check(State(app): State<Arc<App>>, body: Bytes) -> Result<Response, ProblemDetails> {
     let text = String::from_utf8(body.to_vec()).map_err(|_| ProblemDetails::bad_request("the body is no UTF-8"))?;
     let app_of_job = Arc::clone(&app);

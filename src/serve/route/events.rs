@@ -1,4 +1,4 @@
-//! `GET /agents/{id}/events`: what happens in a run, from its beginning, as server-sent events.
+//! `GET /agents/{id}/events`: the events of a run from its start, as server-sent events.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::{Owner, QuotaItem};
 use crate::serve::request::RunId;
 
-/// What happens in a run: from the start, or after `Last-Event-ID`.
+/// The events of a run: from the start, or after `Last-Event-ID`.
 pub async fn events(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -35,9 +35,9 @@ pub async fn events(
         FeedFault::Fault(fault) => fault.into(),
         FeedFault::NoSuchPlace => wrong(),
     })?;
-    // A browser stops asking again when it is told that there is nothing more.
+    // 204 keeps a browser from connecting again.
     let Some(feed) = feed else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    // The stream counts in its reader's share until it is closed.
+    // The stream counts in the quota of its reader until it is closed.
     let pieces = stream::unfold((feed, permit), |(mut feed, permit)| async move {
         let piece = feed.next().await?;
         Some((piece, (feed, permit)))
@@ -45,7 +45,7 @@ pub async fn events(
     let mut response = Body::from_stream(pieces).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    // Proxies that gather answers would hold the events back.
+    // Proxies that buffer responses would delay the events.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }

@@ -1,4 +1,4 @@
-//! `POST /agents/execute`: starts a loop, and waits for its end unless it is told otherwise.
+//! `POST /agents/execute`: starts a loop, and waits for its end unless the query says otherwise.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::syntax::document;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoopRequest {
-    /// The loop's name, as `GET /loops` tells it.
+    /// The loop's name, as `GET /loops` lists it.
     #[serde(rename = "loop")]
     pub name: String,
     /// Its input.
@@ -41,19 +41,19 @@ pub struct LoopRequest {
     #[serde(default)]
     #[schemars(regex(pattern = r"^[A-Za-z0-9_.~@+=-]{1,128}$"))]
     pub session: Option<String>,
-    /// The active time that it may take in milliseconds, in place of the document's.
+    /// The limit for its active time in milliseconds, instead of the document's.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
     /// Where its result is posted when it has ended.
     #[serde(default)]
     pub callback_url: Option<String>,
-    /// An earlier run, which has ended, that the new one is told of; it takes its memory over.
+    /// An earlier run, which has ended. The new run gets its result in the prompt, and its memory.
     #[serde(default)]
     pub previous_run_id: Option<String>,
 }
 
-/// What is to be run, and where its project is.
+/// What to run, and the folder of its project.
 struct StartOrder {
     program: Arc<Program>,
     root: std::path::PathBuf,
@@ -71,7 +71,7 @@ pub async fn execute(
     let waiting = WaitQuery::of(&uri)?;
     let run_id = request::run_id(&headers, &caller)?;
     if app.scheduler.is_draining() {
-        let detail = "the server is about to end: try again in a moment";
+        let detail = "the server is stopping: retry in a moment";
         return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
     let StartOrder { program, root, mut start } = order(&app, &caller, &body).await?;
@@ -98,9 +98,9 @@ pub async fn execute(
         ));
     };
     let (run_id, active) = match engine.begin(&program, start).await? {
-        Begin::New(begun) => {
-            let run_id = begun.run_id().to_owned();
-            let active = app.scheduler.start(ProgramOfRun { program, engine }, begun, admission).await?;
+        Begin::New(started) => {
+            let run_id = started.run_id().to_owned();
+            let active = app.scheduler.start(ProgramOfRun { program, engine }, started, admission).await?;
             (run_id, Some(active))
         }
         Begin::Same(run_id) => (run_id, None),

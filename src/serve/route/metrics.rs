@@ -17,14 +17,14 @@ use crate::serve::problem::ProblemDetails;
 /// The text format that Prometheus reads.
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What was counted since the server's start. It tells of the runs of all, so a token of one
-/// organisation does not see it.
+/// The metrics since the start of the server. They count the runs of all organisations, so a token of one
+/// organisation may not read them.
 pub async fn metrics(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, ProblemDetails> {
     if caller.name.is_some() && caller.org.is_some() {
-        let detail = "this tells of the runs of all organisations: it takes a token without `org`";
+        let detail = "the metrics count the runs of all organisations: use a token without `org`";
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail));
     }
     let filter = RunFilter { status: Some(Status::Quarantined), ..RunFilter::default() };

@@ -35,7 +35,7 @@ pub use loops::LoopList;
 pub use resume::ResumeRequest;
 pub use status::StatusQuery;
 
-/// Who may start something, and end it. What is started says which of the two it takes.
+/// Scopes that may start and cancel runs. What is started decides which of the two it needs.
 const START: &[Scope] = &[Scope::Run, Scope::Compose];
 
 /// All routes of a server.
@@ -73,12 +73,12 @@ async fn nothing() -> Response {
     ProblemDetails::new(
         StatusCode::NOT_FOUND,
         "no_such_route",
-        "there is nothing here; `/openapi.json` tells what there is",
+        "there is no such route; `/openapi.json` lists the routes",
     )
     .into_response()
 }
 
 async fn other_method() -> Response {
-    let detail = "this address takes another method; `/openapi.json` tells which";
+    let detail = "this route takes another method; `/openapi.json` lists the methods";
     ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, "other_method", detail).into_response()
 }

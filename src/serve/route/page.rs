@@ -1,4 +1,4 @@
-//! `GET /`: the page for humans, whole in the binary. It shows what the API tells it, and nothing more.
+//! `GET /`: the page for humans, embedded in the binary. It uses the API and nothing else.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! `POST /agents/{id}/resume`: a human's decision about a run that waits.
+//! `POST /agents/{id}/resume`: the decision of a human about a run that waits.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::serve::request::{self, RunId, WaitQuery};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResumeRequest {
-    /// The answer to its question, or guidance for an agent that goes in circles.
+    /// The answer to its question, or guidance for a run that repeats itself.
     pub answer: Option<String>,
     /// `true`: the waiting call may be made.
     pub approve: Option<bool>,
@@ -36,14 +36,14 @@ pub struct ResumeRequest {
     /// The waiting call may be made with this input.
     #[serde(deserialize_with = "given")]
     pub edit: Option<Value>,
-    /// The call of unknown outcome did happen, and gave this.
+    /// The call of unknown outcome happened, with this result.
     #[serde(deserialize_with = "given")]
     pub happened: Option<Value>,
-    /// `true`: the call of unknown outcome is to be made again.
+    /// `true`: the call of unknown outcome is retried.
     pub retry: Option<bool>,
-    /// `true`: a run that is quarantined is to go on.
+    /// `true`: a quarantined run is resumed.
     pub resume: Option<bool>,
-    /// Which pause is decided, from 1: another one that has come since is left alone.
+    /// Which pause is decided, from 1: the decision is refused when there is a newer one.
     pub pause: Option<u32>,
     /// Which of several waiting calls: the iteration and the place in the turn, like `2.0`.
     pub call: Option<String>,
@@ -78,7 +78,7 @@ impl ResumeRequest {
     }
 }
 
-/// Hands a decision to a run, and waits for its end unless it is told otherwise.
+/// Resumes a run with a decision, and waits for its end unless the query says otherwise.
 pub async fn resume(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -90,7 +90,7 @@ pub async fn resume(
     let run = app.runs.find(&caller, &run_id).await?;
     let decided = request::body::<ResumeRequest>(&body)?.decided()?;
     if app.scheduler.is_draining() {
-        let detail = "the server is about to end: try again in a moment";
+        let detail = "the server is stopping: retry in a moment";
         return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
     }
     if decided.is_none() && run.status != Status::Quarantined {

@@ -1,4 +1,4 @@
-//! `GET /agents/{id}/status`: a run as it stands; and the answer of every request that waits for one.
+//! `GET /agents/{id}/status`: the status of a run; and the answer to every request that waits for a run.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct StatusQuery {
     pub include_trace: bool,
 }
 
-/// A run as it stands.
+/// The status of a run.
 pub async fn status(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

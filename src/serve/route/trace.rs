@@ -1,4 +1,4 @@
-//! `GET /agents/{id}/trace`: all that happened in a run.
+//! `GET /agents/{id}/trace`: the result of a run with its trace.
 
 use std::sync::Arc;
 

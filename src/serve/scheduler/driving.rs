@@ -114,7 +114,7 @@ impl Scheduler {
         };
         let watch = Watch { listener: Some(&forwarder), stop: Some(self.stop.clone()) };
         let result = match task {
-            DriverTask::Start(begun) => engine.drive(program, begun, watch).await,
+            DriverTask::Start(started) => engine.drive(program, started, watch).await,
             DriverTask::Resume { run, resume, taken } => {
                 forwarder.expect_decision(taken);
                 engine.resume_leased(program, *run, resume, watch).await

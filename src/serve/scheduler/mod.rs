@@ -1,5 +1,5 @@
-//! Which runs are driven here: so many at once, the others wait for a slot. A run that waits is in the store like any
-//! other; only nobody drives it yet.
+//! Decides which runs are driven here: a limited number at once, while the others wait for a slot. A run that waits is
+//! in the store like any other; nobody drives it yet.
 
 mod active;
 mod driving;
@@ -62,7 +62,7 @@ struct QueuedRun {
     _permit: Option<Permit>,
 }
 
-/// The right to start a run: whose it is, and that it may wait.
+/// The right to start a run: its owner, and the permit to wait in the queue.
 #[derive(Default)]
 pub struct Admission {
     owner: Owner,
@@ -114,13 +114,13 @@ impl Scheduler {
         (schedule.slots.driven(), schedule.queue.len())
     }
 
-    /// Starts no run from now on: the server is about to end.
+    /// Starts no more runs: the server is stopping.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
         self.metrics.leave();
     }
 
-    /// Whether the server is about to end.
+    /// Whether the server is stopping.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }
@@ -166,14 +166,14 @@ impl Scheduler {
     pub async fn start(
         self: &Arc<Self>,
         program: ProgramOfRun,
-        begun: Box<StartedRun>,
+        started: Box<StartedRun>,
         admission: Admission,
     ) -> Result<Arc<ActiveRun>, Fault> {
-        let run_id = begun.run_id().to_owned();
+        let run_id = started.run_id().to_owned();
         let active = ActiveRun::new();
         let slot = {
             let mut schedule = self.schedule();
-            // Others of its owner wait only where there is no slot for it either.
+            // A run does not overtake those of its owner that wait.
             let may = !schedule.queue.has(&admission.owner) && !self.is_draining();
             let slot = may.then(|| schedule.slots.take(&admission.owner)).flatten();
             schedule.active.insert(run_id.clone(), Arc::clone(&active));
@@ -181,11 +181,11 @@ impl Scheduler {
         };
         if let Some(slot) = slot {
             let driven = DrivenRun::new(self, run_id, Arc::clone(&active), slot);
-            self.spawn(program, driven, DriverTask::Start(begun));
+            self.spawn(program, driven, DriverTask::Start(started));
             return Ok(active);
         }
-        // The lease goes back first: whoever takes the run from the queue must get it.
-        let left = begun.leave().await;
+        // The lease is given back first: whoever takes the run from the queue needs it.
+        let left = started.leave().await;
         let queued = QueuedRun { run_id: run_id.clone(), _permit: admission.permit };
         self.schedule().queue.push(&admission.owner, queued);
         self.start_queued();
@@ -229,8 +229,8 @@ impl Scheduler {
         Some(DrivenRun::new(self, run_id, active, slot))
     }
 
-    /// Hands a decision to a run, or none to one that is quarantined, and drives it on, also when there is no slot:
-    /// who decided must hear whether the decision was taken.
+    /// Resumes a run with a decision, or a quarantined run without one. It needs no free slot, because the caller must
+    /// learn whether the decision was taken.
     ///
     /// # Errors
     /// When the decision does not fit, another driver has the run, the owner drives too many runs that were
@@ -251,7 +251,8 @@ impl Scheduler {
                 return Err(StoreFault::Driven(run_id.to_owned()).into());
             }
             let slot = schedule.slots.take_decided(owner).ok_or_else(|| {
-                let detail = "as many runs are driven that this token or its organisation decided as may be";
+                let detail =
+                    "this token or its organisation has the maximum number of runs that were resumed by a decision";
                 later("too_many_running", detail, 1_000)
             })?;
             schedule.active.insert(run_id.to_owned(), Arc::clone(&active));
@@ -300,8 +301,8 @@ impl Scheduler {
         }
     }
 
-    /// Waits until the run has ended, waits for a human or is left; at most so long. None when it goes on. `active` is
-    /// what the caller knows of its driving here.
+    /// Waits until the run has ended, waits for a human or is left, but no longer than `at_most`. `None` when it
+    /// continues. `active` is the run as the caller knows it to be driven here.
     ///
     /// # Errors
     /// When the store fails.
