@@ -96,7 +96,7 @@ impl<'t> Linker<'t> {
             levels = levels.max(called.levels.saturating_add(1));
             match tool::looped(&declaration, Arc::clone(&called)) {
                 Ok(tool) => {
-                    self.warn(main, (&declaration, &pointer), &called, faults);
+                    faults.extend(no_description(main, &declaration, &pointer, &called));
                     made.push((at, tool, called));
                 }
                 Err(fault) => {
@@ -116,24 +116,6 @@ impl<'t> Linker<'t> {
             }
         }
         (whole.then_some(made), levels)
-    }
-
-    /// A model chooses a tool by its description.
-    fn warn(
-        &self,
-        main: &Document,
-        (declaration, pointer): (&LoopTool, &str),
-        called: &Program,
-        faults: &mut Vec<Diagnostic>,
-    ) {
-        let says = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
-        if says(&declaration.description) || says(&called.description) {
-            return;
-        }
-        let at = format!("{pointer}/name");
-        let message = format!("the loop `{}` has no description", called.name);
-        let fault = Diagnostic::warning(codes::NO_DESCRIPTION, message, at.as_str(), main.tree.place(&at));
-        faults.push(fault.help("give the loop a `description`, or this tool: the model chooses by it"));
     }
 
     /// The loop that a declaration names, compiled.
@@ -301,7 +283,19 @@ pub(super) fn put(made: Vec<Made>, tools: &mut Vec<Tool>, sources: &mut Vec<Sour
     }
 }
 
-/// A circle of loops: told the same way from wherever it was found, so that it is told once.
+/// The warning for a loop without a description: a model chooses a tool by its description.
+fn no_description(main: &Document, declaration: &LoopTool, pointer: &str, called: &Program) -> Option<Diagnostic> {
+    let says = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+    if says(&declaration.description) || says(&called.description) {
+        return None;
+    }
+    let at = format!("{pointer}/name");
+    let message = format!("the loop `{}` has no description", called.name);
+    let fault = Diagnostic::warning(codes::NO_DESCRIPTION, message, at.as_str(), main.tree.place(&at));
+    Some(fault.help("give the loop a `description`, or this tool: the model chooses by it"))
+}
+
+/// Reports loops that call each other in a circle: the same text from each of them, so that it is reported once.
 fn circle(open: &[OpenLoop]) -> Option<Diagnostic> {
     let first = (0..open.len()).min_by_key(|at| open.get(*at).map(|open| Arc::clone(&open.file))).unwrap_or(0);
     let mut round = open.iter().cycle().skip(first).take(open.len());

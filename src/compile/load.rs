@@ -82,10 +82,10 @@ pub(super) fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Comp
             }
             faults.extend(not_yet::document(&main));
             let around = Around { texts, shelf: &shelf };
-            let mut found = Vec::new();
-            let program = whole(calls, &around, &main, layout, (&mut steps, &mut found));
-            faults.extend(found.into_iter().filter(|fault| !main.is_guessed(fault)));
-            program
+            let judged = whole(calls, &around, &main, layout);
+            faults.extend(judged.faults.into_iter().filter(|fault| !main.is_guessed(fault)));
+            steps = judged.steps;
+            judged.program
         }
         Some(kind) if !main.is_broken() => {
             faults.push(no_loop(&main, kind));
@@ -110,29 +110,33 @@ pub(super) struct Around<'a> {
     shelf: &'a Shelf,
 }
 
-/// The loop that a document is, and its steps.
-fn whole(
-    calls: &mut Linker<'_>,
-    around: &Around<'_>,
-    main: &Document,
-    layout: Option<LoopLayout>,
-    (steps, faults): (&mut Steps, &mut Vec<Diagnostic>),
-) -> Option<Program> {
-    let defaults = layout::defaults()?;
+/// The parts of a document, compiled.
+#[derive(Default)]
+struct Judged {
+    /// The loop that the document is.
+    program: Option<Program>,
+    steps: Steps,
+    faults: Vec<Diagnostic>,
+}
+
+/// Compiles the loop that a document is, and its steps.
+fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: Option<LoopLayout>) -> Judged {
+    let Some(defaults) = layout::defaults() else { return Judged::default() };
+    let (mut steps, mut faults) = (Steps::default(), Vec::new());
     let of_steps = layout.clone().unwrap_or_else(|| LoopLayout::of_step("/properties".to_owned()));
     let mut declare = Declare::new(around.texts, main, of_steps, around.shelf, &defaults);
     declare.effort = calls.effort.clone();
     declare.own_names();
-    let head = head(main, faults);
+    let head = head(main, &mut faults);
     if !steps::roots(main).is_empty() {
-        *steps = steps::walk(calls, around, main, &mut declare, faults);
+        steps = steps::walk(calls, around, main, &mut declare, &mut faults);
     }
     let program = layout.and_then(|layout| {
-        let read = ReadLoop { layout: &layout, head, context: &Context::default() };
-        react(calls, around, main, read, (&declare, faults))
+        let read = ReadLoop { layout: &layout, head, context: &Context::default(), lookup: &declare };
+        react(calls, around, main, read, &mut faults)
     });
     faults.append(&mut declare.faults);
-    program
+    Judged { program, steps, faults }
 }
 
 /// That the patterns of its schemas compile to more than they may together.
@@ -177,28 +181,35 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
     (Some(document), settings.map(Arc::new))
 }
 
-/// A loop of a document: where it stands, what is around it, what the steps before it write.
+/// A loop of a document: its place, its head and what the steps before it write.
 pub(super) struct ReadLoop<'r> {
     layout: &'r LoopLayout,
     head: Head,
     context: &'r Context,
+    /// Finds the actions that the loop names.
+    lookup: &'r Declare<'r>,
 }
 
 impl<'r> ReadLoop<'r> {
     /// A loop that is a step.
-    pub(super) fn of_step(main: &Document, layout: &'r LoopLayout, context: &'r Context) -> Self {
+    pub(super) fn of_step(
+        main: &Document,
+        layout: &'r LoopLayout,
+        context: &'r Context,
+        lookup: &'r Declare<'r>,
+    ) -> Self {
         let name = stem(&main.tree.source.name);
-        Self { layout, head: Head::named(name), context }
+        Self { layout, head: Head::named(name), context, lookup }
     }
 }
 
-/// The meaning of a loop: the one that a document is, or one that is a step.
+/// Compiles a loop: the one that a document is, or one that is a step.
 pub(super) fn react(
     calls: &mut Linker<'_>,
     around: &Around<'_>,
     main: &Document,
-    ReadLoop { layout, head, context }: ReadLoop<'_>,
-    (lookup, faults): (&Declare<'_>, &mut Vec<Diagnostic>),
+    ReadLoop { layout, head, context, lookup }: ReadLoop<'_>,
+    faults: &mut Vec<Diagnostic>,
 ) -> Option<Program> {
     if !calls.effort.spend(effort::LOOP) {
         faults.extend(calls.effort.too_much(&main.tree.source));

@@ -24,19 +24,36 @@ const V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
+/// A range of IPv6: the addresses whose first `bits` are those of `first`.
+struct V6Range {
+    first: Ipv6Addr,
+    bits: u32,
+}
+
+impl V6Range {
+    const fn new(first: Ipv6Addr, bits: u32) -> Self {
+        Self { first, bits }
+    }
+
+    fn contains(&self, address: Ipv6Addr) -> bool {
+        let host_bits = 128 - self.bits;
+        address.to_bits() >> host_bits == self.first.to_bits() >> host_bits
+    }
+}
+
 /// The only part of IPv6 that is given out to public hosts.
-const V6_PUBLIC: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+const V6_PUBLIC: V6Range = V6Range::new(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// What is special inside of it: protocol assignments (with Teredo), documentation, 6to4.
-const V6_SPECIAL: &[(Ipv6Addr, u32)] = &[
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
-    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
-    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
-    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+const V6_SPECIAL: &[V6Range] = &[
+    V6Range::new(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    V6Range::new(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    V6Range::new(Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    V6Range::new(Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
 /// The prefix under which a network's own translator takes IPv4 addresses (RFC 6052).
-const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
+const NAT64: V6Range = V6Range::new(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 /// Whether an address is one of a public host. An IPv4 address inside an IPv6 one (mapped, or
 /// behind NAT64) is judged as itself; 6to4, Teredo and IPv4-compatible ones are not public.
@@ -55,15 +72,11 @@ fn v6_is_public(address: Ipv6Addr) -> bool {
     if let Some(mapped) = address.to_ipv4_mapped() {
         return v4_is_public(mapped);
     }
-    if v6_in(address, NAT64) {
+    if NAT64.contains(address) {
         let low = u32::try_from(address.to_bits() & 0xffff_ffff).unwrap_or(0);
         return v4_is_public(Ipv4Addr::from_bits(low));
     }
-    v6_in(address, V6_PUBLIC) && !V6_SPECIAL.iter().any(|range| v6_in(address, *range))
-}
-
-fn v6_in(address: Ipv6Addr, (first, bits): (Ipv6Addr, u32)) -> bool {
-    address.to_bits() >> (128 - bits) == first.to_bits() >> (128 - bits)
+    V6_PUBLIC.contains(address) && !V6_SPECIAL.iter().any(|range| range.contains(address))
 }
 
 fn same_prefix(left: u32, right: u32, host_bits: u32) -> bool {

@@ -63,9 +63,10 @@ fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bo
     let mut merged = program.default_input.clone().unwrap_or_default();
     merged.extend(given);
     let input = Value::Object(merged);
-    let mut faults = schema_faults(program, &input, &place);
+    let binding = Binding { program, input: &input, place: &place };
+    let mut faults = binding.schema_faults();
     if faults.is_empty() {
-        faults = missing_in_tools(program, &input, &place);
+        faults = binding.missing_in_tools();
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -74,7 +75,7 @@ fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bo
     match program.objective.render(&scope) {
         Ok(objective) => Ok(Bound { objective, input }),
         Err(unresolved) => {
-            let mut faults = missing_in_objective(program, &input, &place);
+            let mut faults = binding.missing_in_objective();
             if faults.is_empty() {
                 let message = format!("the objective can't be made: {unresolved}");
                 faults.push(Diagnostic::error(codes::MISSING_INPUT, message, "", place));
@@ -84,80 +85,83 @@ fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bo
     }
 }
 
-fn schema_faults(program: &Program, input: &Value, place: &Place) -> Vec<Diagnostic> {
-    let Some(schema) = &program.input else { return Vec::new() };
-    let required = schema.source().get("required").and_then(Value::as_array).into_iter().flatten();
-    let absent: Vec<&str> = required.filter_map(Value::as_str).filter(|name| input.get(name).is_none()).collect();
-    let mut faults: Vec<Diagnostic> = absent
-        .iter()
-        .map(|name| {
-            missing(program, input, name, (format!("the loop's input needs `{name}`, and it was not given"), place))
-        })
-        .collect();
-    for fault in schema.faults(input) {
-        // That these are missing is told already, with what to do about it.
-        let told = fault.path.is_empty() && absent.iter().any(|name| fault.message.contains(*name));
-        if !told {
-            let message = match fault.message.strip_prefix("the value ") {
-                Some(rest) if fault.path.is_empty() => format!("the input {rest}"),
-                _ => format!("the input does not fit: {}", fault.message),
-            };
-            faults.push(Diagnostic::error(codes::BAD_INPUT, message, fault.path, place.clone()));
+/// An input that meets a loop, and the place that its faults are reported at.
+struct Binding<'a> {
+    program: &'a Program,
+    input: &'a Value,
+    place: &'a Place,
+}
+
+impl Binding<'_> {
+    fn schema_faults(&self) -> Vec<Diagnostic> {
+        let Some(schema) = &self.program.input else { return Vec::new() };
+        let required = schema.source().get("required").and_then(Value::as_array).into_iter().flatten();
+        let absent: Vec<&str> =
+            required.filter_map(Value::as_str).filter(|name| self.input.get(name).is_none()).collect();
+        let needs = |name: &&str| self.missing(name, format!("the loop's input needs `{name}`, and it was not given"));
+        let mut faults: Vec<Diagnostic> = absent.iter().map(needs).collect();
+        for fault in schema.faults(self.input) {
+            // That these are missing is reported already, with what to do about it.
+            let reported = fault.path.is_empty() && absent.iter().any(|name| fault.message.contains(*name));
+            if !reported {
+                let message = match fault.message.strip_prefix("the value ") {
+                    Some(rest) if fault.path.is_empty() => format!("the input {rest}"),
+                    _ => format!("the input does not fit: {}", fault.message),
+                };
+                faults.push(Diagnostic::error(codes::BAD_INPUT, message, fault.path, self.place.clone()));
+            }
         }
+        faults
     }
-    faults
-}
 
-fn missing_in_objective(program: &Program, input: &Value, place: &Place) -> Vec<Diagnostic> {
-    let mut told: Vec<&str> = Vec::new();
-    let mut faults = Vec::new();
-    for variable in program.objective.variables() {
-        let [first, name, ..] = variable.path.as_slice() else { continue };
-        if first == "input" && input.get(name).is_none() && !told.contains(&name.as_str()) {
-            told.push(name);
-            faults.push(missing(
-                program,
-                input,
-                name,
-                (format!("the objective needs `input.{name}`, and it was not given"), place),
-            ));
+    fn missing_in_objective(&self) -> Vec<Diagnostic> {
+        let mut reported: Vec<&str> = Vec::new();
+        let mut faults = Vec::new();
+        for variable in self.program.objective.variables() {
+            let [first, name, ..] = variable.path.as_slice() else { continue };
+            if first == "input" && self.input.get(name).is_none() && !reported.contains(&name.as_str()) {
+                reported.push(name);
+                let message = format!("the objective needs `input.{name}`, and it was not given");
+                faults.push(self.missing(name, message));
+            }
         }
+        faults
     }
-    faults
+
+    /// The inputs that the tools' own templates need: reported before the first call, which would miss them.
+    fn missing_in_tools(&self) -> Vec<Diagnostic> {
+        let mut reported: Vec<String> = Vec::new();
+        let mut faults = Vec::new();
+        for tool in &self.program.tools {
+            for variable in tool.variables().iter().filter(|variable| !variable.optional) {
+                let [first, name, ..] = variable.path.as_slice() else { continue };
+                if first == "input" && self.input.get(name).is_none() && !reported.contains(name) {
+                    reported.push(name.clone());
+                    let message = format!("the tool `{}` needs `input.{name}`, and it was not given", tool.name);
+                    faults.push(self.missing(name, message));
+                }
+            }
+        }
+        faults
+    }
+
+    fn missing(&self, name: &str, message: String) -> Diagnostic {
+        // A name that was given, that the document does not have and that is near: misspelt, most likely.
+        let given = self.input.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        let help = match nearest(name, given.filter(|given| !is_known(self.program, given))) {
+            Some(given) => format!("`{given}` was given, which the loop does not have: write --input {name}=..."),
+            None => format!("give it: --input {name}=..."),
+        };
+        let path = format!("/{}", syntax::token(name));
+        Diagnostic::error(codes::MISSING_INPUT, message, path, self.place.clone()).help(help)
+    }
 }
 
-fn missing(program: &Program, input: &Value, name: &str, (message, place): (String, &Place)) -> Diagnostic {
-    // What was given under a name that nothing in the document has, and that is near: misspelt, most likely.
-    let given = input.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
-    let help = match nearest(name, given.filter(|given| !is_known(program, given))) {
-        Some(given) => format!("`{given}` was given, which the loop does not have: write --input {name}=..."),
-        None => format!("give it: --input {name}=..."),
-    };
-    Diagnostic::error(codes::MISSING_INPUT, message, format!("/{}", syntax::token(name)), place.clone()).help(help)
-}
-
-/// Whether the document speaks of an input of this name.
+/// Whether the document has an input of this name.
 fn is_known(program: &Program, name: &str) -> bool {
     let schema = program.input.as_ref().and_then(|schema| schema.source().get("properties"));
     let names = |variable: &Variable| matches!(variable.path.as_slice(), [first, second, ..] if first == "input" && second == name);
     schema.is_some_and(|properties| properties.get(name).is_some())
         || program.objective.variables().iter().any(names)
         || program.tools.iter().any(|tool| tool.variables().iter().any(names))
-}
-
-/// The inputs that the tools' own templates need: what a call would miss is told before the first one.
-fn missing_in_tools(program: &Program, input: &Value, place: &Place) -> Vec<Diagnostic> {
-    let mut told: Vec<String> = Vec::new();
-    let mut faults = Vec::new();
-    for tool in &program.tools {
-        for variable in tool.variables().iter().filter(|variable| !variable.optional) {
-            let [first, name, ..] = variable.path.as_slice() else { continue };
-            if first == "input" && input.get(name).is_none() && !told.contains(name) {
-                told.push(name.clone());
-                let message = format!("the tool `{}` needs `input.{name}`, and it was not given", tool.name);
-                faults.push(missing(program, input, name, (message, place)));
-            }
-        }
-    }
-    faults
 }

@@ -117,8 +117,8 @@ impl<'a> Walk<'_, 'a, '_> {
         }
         let layout = LoopLayout::of_step(at.to_owned());
         let mut faults = Vec::new();
-        let read = ReadLoop::of_step(self.main, &layout, context);
-        let program = react(self.calls, self.around, self.main, read, (self.declare, &mut faults));
+        let read = ReadLoop::of_step(self.main, &layout, context, self.declare);
+        let program = react(self.calls, self.around, self.main, read, &mut faults);
         // That it can't be run is told once, where what holds it stands.
         faults.retain(|fault| fault.code != codes::NOT_YET);
         let sound = !faults.iter().any(Diagnostic::is_error);

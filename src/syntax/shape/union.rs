@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::form::SchemaForm;
 use super::{Walker, insert, listed};
-use crate::diagnostic::{Diagnostic, codes, is_lone, nearest, nearest_field};
+use crate::diagnostic::{Diagnostic, Place, codes, is_lone, nearest, nearest_field};
 use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 
 impl<'a> Walker<'a> {
@@ -48,7 +48,10 @@ impl<'a> Walker<'a> {
             Some(written) => {
                 self.inside(tag, |walker| walker.word(&words, written));
             }
-            None => self.no_tag((tag, alike.and_then(|(word, _)| word)), &words, node, key),
+            None => {
+                let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
+                self.no_tag(tag, alike.and_then(|(word, _)| word), &words, place);
+            }
         }
         let meant = match word {
             Some(word) => nearest(word, words.iter().copied()).and_then(right),
@@ -153,12 +156,11 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Tells that the field is missing that says which branch is meant, and which word is the likely one.
-    fn no_tag(&mut self, (tag, likely): (&str, Option<&str>), words: &[&str], node: &Node, key: Option<Span>) {
+    /// Reports that the field is missing that says which branch is meant, and proposes the likely word.
+    fn no_tag(&mut self, tag: &str, likely: Option<&str>, words: &[&str], place: Place) {
         if !self.whole || self.misplaced.iter().any(|misplaced| misplaced == tag) {
             return;
         }
-        let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
         let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
         let message = format!("`{tag}` is missing in {}: it is {}", self.label(), listed(&quoted));
         let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
