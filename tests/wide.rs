@@ -7,7 +7,7 @@ mod constructs;
 
 use constructs::{all, judged};
 use loopctl::compile::{Texts, compile};
-use loopctl::diagnostic::MAX_TOLD;
+use loopctl::diagnostic::MAX_REPORTED;
 
 fn texts(name: &str, n: usize) -> Texts {
     let (_, make) = all().find(|(known, _)| *known == name).expect("a construct");
@@ -22,7 +22,7 @@ fn no_construct_of_the_language_makes_judging_endless() {
         let n = if name.starts_with("input_") { 1_000 } else { 8_000 };
         let found = judged(&make(n));
         let (errors, warnings) = (found.iter().filter(|fault| fault.is_error()).count(), found.len());
-        assert!(errors <= 2 * MAX_TOLD && warnings - errors <= 2 * MAX_TOLD, "{name}: {errors} of {warnings}");
+        assert!(errors <= 2 * MAX_REPORTED && warnings - errors <= 2 * MAX_REPORTED, "{name}: {errors} of {warnings}");
     }
 }
 
@@ -54,7 +54,7 @@ fn errors_are_found_behind_thousands_of_warnings() {
         "properties": { "mode": "react", "objective": "Go.", "tools": [{ "type": "action", "name": "tool" }] }
     });
     let found = judged(&Texts::new(loopctl::diagnostic::Source::new("a.json", document.to_string())));
-    assert_eq!(found.iter().filter(|fault| !fault.is_error()).count(), MAX_TOLD);
+    assert_eq!(found.iter().filter(|fault| !fault.is_error()).count(), MAX_REPORTED);
     // The program is not among those that the project allows.
     assert!(found.iter().any(|fault| fault.is_error()), "{:?}", found.first());
 }

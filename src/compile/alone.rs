@@ -17,7 +17,7 @@ use crate::syntax::document::{Document, DocumentKind};
 #[cfg(test)]
 mod tests;
 
-/// What the loops around a document declare: what is judged there is not told a second time.
+/// What the loops around a document declare: what is judged there is not reported a second time.
 #[derive(Debug, Clone, Default)]
 pub struct Declared {
     /// The names of their tools.
@@ -97,7 +97,7 @@ fn named<'a>(
 ) {
     let at = format!("{}/action_name", action.pointer());
     if let Some(other) = first.get(action.name) {
-        // A loop that declares the name was told so, at its declaration.
+        // For a loop that declares the name, this is reported at its declaration.
         if !declared.names.contains(action.name) {
             let message = format!("there are two actions of the name `{}`", action.name);
             let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, action.place());
@@ -107,9 +107,9 @@ fn named<'a>(
         return;
     }
     first.insert(action.name, action);
-    // An empty name, and one that is too long, were told by their shape.
-    let told = !(1..=64).contains(&action.name.chars().count());
-    if told || declared.names.contains(action.name) {
+    // The shape reports an empty name, and one that is too long.
+    let reported = !(1..=64).contains(&action.name.chars().count());
+    if reported || declared.names.contains(action.name) {
         return;
     }
     if action.name.starts_with("__") {
@@ -122,9 +122,9 @@ fn named<'a>(
     }
 }
 
-/// What a loop would be told that declares the action.
+/// The faults that a loop would get that declares the action.
 fn compiled(action: Registered<'_>, defaults: &ReactProperties, declared: &Declared, faults: &mut Vec<Diagnostic>) {
-    // One that can't be read was told by its shape; one that does not run here harms nobody until a
+    // The shape reports one that can't be read; one that does not run here harms nobody until a
     // loop declares it.
     let Some(meaning) = layout::action(action.value).ok().filter(|meaning| meaning.head().is_some()) else { return };
     let described = declared.described.contains(action.name);

@@ -32,12 +32,12 @@ impl Shelf {
         self.workflows.get_or_init(|| texts.workflows.iter().map(|source| texts.readings.document(source)).collect())
     }
 
-    /// What is wrong with the files that the user named: they are told in any case.
+    /// The faults of the files that the user named: they are reported in any case.
     pub(crate) fn faults_of_given(&self) -> Vec<Diagnostic> {
         let mut faults = Vec::new();
         for document in &self.given {
             faults.extend(document.faults.iter().cloned());
-            // A loop may be called. That one was given for its actions is told where they are missed.
+            // A loop may be called. One that was given for its actions is reported where they are missing.
             if document.kind != Some(DocumentKind::Loop) {
                 faults.extend(no_actions(document));
             }
@@ -56,11 +56,11 @@ pub(super) fn no_actions(document: &Document) -> Option<Diagnostic> {
 /// A registered action and where it stands.
 #[derive(Clone, Copy)]
 pub(crate) struct Registered<'a> {
-    /// The document that it stands in.
+    /// The document that holds it.
     pub document: &'a Document,
     /// Its index in `actions` or in the document's array; none for a document of one action.
     index: Option<usize>,
-    /// Whether it stands in the loop's own `actions`.
+    /// Whether it is one of the loop's own `actions`.
     pub own: bool,
     /// Its name.
     pub name: &'a str,

@@ -1,4 +1,4 @@
-//! Tool declarations: from what stands in `tools` to the tools that a model may call.
+//! Tool declarations: from the entries of `tools` to the tools that a model may call.
 
 mod lookup;
 
@@ -44,8 +44,8 @@ pub(super) struct Declare<'a> {
     declared: BTreeMap<String, String>,
     /// Where each name is declared, in lower case.
     declared_lower: BTreeMap<String, (String, String)>,
-    /// The documents whose faults were told.
-    told: Vec<std::sync::Arc<str>>,
+    /// The documents whose faults are reported.
+    reported: Vec<std::sync::Arc<str>>,
     /// How many actions were not found.
     unknown: usize,
     /// How many were looked for in files that can't be used.
@@ -90,7 +90,7 @@ impl<'a> Declare<'a> {
             unknown: 0,
             sought: 0,
             effort: Effort::default(),
-            told: shelf.given.iter().map(|document| document.tree.source.name.clone()).collect(),
+            reported: shelf.given.iter().map(|document| document.tree.source.name.clone()).collect(),
         }
     }
 
@@ -100,8 +100,8 @@ impl<'a> Declare<'a> {
         'a: 'b,
     {
         let catalog: Arc<Catalog<'b>> = Arc::<Catalog<'a>>::clone(&self.catalog);
-        let (told, effort) = (self.told.clone(), self.effort.clone());
-        Declare { catalog, told, effort, ..Declare::of(self.texts, self.main, layout, self.shelf, properties) }
+        let (reported, effort) = (self.reported.clone(), self.effort.clone());
+        Declare { catalog, reported, effort, ..Declare::of(self.texts, self.main, layout, self.shelf, properties) }
     }
 
     /// Makes the tools in their order, then the built-in ones.
@@ -114,7 +114,7 @@ impl<'a> Declare<'a> {
             self.faults.push(Diagnostic::error(codes::TOO_MUCH, message, pointer.as_str(), place));
         }
         for (index, value) in declarations.into_iter().flatten().take(MAX_TOOLS).enumerate() {
-            // One that can't be read was told by its shape already.
+            // The shape reports one that can't be read.
             if let Ok(declaration) = ToolDeclaration::deserialize(value) {
                 self.one(declaration, &format!("{pointer}/{index}"));
                 few_of_many(&mut self.faults);
@@ -193,7 +193,7 @@ impl<'a> Declare<'a> {
             return;
         }
         if let Some(fault) = self.name_fault(name, at) {
-            // Where the loop's own action has the name, it is told there.
+            // Where the loop's own action has the name, it is reported there.
             if !self.catalog.find(name).iter().any(|action| action.own) {
                 self.faults.push(fault);
             }
@@ -221,7 +221,7 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// Whether a name was declared before, which is told then; else it is from now on.
+    /// Whether a name was declared before, which is reported; else it is declared from now on.
     fn is_twice(&mut self, name: &str, at: &str) -> bool {
         if let Some(first) = self.declared.get(name) {
             let (first, place) = (self.main.tree.place(first), self.main.tree.place(at));
@@ -245,7 +245,7 @@ impl<'a> Declare<'a> {
             });
         }
         let fault = names::fault_of(name)?;
-        Some(names::told(name, fault, at, place()))
+        Some(names::bad_name(name, fault, at, place()))
     }
 
     fn case_twin(&mut self, name: &str, at: &str) {
@@ -262,7 +262,7 @@ impl<'a> Declare<'a> {
         let own: Vec<Registered<'_>> = self.catalog.all.iter().filter(|action| action.own).copied().collect();
         for action in own {
             let at = format!("{}/action_name", action.pointer());
-            // An empty name, and one that is too long, were told by their shape.
+            // The shape reports an empty name, and one that is too long.
             let length = action.name.chars().count();
             if let Some(fault) = self.name_fault(action.name, &at).filter(|_| (1..=64).contains(&length)) {
                 self.faults.push(fault);
@@ -279,7 +279,7 @@ impl<'a> Declare<'a> {
             return self.faults.extend(self.effort.too_much(&self.main.tree.source));
         }
         let Ok(meaning) = layout::action(action.value) else {
-            // Its shape told why, unless the schema and the types disagree.
+            // The shape reports why, unless the schema and the types disagree.
             if !action.document.is_broken() {
                 let message = format!("the action `{}` can't be read", declaration.name);
                 self.faults.push(Diagnostic::error(codes::UNREADABLE, message, pointer, action.place()));
@@ -323,7 +323,7 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// A document beside the main one is used: it belongs to the program, and its faults are told.
+    /// A document beside the main one is used: it belongs to the program, and its faults are reported.
     fn use_document(&mut self, document: &Document) {
         let source = &document.tree.source;
         if !self.used.iter().any(|used| used.name == source.name) {
@@ -334,8 +334,8 @@ impl<'a> Declare<'a> {
 
     fn tell_of(&mut self, document: &Document) {
         let name = &document.tree.source.name;
-        if !self.told.contains(name) {
-            self.told.push(name.clone());
+        if !self.reported.contains(name) {
+            self.reported.push(name.clone());
             self.faults.extend(document.faults.iter().cloned());
         }
     }
@@ -343,7 +343,7 @@ impl<'a> Declare<'a> {
     fn embedded(&mut self, declaration: &ActionTool, embedded: &ToolSignature, pointer: &str) {
         match tool::embedded(embedded, declaration, self.properties) {
             Ok(tool) => self.tools.push(tool),
-            // Its parameters stand in no document: the declaration is the nearest place.
+            // Its parameters are in no document: the declaration is the nearest place.
             Err(faults) => self.faults.extend(faults.into_iter().map(|fault| {
                 let message =
                     format!("the embedded tool `{}`, at `{}`: {}", embedded.name, fault.pointer, fault.message);

@@ -22,7 +22,7 @@ pub struct Effort(Arc<EffortCount>);
 #[derive(Debug, Default)]
 struct EffortCount {
     spent: AtomicU64,
-    told: AtomicBool,
+    reported: AtomicBool,
     names: Mutex<Nearest>,
 }
 
@@ -39,10 +39,10 @@ impl Effort {
 
     /// That it was too much: an error, once.
     pub(crate) fn too_much(&self, document: &Source) -> Option<Diagnostic> {
-        let told = self.0.told.swap(true, Ordering::Relaxed);
+        let reported = self.0.reported.swap(true, Ordering::Relaxed);
         let message = "the document takes more work to judge than is done for one; the rest is not judged";
         let fault = Diagnostic::error(codes::TOO_MUCH, message, "", document.whole());
-        (!told).then(|| fault.help("give it fewer loops, or its loops fewer or smaller actions"))
+        (!reported).then(|| fault.help("give it fewer loops, or its loops fewer or smaller actions"))
     }
 
     /// The nearest name, among those candidates that may still be measured.

@@ -1,4 +1,4 @@
-//! Where the parts of a loop stand in its document: a loop document, a step of a workflow and an agent
+//! The places of the parts of a loop in its document: a loop document, a step of a workflow and an agent
 //! request differ in nothing else.
 
 use std::borrow::Cow;

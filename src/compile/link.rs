@@ -1,5 +1,5 @@
-//! Loops that loops call: each is found by its name, compiled once and shared; a circle of them is told,
-//! and so are those that lie too deep in each other.
+//! Loops that loops call: each is found by its name, compiled once and shared; a circle of them
+//! is reported, and so is a chain with too many levels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::syntax::document::{Document, DocumentKind};
 #[cfg(test)]
 mod tests;
 
-/// How many loops may lie in each other, the first one counted.
+/// How many levels of loops may call each other, the first one counted.
 pub const MAX_LEVELS: usize = 8;
 /// So many names are looked for in the texts themselves; for more, all of them are read.
 const FEW: usize = 16;
@@ -33,7 +33,7 @@ pub(super) struct Linker<'t> {
     pub shelf: Arc<Shelf>,
     /// What the project says.
     pub settings: Option<Arc<Project>>,
-    /// The loops that lie in each other at this moment, the outermost first.
+    /// The chain of loops that is being compiled, the outermost first.
     open: Vec<OpenLoop>,
     /// The loops of each name that was looked for.
     found: BTreeMap<String, Vec<Source>>,
@@ -78,7 +78,7 @@ impl<'t> Linker<'t> {
         !self.open.is_empty()
     }
 
-    /// Makes the loops that a document declares, and tells how many lie in each other from here on.
+    /// Makes the loops that a document declares. Returns them and how many levels there are from here on.
     /// Nothing when one of them can't be made.
     pub(super) fn make(
         &mut self,
@@ -106,10 +106,10 @@ impl<'t> Linker<'t> {
                     let mut document = document.filter(|document| Some(&document.tree.source.name) == file.as_ref());
                     if let Some(document) = document.next() {
                         let place = document.tree.place(&fault.pointer);
-                        let told = Diagnostic::error(fault.code, fault.message, fault.pointer, place);
+                        let diagnostic = Diagnostic::error(fault.code, fault.message, fault.pointer, place);
                         faults.push(match fault.help {
-                            Some(help) => told.help(help),
-                            None => told,
+                            Some(help) => diagnostic.help(help),
+                            None => diagnostic,
                         });
                     }
                 }
@@ -234,7 +234,7 @@ impl<'t> Linker<'t> {
         self.by_name.get_or_insert_default()
     }
 
-    /// The texts that loops may stand in: those beside the document, and those that the user named.
+    /// The texts that may hold loops: those beside the document, and those that the user named.
     fn sources(&self) -> Vec<&Source> {
         let given = self.shelf.given.iter().filter(|document| document.kind == Some(DocumentKind::Loop));
         let mut sources: Vec<&Source> = self.texts.loops.iter().collect();
@@ -320,7 +320,7 @@ fn name_of(document: &Document) -> Option<String> {
         Some(DocumentKind::Loop) => {
             Some(document.value.get("name").and_then(Value::as_str).map_or(stem, str::to_owned))
         }
-        // What it is can't be told: then why is what the user must hear.
+        // Its kind is not known: the user needs the reason for that.
         None if document.is_broken() => Some(stem),
         _ => None,
     }

@@ -54,10 +54,10 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
 
 /// Leaves each fault once, where several loops met it.
 pub fn once(faults: &mut Vec<Diagnostic>) {
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     faults.retain(|fault| {
         let place = (Arc::clone(&fault.place.file), fault.place.start, fault.place.end);
-        told.insert((fault.code, place, fault.message.clone()))
+        reported.insert((fault.code, place, fault.message.clone()))
     });
 }
 
@@ -95,7 +95,7 @@ pub(super) fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Comp
     };
     sort(&mut faults, &main.tree.source);
     if has_steps {
-        // What several loops of one document meet is told once.
+        // A fault that several loops of one document meet is reported once.
         once(&mut faults);
     }
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error)).map(Arc::new);
@@ -238,7 +238,7 @@ pub(super) fn react(
     few_of_many(faults);
     let answer = schema(main, &layout.pointer("answer_schema"), faults);
     let (made, levels) = calls.make(main, loops, faults);
-    // Why they can't be read is told by the shape, unless that found nothing.
+    // The shape reports why they can't be read, unless it found nothing.
     if sound {
         faults.append(&mut reading);
     }
@@ -286,13 +286,13 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
         return Head { default_input, previous_run_id, ..Head::named(stem) };
     }
     if main.kind == Some(DocumentKind::Workflow) {
-        // Its name is told to be wrong where a tool names it.
+        // A wrong name is reported where a tool names it.
         return Head::named(stem);
     }
     let text = |field: &str| main.value.get(field).and_then(Value::as_str).map(str::to_owned);
     let name = text("name");
     if let Some((name, fault)) = name.as_deref().and_then(|name| Some((name, names::fault_of(name)?))) {
-        faults.push(names::told(name, fault, "/name", main.tree.place("/name")));
+        faults.push(names::bad_name(name, fault, "/name", main.tree.place("/name")));
     }
     let input = schema(main, "/input", faults);
     Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) }
@@ -315,7 +315,7 @@ fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Optio
 }
 
 /// Only a schema that disagrees with its type can make reading fail where the shape is right; then
-/// that is told, and nothing is run.
+/// that is reported, and nothing is run.
 pub(super) fn unreadable(document: &Document, error: &serde_json::Error) -> Diagnostic {
     let message = format!("the document can't be read: {error}");
     Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole())

@@ -56,18 +56,18 @@ pub struct Texts {
     pub main: Source,
     /// The project file of its folder.
     pub project: Option<Source>,
-    /// The files beside the document that its actions may stand in, the nearest first.
+    /// The files beside the document that may hold its actions, the nearest first.
     pub actions: Vec<Source>,
-    /// The files beside the document that loops stand in which it may call, the nearest first. The
-    /// document itself is among them when it stands there.
+    /// The files beside the document that hold loops which it may call, the nearest first. The
+    /// document itself is among them when it is one of these files.
     pub loops: Vec<Source>,
     /// The files that the user named with `--actions`.
     pub extra_actions: Vec<Source>,
-    /// The files beside the document that workflows stand in, the nearest first.
+    /// The files beside the document that hold workflows, the nearest first.
     pub workflows: Vec<Source>,
     /// The embedder's own tools.
     pub embedded: Vec<ToolSignature>,
-    /// Why files beside the document could not be read: told when an action is not found.
+    /// Why files beside the document could not be read: reported when an action is not found.
     pub unread: Vec<Diagnostic>,
     /// The files that the project file names, as it writes them, and that are not there.
     pub absent: Arc<BTreeSet<String>>,

@@ -16,7 +16,7 @@ const TOGETHER: [&[Script]; 3] = [
 ];
 
 /// The fault of a name, with a name that would do.
-pub(super) fn told(name: &str, fault: String, at: &str, place: Place) -> Diagnostic {
+pub(super) fn bad_name(name: &str, fault: String, at: &str, place: Place) -> Diagnostic {
     let fault = Diagnostic::error(codes::BAD_NAME, fault, at, place);
     match allowed(name) {
         Some(allowed) => fault.help(format!("`{allowed}` would do")),

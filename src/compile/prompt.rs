@@ -19,9 +19,9 @@ const SYSTEM_NAMES: [&str; 4] = ["objective", "tools", "today", "dialect_instruc
 
 /// The most names that are looked at for the nearest one.
 const MEASURED: usize = 1_000;
-/// The most names that are told to be known.
+/// The most known names that a help lists.
 const LISTED: usize = 20;
-/// The most variables of one text that are told to be unknown.
+/// The most variables of one text that are reported as unknown.
 const MAX_FAULTS: usize = 50;
 
 /// The compiled texts of a loop.
@@ -64,10 +64,10 @@ impl PromptReader<'_> {
             Ok(template) => template,
             Err(fault) => {
                 let range = fault.range.unwrap_or(0..text.len());
-                let told = Diagnostic::error(fault.code, fault.message, pointer.as_str(), place(&range));
+                let diagnostic = Diagnostic::error(fault.code, fault.message, pointer.as_str(), place(&range));
                 faults.push(match fault.help {
-                    Some(help) => told.help(help),
-                    None => told,
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic,
                 });
                 return None;
             }
@@ -186,7 +186,7 @@ pub(super) fn unknown(
 pub(super) struct UnknownVariable {
     /// What is wrong.
     pub message: String,
-    /// How to mend it.
+    /// How to fix it.
     pub help: String,
     /// What was meant, when that is likely.
     pub meant: Option<String>,

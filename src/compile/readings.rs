@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::diagnostic::Source;
 use crate::syntax::document::{Document, read};
 
-/// What came of texts that were read, shared by the documents that they stand beside.
+/// The readings of texts, shared by the documents beside them.
 #[derive(Debug, Clone, Default)]
 pub struct Readings {
-    /// By where the text lies in memory: the document keeps it there.
+    /// By the address of the text in memory: the document keeps it there.
     all: Arc<Mutex<HashMap<usize, ReadingSlot>>>,
 }
 

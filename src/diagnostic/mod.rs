@@ -24,7 +24,7 @@ pub enum Severity {
     Warning,
 }
 
-/// A fault in what an author wrote, with its place and a way to mend it.
+/// A fault in what an author wrote, with its place and a way to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// The rule's code, like `L012`; stable once released.
@@ -35,10 +35,10 @@ pub struct Diagnostic {
     pub message: String,
     /// The JSON pointer of the faulty value; empty for the document itself.
     pub path: String,
-    /// Where it stands in the text.
+    /// Its place in the text.
     #[serde(flatten)]
     pub place: Place,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<String>,
     /// A replacement of the text at the place.
     pub suggestion: Option<Suggestion>,
@@ -88,7 +88,7 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::error(code, message, path, place) }
     }
 
-    /// The same with a way to mend it.
+    /// Adds a way to fix it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(shown(&help.into()));
@@ -124,9 +124,9 @@ impl Diagnostic {
 }
 
 /// The most errors that are reported for one document, and the most warnings.
-pub const MAX_TOLD: usize = 1_000;
+pub const MAX_REPORTED: usize = 1_000;
 
-/// Keeps the first errors and the first warnings, [`MAX_TOLD`] of each; and what says that there is more than
+/// Keeps the first errors and the first warnings, [`MAX_REPORTED`] of each; and what says that there is more than
 /// was looked at, which is reported last.
 pub fn few(faults: &mut Vec<Diagnostic>) {
     let (mut errors, mut warnings) = (0, 0);
@@ -134,15 +134,15 @@ pub fn few(faults: &mut Vec<Diagnostic>) {
         if fault.code == codes::TOO_MUCH {
             return true;
         }
-        let told = if fault.is_error() { &mut errors } else { &mut warnings };
-        *told += 1;
-        *told <= MAX_TOLD
+        let reported = if fault.is_error() { &mut errors } else { &mut warnings };
+        *reported += 1;
+        *reported <= MAX_REPORTED
     });
 }
 
 /// The same while they are gathered: only once there are many, so that it costs nothing to ask often.
 pub fn few_of_many(faults: &mut Vec<Diagnostic>) {
-    if faults.len() > 4 * MAX_TOLD {
+    if faults.len() > 4 * MAX_REPORTED {
         few(faults);
     }
 }

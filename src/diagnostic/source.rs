@@ -65,7 +65,7 @@ impl Source {
         self.place(0, 0)
     }
 
-    /// The line, from 1, that a byte stands in.
+    /// The line of a byte, from 1.
     pub fn line(&self, byte: usize) -> usize {
         self.lines.partition_point(|begin| *begin <= width(byte)).max(1)
     }
@@ -84,22 +84,22 @@ impl Source {
         }
         let block = byte / BLOCK;
         let before = self.blocks.get(block).and_then(|count| usize::try_from(*count).ok()).unwrap_or(0);
-        before + self.text.as_bytes().get(block * BLOCK..byte).map_or(0, begun)
+        before + self.text.as_bytes().get(block * BLOCK..byte).map_or(0, count_characters)
     }
 }
 
 fn blocks(text: &[u8]) -> Arc<[u32]> {
     let counts = text.chunks(BLOCK).scan(0, |before, block| {
         let here = *before;
-        *before += begun(block);
+        *before += count_characters(block);
         Some(width(here))
     });
     // A byte behind the last block has a count too.
-    counts.chain(std::iter::once(width(begun(text)))).collect()
+    counts.chain(std::iter::once(width(count_characters(text)))).collect()
 }
 
-/// How many characters begin in a part of a text: all bytes but those that go on with one.
-fn begun(part: &[u8]) -> usize {
+/// How many characters begin in a part of a text: all bytes but those that continue one.
+fn count_characters(part: &[u8]) -> usize {
     part.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 

@@ -28,7 +28,7 @@ pub struct AgentRequest {
     /// Registered actions that the request carries along.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
-    /// A run whose outcome the new one is told of.
+    /// The id of an earlier run. Its outcome is given to the model of the new run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_run_id: Option<String>,
 }

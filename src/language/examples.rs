@@ -42,7 +42,7 @@ const DOCUMENTS: [(&str, &str); 6] = [
     ),
 ];
 
-/// What may stand in a field, by its name.
+/// An example for a field, by its name.
 const FIELDS: [(&str, &str); 19] = [
     ("objective", r#""Why is order {{input.order_id}} late?""#),
     ("model", r#""gpt-4o-mini""#),
@@ -74,7 +74,7 @@ pub(super) fn whole(schema: &mut Schema, kind: &str) {
 }
 
 /// Gives the fields of an object their examples, and to a field without a text the one of its object: the
-/// word that tells what the object is.
+/// word that decides the kind of the object.
 pub(super) fn fields(schema: &mut Schema) {
     let about = schema.get("description").cloned();
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
@@ -86,8 +86,8 @@ pub(super) fn fields(schema: &mut Schema) {
         if let Some(example) = example.filter(|example| takes(field, example)) {
             field.insert("examples".to_owned(), Value::Array(vec![example]));
         }
-        let tells = alone || field.contains_key("const");
-        if let Some(about) = about.as_ref().filter(|_| tells && !field.contains_key("description")) {
+        let decides = alone || field.contains_key("const");
+        if let Some(about) = about.as_ref().filter(|_| decides && !field.contains_key("description")) {
             field.insert("description".to_owned(), about.clone());
         }
     }

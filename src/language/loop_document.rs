@@ -1,4 +1,4 @@
-//! The loop document: one `"type": "loop"` step that stands alone.
+//! The loop document: one `"type": "loop"` step that is a document of its own.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The project file `loopctl.json`: settings for the folder that it stands in, and below.
+//! The project file `loopctl.json`: settings for its folder and the folders below.
 
 use std::collections::BTreeMap;
 

@@ -104,7 +104,7 @@ pub struct OnStuck {
     pub iterations: u32,
     /// What happens then.
     pub action: StuckAction,
-    /// What the model is told by `retry_with_hint`.
+    /// The hint that `retry_with_hint` sends to the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -124,7 +124,7 @@ pub enum StuckAction {
     Fail,
     /// The run pauses for a human.
     Escalate,
-    /// The model is told so, at most twice; then the run fails.
+    /// The model gets a hint, at most twice; then the run fails.
     RetryWithHint,
 }
 

@@ -1,4 +1,4 @@
-//! Tool declarations: what stands in a loop's `tools`.
+//! Tool declarations: the entries of a loop's `tools`.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ macro_rules! tool_declaration {
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $ty,)*
-            /// What the model is told about the tool, in place of its own description.
+            /// The description that the model gets for the tool, in place of its own.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub description: Option<String>,
             /// Whether a human must approve each call.

@@ -11,12 +11,12 @@ use url::Url;
 
 use super::address;
 
-/// The host of an address as it is written: a template's tag may stand in it.
+/// The host of an address as it is written: it may contain a template's tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenHost<'t> {
     /// As written, with its port.
     pub text: &'t str,
-    /// Where it stands in the address.
+    /// Its place in the address.
     pub range: Range<usize>,
     /// The port that is asked.
     pub port: Option<u16>,

@@ -1,5 +1,5 @@
-//! The providers of models: their names, and the facts that `check` and `run` both judge by. How a provider's
-//! server is asked stands in `drive/model`, a file each.
+//! The providers of models: their names, and the facts that `check` and `run` both judge by. The requests
+//! to a provider's server are in `drive/model`, a file each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

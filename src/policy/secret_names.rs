@@ -11,7 +11,7 @@ pub enum Secrecy {
     All,
 }
 
-/// Words that make any name secret that they stand in.
+/// Words that make any name secret that contains them.
 const ANYWHERE: &[&str] =
     &["password", "passwd", "passphrase", "passcode", "authorization", "credential", "credentials"];
 
@@ -91,7 +91,7 @@ const BEFORE_TOKEN: &[&str] = &[
 const BEFORE_TOKENS: &[&str] =
     &["access", "refresh", "auth", "api", "session", "bearer", "security", "identity", "personal", "oauth"];
 
-/// Words at the end that tell about a secret and are none: `password_policy`, `secret_name`.
+/// Words at the end that describe a secret and are none: `password_policy`, `secret_name`.
 const ABOUT: &[&str] = &[
     "name",
     "names",

@@ -1,4 +1,4 @@
-//! Keys and tokens that are known by their shape, wherever they stand in a text: `check` reports those
+//! Keys and tokens that are known by their shape, wherever they occur in a text: `check` reports those
 //! that are written out in a document, traces hide those that turn up in a run.
 //!
 //! Only well-known exact shapes, so that ids, hashes and uuids stay readable. A publishable key
@@ -91,7 +91,7 @@ const ANNOUNCED: &[(&str, &str, usize, &str)] = &[
     ("_authtoken", "=", 16, "an npm token"),
 ];
 
-/// So many characters of a run are looked at to tell whether it has a digit.
+/// The most characters of a run that are searched for a digit.
 const NEAR: usize = 80;
 
 /// The secrets of a text, in their order. Linear in its length.

@@ -19,7 +19,7 @@ pub struct LocalFault {
     pub inside: Option<Range<usize>>,
     /// What is wrong, in a sentence without a final stop.
     pub message: String,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<String>,
     /// A name at its place, and the one that was most likely meant.
     pub rename: Option<(String, String)>,
@@ -53,7 +53,7 @@ impl LocalFault {
         Self { inside: range, help, ..Self::error(code, pointer, message) }
     }
 
-    /// The same with a way to mend it.
+    /// Adds a way to fix it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -41,11 +41,11 @@ pub struct Program {
     pub input: Option<Schema>,
     /// The input that the document itself brings (an agent request's).
     pub default_input: Option<serde_json::Map<String, Value>>,
-    /// The earlier run that the document itself names (an agent request's): the new one is told of it.
+    /// The earlier run that the document itself names (an agent request's): its outcome is given to the new run.
     pub previous_run_id: Option<String>,
     /// What the answer must match.
     pub answer: Option<Schema>,
-    /// How many loops lie in each other here: 1 for a loop that calls none, at most
+    /// How many levels of loops call each other here: 1 for a loop that calls none, at most
     /// [`crate::compile::MAX_LEVELS`].
     pub levels: usize,
     /// Every tool that the model may call: the declared ones in their order, then the built-ins.
@@ -87,7 +87,7 @@ impl Program {
         texts.saturating_mul(TIMES_TEXT).saturating_add(patterns)
     }
 
-    /// The tools that the model is told about, in their order.
+    /// The tools that the model may call, in their order.
     pub fn offered(&self) -> impl Iterator<Item = &Tool> {
         self.tools.iter().filter(|tool| tool.is_offered())
     }
@@ -98,7 +98,7 @@ impl Program {
 pub struct Tool {
     /// The name that the model calls it by.
     pub name: String,
-    /// What the model is told about it.
+    /// The description that the model gets.
     pub description: String,
     /// What its input must match; the source of the prompt's schema too.
     pub parameters: Schema,
@@ -252,7 +252,7 @@ pub enum Builtin {
     StoreMemory,
     /// Gives a kept value.
     RetrieveMemory,
-    /// Tells how far the work is.
+    /// Reports the progress.
     LogProgress,
     /// Hyphen's old way to call a workflow.
     RunWorkflow,

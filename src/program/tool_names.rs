@@ -38,7 +38,7 @@ impl ToolNames {
         Self(given)
     }
 
-    /// The name that a provider is told for the tool of this name.
+    /// The name that is sent to a provider for the tool of this name.
     pub fn out<'a>(&'a self, name: &'a str) -> &'a str {
         self.0.iter().find(|(tool, _)| tool == name).map_or(name, |(_, called)| called)
     }
@@ -48,8 +48,8 @@ impl ToolNames {
         self.0.iter().find(|(_, given)| given == called).map_or(called, |(tool, _)| tool)
     }
 
-    /// A name that a model wrote, as a provider can be told it: that of no tool too.
-    pub fn told<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
+    /// A name that a model wrote, as it can be sent to a provider: also a name of no tool.
+    pub fn sendable<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
         let name = self.out(name);
         if is_taken(name) { Cow::Borrowed(name) } else { Cow::Owned(fitted(name)) }
     }

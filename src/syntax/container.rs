@@ -56,7 +56,7 @@ impl JsonReader<'_> {
                 if !std::mem::replace(&mut keyed, true) {
                     let key = items.last().map_or(Span::new(self.at, self.at + 1), |item: &Node| item.span);
                     let fault = self.fault(codes::SYNTAX, key, "an array has no keys, and this is one");
-                    self.tell(fault.help("an object in an array has its own brackets: `[{\"key\": \"value\"}]`"));
+                    self.report(fault.help("an object in an array has its own brackets: `[{\"key\": \"value\"}]`"));
                 }
                 self.advance();
                 self.brackets_wrong = true;
@@ -114,14 +114,14 @@ impl JsonReader<'_> {
                 ',' => {
                     let span = Span::new(self.at, self.at + 1);
                     let fault = self.fault(codes::COMMA, span, "a comma separates two values, and one is missing here");
-                    self.tell(fault.suggest(""));
+                    self.report(fault.suggest(""));
                     self.advance();
                 }
                 c if c == closer => {
                     if let Some(comma) = between.comma {
                         let span = Span::new(comma, comma + 1);
                         let fault = self.fault(codes::COMMA, span, format!("a comma before `{closer}`"));
-                        self.tell(fault.help("JSON has no comma after the last one: take it out").suggest(""));
+                        self.report(fault.help("JSON has no comma after the last one: take it out").suggest(""));
                     }
                     self.advance();
                     return false;
@@ -140,7 +140,7 @@ impl JsonReader<'_> {
     /// A bracket of the other kind. Whether it ends the container.
     fn wrong_closer(&mut self, found: char, closer: char) -> bool {
         let span = Span::new(self.at, self.at + 1);
-        let begun = self.open.last().map(|open| self.source.place(open.start, open.start + 1));
+        let opened = self.open.last().map(|open| self.source.place(open.start, open.start + 1));
         let (message, ends, taken) = match self.meant(found, closer) {
             Meant::Nothing => (format!("this `{found}` closes nothing"), false, true),
             Meant::Outer => (format!("`{closer}` is missing before this `{found}`"), true, false),
@@ -152,11 +152,11 @@ impl JsonReader<'_> {
         }
         if !quiet {
             let fault = self.fault(codes::SYNTAX, span, message);
-            let fault = match begun {
-                Some(begun) => fault.related(&begun, "what it would close begins here"),
+            let fault = match opened {
+                Some(opened) => fault.related(&opened, "what it would close begins here"),
                 None => fault,
             };
-            self.tell(fault);
+            self.report(fault);
         }
         ends
     }
@@ -204,7 +204,7 @@ impl JsonReader<'_> {
             }
             None => fault,
         };
-        self.tell(fault);
+        self.report(fault);
     }
 
     fn take_comma(&mut self, between: &mut Between) {
@@ -214,7 +214,7 @@ impl JsonReader<'_> {
             self.advance();
         } else if self.peek() == Some(';') {
             let fault = self.fault(codes::COMMA, Span::new(self.at, self.at + 1), "values are separated by `,`");
-            self.tell(fault.suggest(","));
+            self.report(fault.suggest(","));
             self.advance();
             between.comma = Some(self.at);
             between.broken = true;
@@ -231,7 +231,7 @@ impl JsonReader<'_> {
             let fault = self.fault(codes::COMMA, Span::new(end, end), "a comma is missing here");
             let next = self.source.place(at, at);
             let fault = fault.help("a comma stands between two entries").suggest(",");
-            self.tell(fault.related(&next, "the next one begins here"));
+            self.report(fault.related(&next, "the next one begins here"));
         }
     }
 
@@ -255,12 +255,12 @@ impl JsonReader<'_> {
                     self.advance();
                 }
                 let fault = self.fault(codes::SYNTAX, Span::new(start, self.at), "a `:` stands between key and value");
-                self.tell(fault.suggest(":"));
+                self.report(fault.suggest(":"));
             }
             Some(',' | '}' | ']') => {
                 if quoted {
                     let fault = self.fault(codes::SYNTAX, key_span, format!("the key `{key}` has no value"));
-                    self.tell(fault);
+                    self.report(fault);
                 }
                 return Some(Member { key, key_span, value: self.nothing() });
             }
@@ -268,7 +268,7 @@ impl JsonReader<'_> {
             Some(_) => {
                 let fault =
                     self.fault(codes::SYNTAX, Span::new(end, end), format!("a `:` is missing after the key `{key}`"));
-                self.tell(fault.suggest(":"));
+                self.report(fault.suggest(":"));
             }
         }
         self.trivia();
@@ -276,12 +276,12 @@ impl JsonReader<'_> {
             None => self.nothing(),
             Some(',' | '}' | ']') => {
                 let fault = self.fault(codes::SYNTAX, key_span, format!("the key `{key}` has no value"));
-                self.tell(fault);
+                self.report(fault);
                 self.nothing()
             }
             Some(':') => {
                 let fault = self.fault(codes::SYNTAX, Span::new(self.at, self.at + 1), "one `:` is enough");
-                self.tell(fault.suggest(""));
+                self.report(fault.suggest(""));
                 self.advance();
                 self.trivia();
                 match self.peek() {
@@ -303,7 +303,7 @@ impl JsonReader<'_> {
                 "the keys on the way to this value have more than {MAX_PATH_BYTES} bytes; the rest is not read"
             );
             let fault = self.fault(codes::TOO_MUCH, key_span, message);
-            self.tell(fault);
+            self.report(fault);
             self.stop();
             return self.nothing();
         }
@@ -328,10 +328,10 @@ impl JsonReader<'_> {
     fn cut_number(&mut self) -> Option<()> {
         let before = self.text.get(..self.at)?.trim_end();
         let comma = before.strip_suffix(',');
-        let begun = comma.unwrap_or(before).ends_with(|c: char| c.is_ascii_digit());
+        let is_digit = comma.unwrap_or(before).ends_with(|c: char| c.is_ascii_digit());
         let digits = self.rest().len() - self.rest().trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let after = self.rest().get(digits..)?.trim_start();
-        if !begun || digits == 0 || !after.starts_with([',', '}']) {
+        if !is_digit || digits == 0 || !after.starts_with([',', '}']) {
             return None;
         }
         let fault = match comma {
@@ -344,7 +344,7 @@ impl JsonReader<'_> {
                 self.fault(codes::NUMBER, span, "a number is written without blanks").suggest("")
             }
         };
-        self.tell(fault);
+        self.report(fault);
         self.at += digits;
         Some(())
     }
@@ -361,7 +361,7 @@ impl JsonReader<'_> {
             Some('{' | '[') => {
                 let span = Span::new(self.at, self.at + 1);
                 let fault = self.fault(codes::SYNTAX, span, "an object has keys, and this value has none");
-                self.tell(fault);
+                self.report(fault);
                 self.value();
                 None
             }
@@ -370,7 +370,7 @@ impl JsonReader<'_> {
                 let span = self.word_span();
                 let word = self.raw(span);
                 let fault = self.fault(codes::SYNTAX, span, format!("the key `{word}` has no quotes"));
-                self.tell(fault.help("a key stands in double quotes").suggest(text::quoted(word)));
+                self.report(fault.help("a key stands in double quotes").suggest(text::quoted(word)));
                 Some((word.into(), span))
             }
             _ => {

@@ -66,9 +66,9 @@ impl DocumentKind {
 pub struct Document {
     /// Its text, with the place of every key and value.
     pub tree: Tree,
-    /// What it is; nothing when that can't be told.
+    /// Its kind; nothing when no field decides it.
     pub kind: Option<DocumentKind>,
-    /// Its value: as well as it could be read, and null when its kind can't be told.
+    /// Its value: as much as could be read, and null without a kind.
     pub value: Value,
     /// The parts of the value of which nothing is known: their faults are among `faults`.
     pub unknown: Unknown,
@@ -115,7 +115,7 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     let kind = match kind.map_or_else(|| recognise(&document.tree), Ok) {
         Ok(kind) => kind,
         Err(fault) => {
-            // What would tell its kind may stand in what could not be read.
+            // The field that decides the kind may be in the part that could not be read.
             if whole {
                 document.faults.push(*fault);
             }
@@ -139,7 +139,7 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     document
 }
 
-/// Tells the kind of a document by the fields at its top.
+/// Finds the kind of a document by its top-level fields.
 ///
 /// # Errors
 /// One fault that says what was looked for.
@@ -190,7 +190,7 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
     }))
 }
 
-/// What tells the kinds of documents, in words.
+/// The fields that decide the kind of a document, in words.
 const MARKS: &str = "a loop has `\"type\": \"loop\"`, an agent request `objective`, a workflow `definition`, a registered \
                      action `action_name`, a script `replies`";
 

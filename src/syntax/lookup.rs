@@ -119,7 +119,7 @@ impl Tree {
     fn raw_offset(&self, span: Span, offset: usize) -> usize {
         let raw = self.raw(span);
         let mut last = self.lookup.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // What a string has in it is told in its order: each search goes on where the one before ended.
+        // The places inside a string are asked for in their order: each search continues where the one before ended.
         let from = last.filter(|(start, at)| *start == span.start && at.meant <= offset).map(|(_, at)| at);
         let found = text::raw_offset(raw, offset, from.unwrap_or_default());
         *last = Some((span.start, found));

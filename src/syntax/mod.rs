@@ -31,7 +31,7 @@ pub const MAX_DEPTH: usize = 128;
 pub const MAX_BYTES: usize = 16 << 20;
 /// The most values that one text may hold; more would be no document but an attack on memory.
 pub const MAX_VALUES: usize = 100_000;
-/// The most faults that are told of one text.
+/// The most faults that are reported for one text.
 pub const MAX_FAULTS: usize = 50;
 /// The most bytes of the keys on the way to a value. What is gathered of a document names its values by their
 /// pointers: with long ones, many small values would take many times the document.
@@ -80,7 +80,7 @@ pub enum NodeKind {
     Array(Vec<Node>),
     /// An object: every member as it stands, those of the same key too.
     Object(Vec<Member>),
-    /// Something that could not be read; its fault is told already.
+    /// A part that could not be read; its fault is reported already.
     Fault,
 }
 

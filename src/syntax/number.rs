@@ -12,15 +12,16 @@ impl JsonReader<'_> {
         match fault_of(written) {
             None => Node { span, kind: NodeKind::Number(written.into()) },
             Some(fault) => {
-                let told = self.fault(codes::NUMBER, span, format!("`{written}` is no number of JSON: {}", fault.why));
+                let report =
+                    self.fault(codes::NUMBER, span, format!("`{written}` is no number of JSON: {}", fault.why));
                 match fault.meant {
                     Some(meant) => {
-                        self.tell(told.suggest(meant.as_str()));
+                        self.report(report.suggest(meant.as_str()));
                         Node { span, kind: NodeKind::Number(meant.into()) }
                     }
                     None => {
                         let help = "a number stands alone, without a unit; a text stands in double quotes";
-                        self.tell(if fault.text { told.help(help) } else { told });
+                        self.report(if fault.text { report.help(help) } else { report });
                         Node { span: Span::new(span.start, span.end), kind: NodeKind::Fault }
                     }
                 }

@@ -9,7 +9,7 @@ use crate::syntax::{MAX_FAULTS, Node, NodeKind, token};
 /// An error for each string that looks like a key or token; what it says never shows the secret.
 pub(super) fn secrets(document: &Document) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
-    // Most documents have none: the places are looked for only where there is something to tell.
+    // Most documents have none: the places are looked for only where there is a fault to report.
     if is_anywhere(&document.tree.root) {
         visit(document, &document.tree.root, &mut String::new(), &mut faults);
     }

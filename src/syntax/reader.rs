@@ -46,19 +46,19 @@ impl<'a> JsonReader<'a> {
     fn document(&mut self) -> Node {
         if self.text.len() > MAX_BYTES {
             let message = format!("the text has {} bytes; at most {MAX_BYTES} (16 MiB) are read", self.text.len());
-            self.tell(Diagnostic::error(codes::TOO_MUCH, message, "", self.source.whole()));
+            self.report(Diagnostic::error(codes::TOO_MUCH, message, "", self.source.whole()));
             return self.nothing();
         }
         if is_wide(self.text.as_bytes()) {
             let message = "every other byte of the file is zero, as in UTF-16";
             let fault = Diagnostic::error(codes::ENCODING, message, "", self.source.whole());
-            self.tell(fault.help("save it as UTF-8"));
+            self.report(fault.help("save it as UTF-8"));
             return self.nothing();
         }
         let marks = self.text.len() - self.text.trim_start_matches('\u{feff}').len();
         if marks > 0 {
             let fault = self.fault(codes::ENCODING, Span::new(0, marks), "the file begins with a byte-order mark");
-            self.tell(fault.help("save it as UTF-8 without a byte-order mark").suggest(""));
+            self.report(fault.help("save it as UTF-8 without a byte-order mark").suggest(""));
             self.at = marks;
         }
         self.trivia();
@@ -68,7 +68,7 @@ impl<'a> JsonReader<'a> {
                 self.faults.clear();
                 let place = self.source.whole();
                 let fault = Diagnostic::error(codes::EMPTY, "the file has no JSON in it", "", place);
-                self.tell(
+                self.report(
                     fault.help("a loop document is a JSON object: `{\"type\": \"loop\", \"properties\": {...}}`"),
                 );
             }
@@ -78,7 +78,7 @@ impl<'a> JsonReader<'a> {
             Some(closer @ ('}' | ']' | ',' | ':')) => {
                 let span = Span::new(self.at, self.at + 1);
                 let fault = self.fault(codes::SYNTAX, span, format!("a value was expected; `{closer}` was found"));
-                self.tell(fault);
+                self.report(fault);
                 return self.nothing();
             }
             Some(c) if is_word(c) && !c.is_ascii_digit() && !self.is_literal() => return self.no_json(),
@@ -100,14 +100,14 @@ impl<'a> JsonReader<'a> {
         if let Some(closer) = rest.chars().next().filter(|_| closers) {
             let span = Span::new(self.at, self.at + rest.len());
             let fault = self.fault(codes::SYNTAX, span, format!("this `{closer}` closes nothing"));
-            self.tell(
+            self.report(
                 fault.help("the document ends before it: take it out, or look for the one that closes too early"),
             );
             return;
         }
         let span = Span::new(self.at, self.line_end());
         let fault = self.fault(codes::SYNTAX, span, "the document ends before this; there is more after it");
-        self.tell(fault.help("a file holds one JSON value: take the rest out, or put the values into an array"));
+        self.report(fault.help("a file holds one JSON value: take the rest out, or put the values into an array"));
     }
 
     /// The first word of a text that does not even begin like JSON.
@@ -117,7 +117,7 @@ impl<'a> JsonReader<'a> {
         let yaml = self.peek() == Some(':');
         let message = format!("a document begins with `{{` or `[`; `{}` was found", self.raw(word));
         let fault = self.fault(codes::SYNTAX, span, message);
-        self.tell(if yaml { fault.help("it looks like YAML: write it as JSON") } else { fault });
+        self.report(if yaml { fault.help("it looks like YAML: write it as JSON") } else { fault });
         self.stop();
         Node { span, kind: NodeKind::Fault }
     }
@@ -129,7 +129,7 @@ impl<'a> JsonReader<'a> {
             let span = Span::new(self.at, self.at);
             let message = format!("the document has more than {MAX_VALUES} values; the rest is not read");
             let fault = self.fault(codes::TOO_MUCH, span, message);
-            self.tell(fault);
+            self.report(fault);
             self.stop();
             return self.nothing();
         }
@@ -152,7 +152,7 @@ impl<'a> JsonReader<'a> {
         let message =
             format!("the nesting is deeper than {MAX_DEPTH} arrays and objects; what lies deeper is not read");
         let fault = self.fault(codes::TOO_MUCH, Span::new(start, start + 1), message);
-        self.tell(fault);
+        self.report(fault);
         let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
         let rest = self.text.get(start..).unwrap_or_default();
         for (offset, byte) in rest.bytes().enumerate() {
@@ -184,7 +184,7 @@ impl<'a> JsonReader<'a> {
         let span = Span::new(self.at, self.at + name.len() + 4);
         let written = self.raw(span);
         let fault = self.fault(codes::SYNTAX, span, format!("the template `{written}` has no quotes"));
-        self.tell(fault.help("a template is a text, and stands in double quotes").suggest(text::quoted(written)));
+        self.report(fault.help("a template is a text, and stands in double quotes").suggest(text::quoted(written)));
         self.at = span.end;
         Some(Node { span, kind: NodeKind::String(written.into()) })
     }
@@ -209,17 +209,17 @@ impl<'a> JsonReader<'a> {
             "null" | "none" | "nil" => ("null", NodeKind::Null),
             "nan" | "infinity" | "inf" | "undefined" => {
                 let fault = self.fault(codes::NUMBER, span, format!("`{word}` is no JSON value"));
-                self.tell(fault.help("JSON has no such value: write a number or null, or leave the field out"));
+                self.report(fault.help("JSON has no such value: write a number or null, or leave the field out"));
                 return Node { span, kind: NodeKind::Fault };
             }
             _ => {
                 let fault = self.fault(codes::SYNTAX, span, format!("the text `{word}` has no quotes"));
-                self.tell(fault.help("a text stands in double quotes").suggest(text::quoted(word)));
+                self.report(fault.help("a text stands in double quotes").suggest(text::quoted(word)));
                 return Node { span, kind: NodeKind::String(word.into()) };
             }
         };
         let fault = self.fault(codes::SYNTAX, span, format!("`{word}` is written `{meant}` in JSON"));
-        self.tell(fault.suggest(meant));
+        self.report(fault.suggest(meant));
         Node { span, kind }
     }
 
@@ -256,7 +256,7 @@ impl<'a> JsonReader<'a> {
             if c.is_control() || c.is_whitespace() { format!("U+{:04X}", u32::from(c)) } else { format!("`{c}`") }
         });
         let fault = self.fault(codes::SYNTAX, span, format!("{expected} was expected; {shown} was found"));
-        self.tell(fault);
+        self.report(fault);
         Node { span, kind: NodeKind::Fault }
     }
 
@@ -272,10 +272,10 @@ impl<'a> JsonReader<'a> {
         let span = Span::new(start, self.at);
         let fault = self.fault(codes::SYNTAX, span, "a text stands in straight double quotes");
         if closing.is_none() {
-            self.tell(fault.help("write `\"` before and after it"));
+            self.report(fault.help("write `\"` before and after it"));
             return Node { span, kind: NodeKind::Fault };
         }
-        self.tell(fault.help("these are the quotes of print").suggest(text::quoted(text)));
+        self.report(fault.help("these are the quotes of print").suggest(text::quoted(text)));
         Node { span, kind: NodeKind::String(text.into()) }
     }
 
@@ -307,11 +307,11 @@ impl<'a> JsonReader<'a> {
         let span = Span::new(start, self.at);
         if closed {
             let fault = self.fault(codes::COMMENT, span, "JSON has no comments");
-            self.tell(fault.help("take it out; a `description` field can hold what it says").suggest(""));
+            self.report(fault.help("take it out; a `description` field can hold what it says").suggest(""));
         } else {
             let fault =
                 self.fault(codes::COMMENT, Span::new(start, start + 2), "this comment does not end, and JSON has none");
-            self.tell(fault);
+            self.report(fault);
             self.brackets_wrong = true;
         }
     }
@@ -323,7 +323,7 @@ impl<'a> JsonReader<'a> {
         }
         let message = format!("U+{:04X} is no white space in JSON", u32::from(c));
         let fault = self.fault(codes::SYNTAX, Span::new(start, self.at), message);
-        self.tell(fault.suggest(" "));
+        self.report(fault.suggest(" "));
     }
 
     pub(super) fn rest(&self) -> &'a str {
@@ -358,7 +358,7 @@ impl<'a> JsonReader<'a> {
         Diagnostic::error(code, message, "", self.source.place(span.start, span.end))
     }
 
-    pub(super) fn tell(&mut self, fault: Diagnostic) {
+    pub(super) fn report(&mut self, fault: Diagnostic) {
         if self.stopped {
             return;
         }
@@ -368,13 +368,13 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Whether the fault that was told last begins or ends here.
+    /// Whether the last reported fault begins or ends here.
     pub(super) fn last_fault_touches(&self, at: usize) -> bool {
         self.faults.last().is_some_and(|fault| fault.place.start == at || fault.place.end == at)
     }
 
-    /// Takes back what was told of a word or number that the text's end cuts off: that it is cut off
-    /// says all.
+    /// Removes the fault of a word or number that the end of the text cuts off: the fault of the cut
+    /// is enough.
     pub(super) fn drop_cut(&mut self, end: usize) {
         let cut = |fault: &Diagnostic| fault.place.end == end && fault.code != codes::COMMENT;
         if self.faults.last().is_some_and(cut) {
@@ -382,7 +382,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Reads no further, and tells nothing more.
+    /// Reads no further, and reports nothing more.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
         self.at = self.text.len();

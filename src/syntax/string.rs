@@ -65,13 +65,13 @@ impl JsonReader<'_> {
         let (inner, _) = inner.split_once("\"\"\"")?;
         let span = Span::new(self.at, self.at + inner.len() + 6);
         let fault = self.fault(codes::STRING, span, "a JSON string stands in one pair of double quotes");
-        self.tell(fault.suggest(text::quoted(inner)));
+        self.report(fault.suggest(text::quoted(inner)));
         self.at = span.end;
         Some(Node { span, kind: NodeKind::String(inner.into()) })
     }
 
     fn string_faults(&mut self, span: Span, quote: char, found: &StringFaults) {
-        let mended = || mend(self.raw(span));
+        let repaired = || repair(self.raw(span));
         if let Some((at, c)) = found.control {
             let (what, escape) = match c {
                 '\n' | '\r' => ("a line break".to_owned(), "`\\n`".to_owned()),
@@ -80,12 +80,12 @@ impl JsonReader<'_> {
             };
             let message = format!("{what} can't stand in a JSON string as it is");
             let fault = self.fault(codes::STRING, Span::new(at, at + 1), message);
-            let fault = fault.help(format!("write {escape}")).suggest_at(mended(), span.start, span.end);
-            self.tell(fault);
+            let fault = fault.help(format!("write {escape}")).suggest_at(repaired(), span.start, span.end);
+            self.report(fault);
         } else if quote == '\'' {
             let fault = self.fault(codes::STRING, span, "a JSON string stands in double quotes");
-            let fault = fault.suggest(mended());
-            self.tell(fault);
+            let fault = fault.suggest(repaired());
+            self.report(fault);
         }
     }
 
@@ -102,13 +102,13 @@ impl JsonReader<'_> {
         let end = self.at + ends.find(|at| ends_string(line.get(at + 1..).unwrap_or_default()))? + 1;
         let span = Span::new(start, end);
         let text = self.raw(Span::new(start + 1, end - 1));
-        let mended = format!("\"{}\"", escape_quotes(text));
+        let repaired = format!("\"{}\"", escape_quotes(text));
         let fault =
             self.fault(codes::STRING, Span::new(inner, inner + 1), "this quote ends the string, and the text goes on");
         let fault = fault.help("a quote inside of a string is written `\\\"`");
-        self.tell(fault.suggest_at(mended.as_str(), start, end));
+        self.report(fault.suggest_at(repaired.as_str(), start, end));
         self.at = end;
-        Some(Node { span, kind: NodeKind::String(text::decode(&mended).into()) })
+        Some(Node { span, kind: NodeKind::String(text::decode(&repaired).into()) })
     }
 
     /// A string that its line does not close: what comes after is read on from the line's end.
@@ -125,7 +125,7 @@ impl JsonReader<'_> {
             self.fault(codes::STRING, Span::new(start, end), "this string does not end: its closing quote is missing");
         let meant = self.raw(Span::new(start, end));
         let short = meant.len() <= SHOWN && meant.starts_with('"');
-        self.tell(if short { fault.help(format!("most likely `{meant}\"` is meant")) } else { fault });
+        self.report(if short { fault.help(format!("most likely `{meant}\"` is meant")) } else { fault });
         Node { span: Span::new(start, end), kind: NodeKind::Fault }
     }
 
@@ -158,11 +158,11 @@ impl JsonReader<'_> {
                 self.advance();
             }
             None => {}
-            // A line that ends here may be the end of a string without a closing quote: that is told then.
+            // A line that ends here may be the end of a string without a closing quote: that is reported then.
             Some('\n' | '\r') if !self.closes_later(quote) => {}
             Some(c) if c < ' ' => {
                 let fault = self.fault(codes::STRING, Span::new(start, self.at), "a backslash must begin an escape");
-                self.tell(fault.help("a backslash itself is written `\\\\`, a line break `\\n`"));
+                self.report(fault.help("a backslash itself is written `\\\\`, a line break `\\n`"));
                 self.advance();
                 if c == '\r' && self.peek() == Some('\n') {
                     self.advance();
@@ -172,7 +172,7 @@ impl JsonReader<'_> {
                 self.advance();
                 let span = Span::new(start, self.at);
                 let fault = self.fault(codes::STRING, span, format!("`\\{c}` is no escape of JSON"));
-                self.tell(if c == '\'' {
+                self.report(if c == '\'' {
                     fault.suggest("'")
                 } else {
                     fault.help("a backslash itself is written `\\\\`").suggest(format!("\\\\{c}"))
@@ -183,12 +183,12 @@ impl JsonReader<'_> {
 
     fn unicode_escape(&mut self, start: usize) {
         let Some(first) = self.four_digits() else {
-            // Cut off by the end: that the string does not end is told.
+            // Cut off by the end of the text: the string without an end is reported.
             if self.rest().bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return;
             }
             let fault = self.fault(codes::STRING, Span::new(start, self.at), "`\\u` needs four hexadecimal digits");
-            return self.tell(fault);
+            return self.report(fault);
         };
         if !(0xD800..0xE000).contains(&first) {
             return;
@@ -202,7 +202,7 @@ impl JsonReader<'_> {
             self.at = first_end;
         }
         let fault = self.fault(codes::STRING, Span::new(start, first_end), "half of a surrogate pair stands alone");
-        self.tell(fault.help("a character beyond U+FFFF is two such escapes, or stands as it is"));
+        self.report(fault.help("a character beyond U+FFFF is two such escapes, or stands as it is"));
     }
 
     fn four_digits(&mut self) -> Option<u32> {
@@ -241,25 +241,25 @@ fn escape_quotes(text: &str) -> String {
 }
 
 /// The same string in double quotes, its control characters escaped. Escapes stay as they are.
-fn mend(raw: &str) -> String {
+fn repair(raw: &str) -> String {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
-    let mut mended = String::from("\"");
+    let mut repaired = String::from("\"");
     let mut chars = inner.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
             '\\' => match chars.next() {
-                Some('\'') => mended.push('\''),
-                Some(next) => mended.extend(['\\', next]),
+                Some('\'') => repaired.push('\''),
+                Some(next) => repaired.extend(['\\', next]),
                 None => {}
             },
-            '"' => mended.push_str("\\\""),
+            '"' => repaired.push_str("\\\""),
             '\r' if chars.peek() == Some(&'\n') => {}
-            '\n' => mended.push_str("\\n"),
-            '\t' => mended.push_str("\\t"),
-            c if c < ' ' => mended.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => mended.push(c),
+            '\n' => repaired.push_str("\\n"),
+            '\t' => repaired.push_str("\\t"),
+            c if c < ' ' => repaired.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => repaired.push(c),
         }
     }
-    mended.push('"');
-    mended
+    repaired.push('"');
+    repaired
 }

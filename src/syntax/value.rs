@@ -37,7 +37,7 @@ impl Node {
 /// for itself; at most [`MAX_FAULTS`].
 pub fn repeated_keys(tree: &Tree) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
-    // Most documents have none: the places are looked for only where there is something to tell.
+    // Most documents have none: the places are looked for only where there is a fault to report.
     if is_odd_anywhere(&tree.root) {
         visit(tree, &tree.root, &mut String::new(), &mut faults);
     }

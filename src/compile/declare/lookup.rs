@@ -1,4 +1,4 @@
-//! Names that are looked up: what is told of those that are not found, those of steps, and those of workflows.
+//! Names that are looked up: the faults of those that are not found, the names of steps and of workflows.
 
 use serde_json::Value;
 
@@ -12,9 +12,9 @@ use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
 
 impl<'a> Declare<'a> {
-    /// Whether an action seems to stand in a file that can't be used: then the file's own fault is
-    /// told, and not this one besides.
-    fn stands_in_broken(&mut self, name: &str) -> bool {
+    /// Whether an action seems to be in a file that can't be used: then only the file's own fault is
+    /// reported.
+    fn is_in_broken(&mut self, name: &str) -> bool {
         // A text is gone through for each name: with many that are not there, that would take long.
         self.sought += 1;
         if self.sought > MEASURED.1 {
@@ -24,7 +24,7 @@ impl<'a> Declare<'a> {
         let quoted = quoted(name);
         let names_it = |document: &Document| document.tree.source.text.contains(&quoted);
         let unfit = |document: &Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
-        // What is wrong with those that the user named is told in any case.
+        // The faults of those that the user named are reported in any case.
         let mut given = shelf.given.iter().map(|document| &**document).filter(|document| unfit(document));
         if let Some(document) = given.find(|document| names_it(document)) {
             self.faults.extend(no_actions(document).filter(|_| document.kind == Some(DocumentKind::Loop)));
@@ -39,7 +39,7 @@ impl<'a> Declare<'a> {
 
     pub(super) fn unknown(&mut self, name: &str, at: &str) {
         let shelf = self.shelf;
-        if self.stands_in_broken(name) {
+        if self.is_in_broken(name) {
             return;
         }
         let names = self.catalog.all.iter().map(|action| action.name);
@@ -64,7 +64,7 @@ impl<'a> Declare<'a> {
         if self.unknown > 1 {
             return;
         }
-        // It may stand in a file that could not be read.
+        // It may be in a file that could not be read.
         for document in shelf.beside.iter().filter(|document| document.is_broken()) {
             self.tell_of(document);
         }
@@ -72,9 +72,9 @@ impl<'a> Declare<'a> {
     }
 
     /// The action that a step names, at the JSON pointer of its `type`. Nothing when there is none, or
-    /// two, or one that can't be read: that is told.
+    /// two, or one that can't be read: that is reported.
     pub(in crate::compile) fn step(&mut self, name: &str, at: &str) -> Option<&'a Value> {
-        // An empty name was told by its shape.
+        // The shape reports an empty name.
         if name.is_empty() {
             return None;
         }
@@ -99,7 +99,7 @@ impl<'a> Declare<'a> {
     }
 
     fn unknown_step(&mut self, name: &str, at: &str) {
-        if self.stands_in_broken(name) {
+        if self.is_in_broken(name) {
             return;
         }
         let names = PRIMITIVES.into_iter().chain(self.catalog.all.iter().map(|action| action.name));

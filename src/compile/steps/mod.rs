@@ -52,7 +52,7 @@ pub(super) fn roots(document: &Document) -> Roots {
     }
 }
 
-/// Where steps stand in a document.
+/// The places of steps in a document.
 pub(super) struct Roots {
     /// The properties of a loop of mode `foreach`.
     pub foreach: Option<&'static str>,

@@ -17,7 +17,7 @@ use crate::syntax::quoted;
 /// The names that the engine gives to every step.
 const GIVEN: [&str; 3] = ["input", "now", "__run_id"];
 
-/// Judges the steps of a document. `declare` looks actions up, and tells of them.
+/// Judges the steps of a document. `declare` looks actions up, and reports those that it does not find.
 pub(in crate::compile) fn walk<'a>(
     calls: &mut Linker<'_>,
     around: &Around<'a>,
@@ -119,7 +119,7 @@ impl<'a> Walk<'_, 'a, '_> {
         let mut faults = Vec::new();
         let read = ReadLoop::of_step(self.main, &layout, context, self.declare);
         let program = react(self.calls, self.around, self.main, read, &mut faults);
-        // That it can't be run is told once, where what holds it stands.
+        // That it can't be run is reported once, at the document around it.
         faults.retain(|fault| fault.code != codes::NOT_YET);
         let sound = !faults.iter().any(Diagnostic::is_error);
         self.faults.append(&mut faults);
@@ -227,8 +227,8 @@ impl<'a> Walk<'_, 'a, '_> {
         let field = match Field::compile(&Value::from(text)) {
             Ok(field) => field,
             Err(faults) => {
-                let told: Vec<Diagnostic> = faults.into_iter().map(|fault| self.placed(at, text, fault)).collect();
-                return self.faults.extend(told);
+                let placed: Vec<Diagnostic> = faults.into_iter().map(|fault| self.placed(at, text, fault)).collect();
+                return self.faults.extend(placed);
             }
         };
         let is_path = matches!(field, Field::Path(_));
@@ -250,10 +250,10 @@ impl<'a> Walk<'_, 'a, '_> {
 
     fn placed(&self, at: &str, text: &str, fault: LocalFault) -> Diagnostic {
         let range = fault.inside.unwrap_or(0..text.len());
-        let told = Diagnostic::error(fault.code, fault.message, at, self.main.tree.place_inside(at, &range));
+        let diagnostic = Diagnostic::error(fault.code, fault.message, at, self.main.tree.place_inside(at, &range));
         match fault.help {
-            Some(help) => told.help(help),
-            None => told,
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
         }
     }
 }

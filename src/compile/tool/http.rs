@@ -51,7 +51,7 @@ struct AddressParts {
 
 /// Checks what of an address is written out.
 fn address(url: &str, work: &mut ActionDraft<'_>) -> Option<AddressParts> {
-    // That it must not be empty is told by its shape.
+    // The shape reports an empty one.
     if url.is_empty() {
         return None;
     }
@@ -94,7 +94,7 @@ fn address(url: &str, work: &mut ActionDraft<'_>) -> Option<AddressParts> {
     Some(AddressParts { secure, host, end })
 }
 
-/// Where the host of an address ends that begins at `host`. What stands in a block may be left out, and ends nothing:
+/// Where the host of an address ends that begins at `host`. The content of a block may be left out, and ends nothing:
 /// in `https://{{#if a}}x/{{/if}}{{b}}/` the value of `b` may be the host.
 fn host_end(url: &str, host: usize) -> usize {
     let (mut depth, mut last) = (0_usize, 0);
@@ -126,7 +126,7 @@ fn value_beside_secret(field: &Field) -> Option<Variable> {
     values().find(is_value).filter(|_| !field.secrets().is_empty())
 }
 
-/// Why a secret of this action must not be sent: a value decides to whom it goes, or stands beside it in a header.
+/// Why a secret of this action must not be sent: a value decides to whom it goes, or is beside it in a header.
 /// What is compiled has no such address and header; the driver asks all the same.
 pub fn strays(tool: &HttpTool) -> Option<String> {
     if let Some((name, value)) = tool.headers.iter().find_map(|(name, field)| Some((name, value_beside_secret(field)?)))
@@ -144,7 +144,7 @@ pub fn strays(tool: &HttpTool) -> Option<String> {
     Some(format!("a secret would go to whatever host `{}` names", value.path.join(".")))
 }
 
-/// A character as it stands in an address: `%20`.
+/// A character as it is written in an address: `%20`.
 fn encoded(c: char) -> String {
     c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
@@ -236,7 +236,7 @@ fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<
 fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
     let marks = outside_of_tags(template.source());
     let mut marks = marks.iter().peekable();
-    // The variables stand in the order of the text.
+    // The variables are in the order of the text.
     let (mut quoted, mut escaped) = (false, false);
     for variable in template.variables() {
         while let Some((_, c)) = marks.next_if(|(at, _)| *at < variable.range.start) {

@@ -125,7 +125,7 @@ pub(super) fn is_idempotent(action: &Action) -> bool {
     }
 }
 
-/// What the model is told of an action that no one described.
+/// The description that the model gets for an action without one.
 pub(super) fn describe(action: &Action) -> String {
     match action {
         Action::Http(http) => {

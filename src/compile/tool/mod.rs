@@ -32,7 +32,7 @@ pub(super) use parameters::bad_schema;
 pub use sql::named_parameters;
 use work::{ActionDraft, NamedVariable, is_at};
 
-/// The most errors that are told of one action, and the most warnings.
+/// The most errors that are reported for one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;
 
 /// The tool that a declaration makes of its action, and its warnings. The pointers of faults begin

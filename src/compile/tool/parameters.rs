@@ -107,8 +107,8 @@ pub(super) fn no_object(schema: &Schema) -> Option<LocalFault> {
     }
 }
 
-/// Tells of the names that the action takes and the schema does not have, or may leave out. Whether
-/// there is one that the schema does not have.
+/// Reports the names that the action takes and the schema does not have, or may leave out. Returns
+/// whether there is one that the schema does not have.
 fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
     let known = schema.properties();
     let has: HashSet<_> = known.iter().copied().collect();

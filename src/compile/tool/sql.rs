@@ -15,7 +15,7 @@ pub(super) struct Placeholders {
     pub anonymous: usize,
 }
 
-/// The names of a query's named parameters, each once, in the order in which they first stand there.
+/// The names of a query's named parameters, each once, in the order of their first places.
 pub fn named_parameters(query: &str) -> Vec<String> {
     let mut known = HashSet::new();
     let named = placeholders(query).named.into_iter().map(|(name, _)| name);

@@ -79,9 +79,9 @@ impl<'a> ActionDraft<'a> {
         if self.unknown.holds(&fault.pointer) {
             return;
         }
-        let told = if fault.is_error() { &mut self.errors } else { &mut self.warnings };
-        *told += 1;
-        if *told <= MAX_FAULTS {
+        let reported = if fault.is_error() { &mut self.errors } else { &mut self.warnings };
+        *reported += 1;
+        if *reported <= MAX_FAULTS {
             self.faults.push(fault);
         }
     }

@@ -141,7 +141,7 @@ impl DialectReply {
             return Err(AttemptFailure::lasting(ModelFaultCode::ModelProtocol, message));
         };
         for call in &mut calls {
-            call.name = program.called.told(&call.name).into_owned();
+            call.name = program.called.sendable(&call.name).into_owned();
         }
         Ok(AttemptReply { text, calls, ..AttemptReply::default() })
     }

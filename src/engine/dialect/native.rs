@@ -89,7 +89,7 @@ pub fn kept(calls: Vec<SaidCall>, called: &ToolNames, iteration: u32, known: imp
         } else {
             input(&call.arguments, false).map_or_else(|_| "{}".to_owned(), |map| Value::Object(map).to_string())
         };
-        kept.push(SaidCall { id, name: called.told(&call.name).into_owned(), arguments });
+        kept.push(SaidCall { id, name: called.sendable(&call.name).into_owned(), arguments });
     }
     kept
 }

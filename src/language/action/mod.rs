@@ -57,7 +57,7 @@ pub enum OnUncertain {
     Pause,
     /// The call is made again.
     Retry,
-    /// The model is told that the outcome is not known.
+    /// The call fails, and the model gets the error that its outcome is not known.
     Fail,
 }
 

@@ -11,14 +11,14 @@ use crate::diagnostic::nearest;
 pub struct Advice {
     /// In a sentence.
     pub help: String,
-    /// The text that stands there, and the one that is meant, when there is one reading.
+    /// The text that is written, and the one that is meant, when there is one reading.
     pub fix: Option<Fix>,
 }
 
 /// A text, and the one that takes its place.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// The JSON that stands there.
+    /// The JSON that is written.
     pub written: String,
     /// The JSON that is meant.
     pub meant: String,

@@ -263,7 +263,7 @@ impl<'j, 'p, 'v> Gather<'j, 'p, 'v> {
             }
             SchemaRule::Pattern(_) => ProblemKind::Pattern(written().as_str().unwrap_or_default().to_owned()),
             SchemaRule::Judged(validator) => match validator.iter_errors(value).next() {
-                Some(error) => ValueProblem::told(&error).kind,
+                Some(error) => ValueProblem::of(&error).kind,
                 None => return,
             },
             SchemaRule::UniqueItems => ProblemKind::UniqueItems,
@@ -306,7 +306,7 @@ fn of<'s>(part: &'s SchemaPart, source: &'s Value) -> Option<&'s Value> {
     }
 }
 
-/// The names that a part describes, or the part that it stands in.
+/// The names that a part describes, or the part around it.
 fn beside(part: &SchemaPart, source: &Value) -> Vec<String> {
     let names = |part: &Value| Some(part.get("properties")?.as_object()?.keys().cloned().collect::<Vec<_>>());
     let outer = || source.pointer(part.at.as_deref()?.rsplit_once('/')?.0).and_then(names);

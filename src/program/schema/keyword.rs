@@ -13,7 +13,7 @@ use crate::program::canonical;
 use crate::program::reference::escape_pointer;
 use crate::syntax::decimal::Decimal;
 
-/// A keyword, what it holds, and what stands beside it.
+/// A keyword, its value, and the keywords beside it.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'r> {
     pub name: &'static str,

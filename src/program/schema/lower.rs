@@ -36,7 +36,7 @@ pub(super) struct Task<'r> {
     resolver: Resolver<'r>,
     /// The rules of its draft are those that count.
     pub draft: Draft,
-    /// Where it stands, when it stands in the schema itself.
+    /// Its place, when it is in the schema itself.
     at: Option<String>,
 }
 
@@ -291,7 +291,7 @@ impl<'r> Lowering<'r> {
         Ok(parts)
     }
 
-    /// A pattern, measured once however often it stands there.
+    /// A pattern, measured once however often it occurs.
     pub(super) fn pattern(
         &mut self,
         task: &Task<'r>,
@@ -318,7 +318,7 @@ impl<'r> Lowering<'r> {
     }
 }
 
-/// The draft of a part: its own where it names one, else that of what it stands in.
+/// The draft of a part: its own where it names one, else that of the part around it.
 fn of(draft: Draft, contents: &Value, outer: Draft) -> Draft {
     match draft.detect(contents) {
         Draft::Unknown => outer,

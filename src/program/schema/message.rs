@@ -104,7 +104,7 @@ fn expectation(kind: &ProblemKind) -> Option<String> {
     })
 }
 
-/// What is told without the given value.
+/// The message without the given value.
 fn plain(kind: &ProblemKind, subject: &str) -> String {
     match kind {
         ProblemKind::NotAllowed => format!("{subject} is not allowed here"),

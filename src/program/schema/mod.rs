@@ -43,11 +43,11 @@ use crate::program::schema::judge::Judge;
 use crate::program::schema::plan::Plan;
 use crate::program::schema::work::{StepBudget, TooMuch};
 
-/// The most faults that are told of one value.
+/// The most faults that are reported for one value.
 const MAX_FAULTS: usize = 20;
 /// The bytes that all patterns of a document may compile to.
 pub const MAX_PATTERN_PROGRAMS: usize = 16 << 20;
-/// How far the parts that describe one object may lie inside each other.
+/// How deep the parts that describe one object may be nested.
 const MAX_PARTS_DEPTH: usize = 8;
 
 /// A JSON Schema that is known to be valid. Cheap to clone; what compares values with it is made when
@@ -208,7 +208,7 @@ impl Schema {
         self.parts_of(self.source(), MAX_PARTS_DEPTH, &mut HashMap::new(), visit);
     }
 
-    /// `seen` tells how deep the search below a part went: parts that name each other many times over
+    /// `seen` holds how deep the search below a part went: parts that name each other many times over
     /// would be gone through without end.
     fn parts_of<'s>(
         &'s self,

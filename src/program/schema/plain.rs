@@ -1,6 +1,6 @@
 //! Schemas that are seen to be valid at a glance, so that they need not be compiled before a value
 //! is compared with them: of known keywords, each with a value of its kind, and without references.
-//! What is not seen here is compiled at once, and told by the compiler of schemas.
+//! What is not seen here is compiled at once, and the compiler of schemas reports it.
 
 use serde_json::{Map, Value};
 

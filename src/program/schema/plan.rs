@@ -24,9 +24,9 @@ pub(super) struct Plan {
 /// A part of a schema.
 #[derive(Debug)]
 pub(super) struct SchemaPart {
-    /// Where it stands in the schema, as a JSON pointer; nothing when it stands elsewhere.
+    /// Its JSON pointer in the schema; nothing when it is elsewhere.
     pub at: Option<Box<str>>,
-    /// What is written there, when it stands in a meta-schema that is built in.
+    /// The part itself, when it is in a built-in meta-schema.
     pub foreign: Option<Box<Value>>,
     /// It can be reached in several ways, so that what came out for a value is remembered.
     pub shared: bool,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jsonschema::ValidationError;
-use jsonschema::error::{TypeKind, ValidationErrorKind as Told};
+use jsonschema::error::{TypeKind, ValidationErrorKind as Reported};
 use serde_json::Value;
 
 use super::plan::Id;
@@ -11,7 +11,7 @@ use super::plan::Id;
 /// A fault of a part of a value.
 #[derive(Debug)]
 pub(super) struct ValueProblem<'v> {
-    /// Where the part stands in the value, as a JSON pointer.
+    /// The JSON pointer of the part in the value.
     pub path: String,
     /// The part.
     pub given: Cow<'v, Value>,
@@ -72,7 +72,7 @@ pub(super) enum Forms {
 
 impl ValueProblem<'static> {
     /// A fault that the library of schemas reports.
-    pub(super) fn told(error: &ValidationError<'_>) -> Self {
+    pub(super) fn of(error: &ValidationError<'_>) -> Self {
         ValueProblem {
             path: error.instance_path().to_string(),
             given: Cow::Owned(error.instance().clone().into_owned()),
@@ -90,46 +90,46 @@ impl ValueProblem<'_> {
     }
 }
 
-fn kind(told: &Told) -> ProblemKind {
+fn kind(reported: &Reported) -> ProblemKind {
     let size = |most, limit: u64, noun| ProblemKind::Size { most, limit, noun };
-    match told {
-        Told::Type { kind } => ProblemKind::Type(match kind {
+    match reported {
+        Reported::Type { kind } => ProblemKind::Type(match kind {
             TypeKind::Single(one) => vec![type_name(one.as_str())],
             TypeKind::Multiple(several) => several.iter().map(|one| type_name(one.as_str())).collect(),
         }),
-        Told::Enum { options } => ProblemKind::Enum((**options).clone()),
-        Told::Constant { expected_value } => ProblemKind::Constant((**expected_value).clone()),
-        Told::Minimum { limit } => ProblemKind::Limit("at least", limit.clone()),
-        Told::Maximum { limit } => ProblemKind::Limit("at most", limit.clone()),
-        Told::ExclusiveMinimum { limit } => ProblemKind::Limit("more than", limit.clone()),
-        Told::ExclusiveMaximum { limit } => ProblemKind::Limit("less than", limit.clone()),
-        Told::MultipleOf { multiple_of } => ProblemKind::MultipleOf(multiple_of.clone()),
-        Told::MinLength { limit } => size(false, *limit, "character"),
-        Told::MaxLength { limit } => size(true, *limit, "character"),
-        Told::MinItems { limit } => size(false, *limit, "item"),
-        Told::MaxItems { limit } => size(true, *limit, "item"),
-        Told::MinProperties { limit } => size(false, *limit, "property"),
-        Told::MaxProperties { limit } => size(true, *limit, "property"),
-        Told::AdditionalItems { limit } => ProblemKind::AdditionalItems(u64::try_from(*limit).unwrap_or(u64::MAX)),
-        Told::Pattern { pattern } => ProblemKind::Pattern(pattern.clone()),
-        Told::Format { format } => ProblemKind::Format(format.clone()),
-        Told::ContentEncoding { content_encoding } => ProblemKind::Encoding(content_encoding.clone()),
-        Told::ContentMediaType { content_media_type } => ProblemKind::MediaType(content_media_type.clone()),
-        Told::FromUtf8 { .. } => ProblemKind::NotUtf8,
-        Told::Not { schema } => ProblemKind::Not(schema.clone()),
-        Told::AdditionalProperties { unexpected } | Told::UnevaluatedProperties { unexpected } => {
+        Reported::Enum { options } => ProblemKind::Enum((**options).clone()),
+        Reported::Constant { expected_value } => ProblemKind::Constant((**expected_value).clone()),
+        Reported::Minimum { limit } => ProblemKind::Limit("at least", limit.clone()),
+        Reported::Maximum { limit } => ProblemKind::Limit("at most", limit.clone()),
+        Reported::ExclusiveMinimum { limit } => ProblemKind::Limit("more than", limit.clone()),
+        Reported::ExclusiveMaximum { limit } => ProblemKind::Limit("less than", limit.clone()),
+        Reported::MultipleOf { multiple_of } => ProblemKind::MultipleOf(multiple_of.clone()),
+        Reported::MinLength { limit } => size(false, *limit, "character"),
+        Reported::MaxLength { limit } => size(true, *limit, "character"),
+        Reported::MinItems { limit } => size(false, *limit, "item"),
+        Reported::MaxItems { limit } => size(true, *limit, "item"),
+        Reported::MinProperties { limit } => size(false, *limit, "property"),
+        Reported::MaxProperties { limit } => size(true, *limit, "property"),
+        Reported::AdditionalItems { limit } => ProblemKind::AdditionalItems(u64::try_from(*limit).unwrap_or(u64::MAX)),
+        Reported::Pattern { pattern } => ProblemKind::Pattern(pattern.clone()),
+        Reported::Format { format } => ProblemKind::Format(format.clone()),
+        Reported::ContentEncoding { content_encoding } => ProblemKind::Encoding(content_encoding.clone()),
+        Reported::ContentMediaType { content_media_type } => ProblemKind::MediaType(content_media_type.clone()),
+        Reported::FromUtf8 { .. } => ProblemKind::NotUtf8,
+        Reported::Not { schema } => ProblemKind::Not(schema.clone()),
+        Reported::AdditionalProperties { unexpected } | Reported::UnevaluatedProperties { unexpected } => {
             ProblemKind::Unknown(unexpected.clone())
         }
-        Told::Required { property } => ProblemKind::Required(property.as_str().unwrap_or_default().to_owned()),
-        Told::AnyOf { context } | Told::OneOfNotValid { context } => ProblemKind::Forms(Forms::Found(
-            context.iter().map(|form| form.iter().map(ValueProblem::told).collect()).collect(),
+        Reported::Required { property } => ProblemKind::Required(property.as_str().unwrap_or_default().to_owned()),
+        Reported::AnyOf { context } | Reported::OneOfNotValid { context } => ProblemKind::Forms(Forms::Found(
+            context.iter().map(|form| form.iter().map(ValueProblem::of).collect()).collect(),
         )),
-        Told::OneOfMultipleValid { .. } => ProblemKind::ManyForms,
-        Told::PropertyNames { error } => ProblemKind::PropertyName(Box::new(ValueProblem::told(error))),
-        Told::FalseSchema => ProblemKind::NotAllowed,
-        Told::UniqueItems => ProblemKind::UniqueItems,
-        Told::Contains => ProblemKind::Contains,
-        Told::UnevaluatedItems { .. } => ProblemKind::UnevaluatedItems,
+        Reported::OneOfMultipleValid { .. } => ProblemKind::ManyForms,
+        Reported::PropertyNames { error } => ProblemKind::PropertyName(Box::new(ValueProblem::of(error))),
+        Reported::FalseSchema => ProblemKind::NotAllowed,
+        Reported::UniqueItems => ProblemKind::UniqueItems,
+        Reported::Contains => ProblemKind::Contains,
+        Reported::UnevaluatedItems { .. } => ProblemKind::UnevaluatedItems,
         other => ProblemKind::Other(other.keyword().to_owned()),
     }
 }

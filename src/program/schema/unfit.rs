@@ -51,7 +51,7 @@ fn by_draft(source: &Value, error: &ValidationError<'_>) -> SchemaFault {
     if let ValidationErrorKind::Referencing(fault) = error.kind() {
         return reference(source, fault, error.instance_path().as_str());
     }
-    let problem = ValueProblem::told(error);
+    let problem = ValueProblem::of(error);
     let message = message::of_schema(&problem);
     SchemaFault { path: problem.path, message: format!("this is no JSON Schema: {message}") }
 }

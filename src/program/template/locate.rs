@@ -54,8 +54,8 @@ impl<'t> Locator<'t> {
         let rest = self.text.get(before..)?;
         let within = rest.char_indices().nth(column.checked_sub(1)?).map_or(rest.len(), |(at, _)| at);
         let offset = before + within;
-        let begun = self.tags.partition_point(|tag| tag.range.start <= offset);
-        let last = begun.checked_sub(1)?;
+        let started = self.tags.partition_point(|tag| tag.range.start <= offset);
+        let last = started.checked_sub(1)?;
         self.tags.get(last).is_some_and(|tag| offset <= tag.range.end).then_some(last)
     }
 

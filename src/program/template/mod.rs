@@ -54,7 +54,7 @@ pub struct Template {
 pub struct Variable {
     /// The names from the scope's top on; never empty.
     pub path: Vec<String>,
-    /// Where it stands in the template, in bytes.
+    /// Its place in the template, in bytes.
     pub range: Range<usize>,
     /// Whether the template does without it: it is the condition of a block, or stands behind one.
     pub optional: bool,
@@ -69,7 +69,7 @@ pub struct TemplateFault {
     pub message: String,
     /// Where, in bytes of the template; `None` when the place is not known.
     pub range: Option<Range<usize>>,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Template {
     /// Compiles a template. Its values will be escaped by `escape`; its own text stands as written.
     ///
     /// # Errors
-    /// When it can't be read, or uses what is not offered. The first fault is told.
+    /// When it can't be read, or uses what is not offered. The first fault is reported.
     pub fn compile(text: &str, escape: ValueEscape) -> Result<Self, TemplateFault> {
         let mut template =
             Self { source: text.to_owned(), escape, nodes: Vec::new(), variables: Vec::new(), secrets: Vec::new() };

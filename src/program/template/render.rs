@@ -31,7 +31,7 @@ struct Render<'n, 's> {
     text: Text,
     frames: Vec<Frame<'s>>,
     parts: usize,
-    /// Where values stand in an address.
+    /// The places of values in an address.
     printed: Vec<Range<usize>>,
     /// Their names, beside `printed`.
     names: Vec<&'n str>,

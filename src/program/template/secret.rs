@@ -27,7 +27,7 @@ pub(super) fn is_named(text: &str) -> bool {
     next(text, 0).is_some()
 }
 
-/// Splits a text at the secrets that it names. Tells whether a key runs up to its very end, so that
+/// Splits a text at the secrets that it names. Returns whether a key runs up to its very end, so that
 /// what comes next would be read as a part of it.
 pub(super) fn split(text: &str, nodes: &mut Vec<TemplateNode>, secrets: &mut SecretKeys) -> bool {
     let mut from = 0;

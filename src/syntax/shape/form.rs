@@ -1,6 +1,6 @@
 //! A part of a schema, made ready for looking at values: references followed, types as bits, fields
-//! by name. Made once a process, each part when it is first needed: steps hold steps. What is told of a
-//! fault is taken from the schema itself.
+//! by name. Made once a process, each part when it is first needed: steps hold steps. The words of a
+//! fault come from the schema itself.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -48,7 +48,7 @@ pub(super) struct SchemaForm {
     pub length: (Option<usize>, Option<usize>),
 }
 
-/// What may stand in an object beside the fields that are known.
+/// What an object may hold besides the known fields.
 #[derive(Debug)]
 pub(super) enum Others {
     /// Anything.
@@ -81,7 +81,7 @@ impl Deref for LazyForm {
     }
 }
 
-/// How deep a value is that stands in for another.
+/// The most levels of a value that replaces a missing one.
 const MAX_STAND_IN_DEPTH: usize = 8;
 
 const BITS: [(&str, u8); 7] =
@@ -182,7 +182,7 @@ impl SchemaForm {
     }
 }
 
-/// The field that tells the branches apart: a property with one word in each of them, but for one branch
+/// The field that decides between the branches: a property with one word in each of them, but for one branch
 /// that takes all other words.
 fn tag_of(branches: &'static [Value]) -> Option<&'static str> {
     let properties = branches.first()?.get("properties")?.as_object()?;

@@ -1,5 +1,5 @@
 //! The shape of a document, judged by the JSON Schema of its kind: so that what `schemas/` accepts,
-//! what is accepted here and what serde reads are the same. Each fault is told once, by the part of
+//! what is accepted here and what serde reads are the same. Each fault is reported once, by the part of
 //! the schema that understands it best.
 
 mod form;
@@ -21,7 +21,7 @@ use form::SchemaForm;
 pub(crate) use known::{DocumentSchema, known};
 pub use unknown::Unknown;
 
-/// The most faults of shape that are told of one document.
+/// The most faults of shape that are reported for one document.
 pub const MAX_FAULTS: usize = 100;
 /// The most fields that are not known and looked at: several that belong to one other place are one fault. And the
 /// most values of which nothing is known.
@@ -32,7 +32,7 @@ const MAX_UNKNOWN: usize = 1_000;
 pub struct Shaped {
     /// Its value, with numbers spelled so that serde reads them wherever a number is meant. Where
     /// anything may stand, numbers keep their digits. A part that is not what its field takes is left out, or
-    /// replaced where the types need one, so that what stands beside it can be read.
+    /// replaced where the types need one, so that the parts beside it can be read.
     pub value: Value,
     /// These parts.
     pub unknown: Unknown,
@@ -42,8 +42,8 @@ pub struct Shaped {
     pub faults: Vec<Diagnostic>,
 }
 
-/// Judges a tree by the schema of its kind. In a tree with faults of syntax nothing is told to be
-/// missing: it may stand in what could not be read.
+/// Judges a tree by the schema of its kind. In a tree with faults of syntax no field is
+/// reported as missing: it may be in the part that could not be read.
 pub(crate) fn shape(tree: &Tree, known: &DocumentSchema, whole: bool) -> Shaped {
     let mut walker = Walker {
         tree,
@@ -52,7 +52,7 @@ pub(crate) fn shape(tree: &Tree, known: &DocumentSchema, whole: bool) -> Shaped 
         pointer: String::new(),
         faults: Vec::new(),
         misplaced: Vec::new(),
-        told: None,
+        reported: None,
         nearest: Nearest::default(),
         unknown_names: 0,
         unknown: Unknown::default(),
@@ -82,10 +82,10 @@ struct Walker<'a> {
     /// Where the walk is.
     pointer: String,
     faults: Vec<Diagnostic>,
-    /// Fields that were told to belong elsewhere: there they are not told to be missing.
+    /// Fields that are reported as misplaced: they are not reported as missing where they belong.
     misplaced: Vec<String>,
-    /// The field whose lack was told already in the object that is walked next.
-    told: Option<String>,
+    /// The missing field that is reported already for the object that is walked next.
+    reported: Option<String>,
     /// What was meant by names that are not known.
     nearest: Nearest,
     /// How many names were looked up that are not known.
@@ -180,7 +180,7 @@ impl<'a> Walker<'a> {
         given
     }
 
-    fn tell(&mut self, fault: Diagnostic) {
+    fn report(&mut self, fault: Diagnostic) {
         if self.faults.len() < MAX_FAULTS {
             self.faults.push(fault);
         }

@@ -10,7 +10,7 @@ use super::{MAX_UNKNOWN, Renamed, Walker, insert};
 use crate::diagnostic::{Diagnostic, Related, codes, shown};
 use crate::syntax::{Member, Node, Span, quoted};
 
-/// The most places that one fault tells of.
+/// The most places that one fault reports.
 const MAX_RELATED: usize = 50;
 
 /// The field that a key which is not known is near to.
@@ -22,7 +22,7 @@ struct Near {
 
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, form: &'a SchemaForm, node: &Node, members: &[Member], key: Option<Span>) -> Value {
-        let mut explained: Vec<String> = self.told.take().into_iter().collect();
+        let mut explained: Vec<String> = self.reported.take().into_iter().collect();
         // The fields that keys are read as which are not known.
         let mut meant: BTreeMap<&str, &'static str> = BTreeMap::new();
         if matches!(form.others, Others::None) {
@@ -71,7 +71,7 @@ impl<'a> Walker<'a> {
         Value::Object(map)
     }
 
-    /// Puts what stands in for them in the place of fields that are missing.
+    /// Fills the places of missing fields, so that serde can read the object.
     fn fill_missing(&mut self, form: &'a SchemaForm, map: &mut Map<String, Value>) {
         // In a text that could not be read to its end, a field may stand where nothing could be read.
         if !self.whole {
@@ -87,7 +87,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Reports a field that is not known. Returns the field that it is near to.
-    /// Several that belong to one other place are one fault: `homes` says where it was told. `absent` are the
+    /// Several that belong to one other place are one fault: `homes` holds the fault that was reported for it. `absent` are the
     /// known fields that are not there.
     fn unknown(
         &mut self,
@@ -137,7 +137,7 @@ impl<'a> Walker<'a> {
                 (fault.help(help), None)
             }
         };
-        self.tell(fault);
+        self.report(fault);
         explains
     }
 
@@ -150,8 +150,8 @@ impl<'a> Walker<'a> {
             if node.get(name).is_some() {
                 continue;
             }
-            let told = explained.iter().chain(&self.misplaced).any(|known| known == name);
-            if told || self.holds_misplaced(schema, name) {
+            let reported = explained.iter().chain(&self.misplaced).any(|known| known == name);
+            if reported || self.holds_misplaced(schema, name) {
                 continue;
             }
             let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
@@ -160,7 +160,7 @@ impl<'a> Walker<'a> {
             let about = field.and_then(|field| field.get("description")?.as_str());
             let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
             let words = field.and_then(|field| words(resolve(self.known.schema, field))).unwrap_or_default();
-            self.tell(match (words.as_slice(), about) {
+            self.report(match (words.as_slice(), about) {
                 ([word], _) => fault.help(format!("add `\"{name}\": \"{word}\"`")),
                 (_, Some(about)) => fault.help(format!("`{name}`: {}", about.trim_end_matches('.'))),
                 _ => fault,

@@ -42,7 +42,7 @@ impl Walker<'_> {
             }
             _ => fault,
         };
-        self.tell(fault);
+        self.report(fault);
     }
 
     fn meant_without_quotes(&self, types: &[&str], text: &str) -> bool {
@@ -67,7 +67,7 @@ impl Walker<'_> {
         let code = if text.is_some() { codes::WRONG_WORD } else { codes::WRONG_TYPE };
         let fault = Diagnostic::error(code, message, self.pointer.as_str(), self.place(node.span));
         let near = text.and_then(|text| Some((text, self.nearest.of(text, words.iter().copied())?)));
-        self.tell(match near {
+        self.report(match near {
             Some((text, near)) => {
                 let fault = fault.help(format!("the nearest is `{near}`"));
                 if is_lone(text, words.iter().copied()) { fault.suggest(quoted(near)) } else { fault }
@@ -94,7 +94,7 @@ impl Walker<'_> {
             _ => return,
         };
         let fault = Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), self.place(node.span));
-        self.tell(fault);
+        self.report(fault);
     }
 
     /// Judges how many entries an array has. `false` when the types can't read so many.
@@ -107,7 +107,7 @@ impl Walker<'_> {
         };
         let message = format!("{} must have {wanted} entries; it has {count}", self.label());
         let place = self.place(node.span);
-        self.tell(Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), place));
+        self.report(Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), place));
         form.count.0 != form.count.1
     }
 
@@ -132,7 +132,7 @@ impl Walker<'_> {
             };
             let message = format!("{} must be {bounds}; {} was given", self.label(), self.given(node));
             let place = self.place(node.span);
-            self.tell(Diagnostic::error(codes::OUT_OF_BOUNDS, message, self.pointer.as_str(), place));
+            self.report(Diagnostic::error(codes::OUT_OF_BOUNDS, message, self.pointer.as_str(), place));
             return None;
         }
         Some(match number {

@@ -1,5 +1,5 @@
-//! Values that may be one of several things: the tag decides, or the JSON type, and the fault is
-//! told by the right one.
+//! Values that may be one of several things: the tag decides, or the JSON type, and the right
+//! branch reports the fault.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 impl<'a> Walker<'a> {
     /// Branches of different JSON types: the value's type decides.
     pub(super) fn any_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
-        // A number is told by the branch for numbers, a whole one by that for whole ones: the first
+        // The branch for numbers reports a number, the one for whole numbers a whole one: the first
         // that takes the type is the right one, for our types have one branch a type.
         match form.any_of.iter().find(|branch| branch.takes(node)) {
             Some(branch) => self.walk(branch, node, key),
@@ -58,10 +58,10 @@ impl<'a> Walker<'a> {
             None => alike.map(|(_, branch)| branch),
         };
         match meant {
-            // The tag's own fault is told: the branch would only tell it again.
+            // The tag's own fault is reported: the branch would only report it again.
             Some(branch) => {
                 let before = self.faults.len();
-                self.told = Some(tag.to_owned());
+                self.reported = Some(tag.to_owned());
                 let value = self.walk(branch, node, key);
                 let pointer = format!("{}/{tag}", self.pointer);
                 let mut kept = 0;
@@ -91,7 +91,7 @@ impl<'a> Walker<'a> {
         let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
         let names = || form.keyed.iter().map(|(name, _)| *name);
         let mut map = Map::new();
-        // One that stands twice was told to.
+        // A repeated key is reported already.
         let first = members.iter().find(|other| known(&other.key).is_some());
         for (at, member) in members.iter().enumerate() {
             let name = &*member.key;
@@ -106,7 +106,7 @@ impl<'a> Walker<'a> {
                 let message = format!("{} has one field, and `{name}` is one more", self.label());
                 let pointer = format!("{}/{}", self.pointer, token(name));
                 let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
-                self.tell(match known("and") {
+                self.report(match known("and") {
                     Some(_) => fault.help("several are put together: `{\"and\": [{...}, {...}]}`"),
                     None => fault,
                 });
@@ -122,7 +122,7 @@ impl<'a> Walker<'a> {
             let all: Vec<String> = names().map(|name| format!("`{name}`")).collect();
             let message = format!("{} is empty: it needs one field", self.label());
             let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
-            self.tell(fault.help(format!("known here: {}", all.join(", "))));
+            self.report(fault.help(format!("known here: {}", all.join(", "))));
         }
         Some(Value::Object(map))
     }
@@ -133,7 +133,7 @@ impl<'a> Walker<'a> {
         let pointer = format!("{}/{}", self.pointer, token(name));
         let message = format!("the field `{name}` is not known in {}", self.label());
         let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, self.place(member.key_span));
-        self.tell(match nearest_field(name, names.iter().copied()) {
+        self.report(match nearest_field(name, names.iter().copied()) {
             Some(near) => {
                 let fault = fault.help(format!("the nearest name is `{near}`"));
                 if is_lone(name, names) { fault.suggest(quoted(near)) } else { fault }
@@ -145,7 +145,7 @@ impl<'a> Walker<'a> {
         });
     }
 
-    /// Branches without a field that tells them apart: those of different types.
+    /// Branches without a field that decides between them: the JSON type decides.
     fn first_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         match form.one_of.iter().find(|(_, branch)| branch.takes(node)) {
             Some((_, branch)) => self.walk(branch, node, key),
@@ -165,7 +165,7 @@ impl<'a> Walker<'a> {
         let message = format!("`{tag}` is missing in {}: it is {}", self.label(), listed(&quoted));
         let fault = Diagnostic::error(codes::MISSING_FIELD, message, self.pointer.as_str(), place);
         let example = likely.or(words.first().copied()).unwrap_or_default();
-        self.tell(fault.help(format!("add `\"{tag}\": \"{example}\"`, or the one that is meant")));
+        self.report(fault.help(format!("add `\"{tag}\": \"{example}\"`, or the one that is meant")));
     }
 }
 

@@ -1,5 +1,5 @@
-//! The values of a document of which nothing is known: a fault was reported at each of them, and what stands beside
-//! them is judged as if they were sound.
+//! The values of a document of which nothing is known: a fault was reported at each of them, and the values
+//! beside them are judged as if they were sound.
 
 use std::collections::BTreeSet;
 
