@@ -60,7 +60,7 @@ pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
         Some(DocumentKind::Scenario) => {
             let fault =
                 Diagnostic::error(codes::NOT_YET, "scenarios can't be run yet", "", document.tree.source.whole());
-            faults.push(fault.help("a script stands in for the model: `loopctl run FILE --script SCRIPT`"));
+            faults.push(fault.help("a script replaces the model: `loopctl run FILE --script SCRIPT`"));
         }
         _ => {}
     }

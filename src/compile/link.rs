@@ -190,7 +190,7 @@ impl<'t> Linker<'t> {
 
     fn too_deep(&self, name: &str, at: String, place: &Place) -> Diagnostic {
         let way: Vec<&str> = self.open.iter().map(|open| open.name.as_str()).chain([name]).collect();
-        let message = format!("more than {MAX_LEVELS} loops lie in each other: {}", way.join(" -> "));
+        let message = format!("loops call each other more than {MAX_LEVELS} levels deep: {}", way.join(" -> "));
         let mut fault = Diagnostic::error(codes::LOOPS_TOO_DEEP, message, at, place.clone());
         for open in self.open.iter().rev().skip(1) {
             fault = fault.related(&open.calls.1, format!("`{}` calls the next one here", open.name));

@@ -60,7 +60,7 @@ pub fn fault_of(name: &str) -> Option<String> {
     }
     if !name.nfkc().eq(name.chars()) {
         let plain: String = name.nfkc().collect();
-        return Some(format!("this name has characters that stand for others; it is written `{plain}`"));
+        return Some(format!("this name is not in Unicode's form NFKC; it is written `{plain}`"));
     }
     let mut scripts: Vec<Script> = Vec::new();
     for script in name.chars().map(|c| c.script()) {

@@ -18,5 +18,9 @@ pub(super) fn document(document: &Document) -> Option<Diagnostic> {
     }
     let at = "/definition";
     let fault = Diagnostic::error(codes::NOT_YET, "workflows can't be run yet", at, tree.key_place(at));
-    Some(fault.help("a loop step of it runs here when it stands alone: `{\"type\": \"loop\", \"properties\": {...}}`"))
+    Some(
+        fault.help(
+            "a loop step of it runs here as a document of its own: `{\"type\": \"loop\", \"properties\": {...}}`",
+        ),
+    )
 }

@@ -230,7 +230,7 @@ impl JsonReader<'_> {
             // Where the last item ends, and not where the next one begins: there the comma belongs.
             let fault = self.fault(codes::COMMA, Span::new(end, end), "a comma is missing here");
             let next = self.source.place(at, at);
-            let fault = fault.help("a comma stands between two entries").suggest(",");
+            let fault = fault.help("a comma belongs between two entries").suggest(",");
             self.report(fault.related(&next, "the next one begins here"));
         }
     }
@@ -254,7 +254,7 @@ impl JsonReader<'_> {
                 if self.peek() == Some('>') {
                     self.advance();
                 }
-                let fault = self.fault(codes::SYNTAX, Span::new(start, self.at), "a `:` stands between key and value");
+                let fault = self.fault(codes::SYNTAX, Span::new(start, self.at), "a `:` belongs between key and value");
                 self.report(fault.suggest(":"));
             }
             Some(',' | '}' | ']') => {
@@ -370,7 +370,7 @@ impl JsonReader<'_> {
                 let span = self.word_span();
                 let word = self.raw(span);
                 let fault = self.fault(codes::SYNTAX, span, format!("the key `{word}` has no quotes"));
-                self.report(fault.help("a key stands in double quotes").suggest(text::quoted(word)));
+                self.report(fault.help("a key needs double quotes").suggest(text::quoted(word)));
                 Some((word.into(), span))
             }
             _ => {

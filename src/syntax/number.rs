@@ -20,7 +20,7 @@ impl JsonReader<'_> {
                         Node { span, kind: NodeKind::Number(meant.into()) }
                     }
                     None => {
-                        let help = "a number stands alone, without a unit; a text stands in double quotes";
+                        let help = "a number is written without a unit; a text needs double quotes";
                         self.report(if fault.text { report.help(help) } else { report });
                         Node { span: Span::new(span.start, span.end), kind: NodeKind::Fault }
                     }
@@ -73,7 +73,7 @@ fn fault_of(written: &str) -> Option<NumberFault> {
     } else if matches!(unsigned, "Infinity" | "NaN") {
         "JSON has no such value"
     } else {
-        "only digits, one point and an exponent may stand in it"
+        "it may hold only digits, one point and an exponent"
     };
     Some(NumberFault { why, meant, text: unsigned.contains(char::is_alphabetic) })
 }

@@ -149,8 +149,7 @@ impl<'a> JsonReader<'a> {
 
     fn too_deep(&mut self) -> Node {
         let start = self.at;
-        let message =
-            format!("the nesting is deeper than {MAX_DEPTH} arrays and objects; what lies deeper is not read");
+        let message = format!("the nesting is deeper than {MAX_DEPTH} arrays and objects; deeper parts are not read");
         let fault = self.fault(codes::TOO_MUCH, Span::new(start, start + 1), message);
         self.report(fault);
         let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -184,7 +183,7 @@ impl<'a> JsonReader<'a> {
         let span = Span::new(self.at, self.at + name.len() + 4);
         let written = self.raw(span);
         let fault = self.fault(codes::SYNTAX, span, format!("the template `{written}` has no quotes"));
-        self.report(fault.help("a template is a text, and stands in double quotes").suggest(text::quoted(written)));
+        self.report(fault.help("a template is a text, and needs double quotes").suggest(text::quoted(written)));
         self.at = span.end;
         Some(Node { span, kind: NodeKind::String(written.into()) })
     }
@@ -214,7 +213,7 @@ impl<'a> JsonReader<'a> {
             }
             _ => {
                 let fault = self.fault(codes::SYNTAX, span, format!("the text `{word}` has no quotes"));
-                self.report(fault.help("a text stands in double quotes").suggest(text::quoted(word)));
+                self.report(fault.help("a text needs double quotes").suggest(text::quoted(word)));
                 return Node { span, kind: NodeKind::String(word.into()) };
             }
         };
@@ -270,7 +269,7 @@ impl<'a> JsonReader<'a> {
         let text = self.raw(Span::new(inner, self.at));
         self.at += closing.map_or(0, char::len_utf8);
         let span = Span::new(start, self.at);
-        let fault = self.fault(codes::SYNTAX, span, "a text stands in straight double quotes");
+        let fault = self.fault(codes::SYNTAX, span, "a text needs straight double quotes");
         if closing.is_none() {
             self.report(fault.help("write `\"` before and after it"));
             return Node { span, kind: NodeKind::Fault };

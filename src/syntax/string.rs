@@ -64,7 +64,7 @@ impl JsonReader<'_> {
         let inner = self.rest().strip_prefix("\"\"\"")?;
         let (inner, _) = inner.split_once("\"\"\"")?;
         let span = Span::new(self.at, self.at + inner.len() + 6);
-        let fault = self.fault(codes::STRING, span, "a JSON string stands in one pair of double quotes");
+        let fault = self.fault(codes::STRING, span, "a JSON string needs one pair of double quotes");
         self.report(fault.suggest(text::quoted(inner)));
         self.at = span.end;
         Some(Node { span, kind: NodeKind::String(inner.into()) })
@@ -78,12 +78,12 @@ impl JsonReader<'_> {
                 '\t' => ("a tab".to_owned(), "`\\t`".to_owned()),
                 c => (format!("U+{:04X}", u32::from(c)), format!("`\\u{:04x}`", u32::from(c))),
             };
-            let message = format!("{what} can't stand in a JSON string as it is");
+            let message = format!("a JSON string can't hold {what} as it is");
             let fault = self.fault(codes::STRING, Span::new(at, at + 1), message);
             let fault = fault.help(format!("write {escape}")).suggest_at(repaired(), span.start, span.end);
             self.report(fault);
         } else if quote == '\'' {
-            let fault = self.fault(codes::STRING, span, "a JSON string stands in double quotes");
+            let fault = self.fault(codes::STRING, span, "a JSON string needs double quotes");
             let fault = fault.suggest(repaired());
             self.report(fault);
         }
@@ -201,8 +201,9 @@ impl JsonReader<'_> {
             }
             self.at = first_end;
         }
-        let fault = self.fault(codes::STRING, Span::new(start, first_end), "half of a surrogate pair stands alone");
-        self.report(fault.help("a character beyond U+FFFF is two such escapes, or stands as it is"));
+        let fault =
+            self.fault(codes::STRING, Span::new(start, first_end), "half of a surrogate pair has no other half");
+        self.report(fault.help("a character beyond U+FFFF is two such escapes, or is written as it is"));
     }
 
     fn four_digits(&mut self) -> Option<u32> {

@@ -50,8 +50,8 @@ fn a_comment_is_told_whole() {
 
 #[test]
 fn other_quotes_and_none_are_told_and_read() {
-    one("{'a': 1}", "1:2 L004 a JSON string stands in double quotes", Some("{\"a\": 1}"));
-    one("['it\\'s \"x\"']", "1:2 L004 a JSON string stands in double quotes", Some("[\"it's \\\"x\\\"\"]"));
+    one("{'a': 1}", "1:2 L004 a JSON string needs double quotes", Some("{\"a\": 1}"));
+    one("['it\\'s \"x\"']", "1:2 L004 a JSON string needs double quotes", Some("[\"it's \\\"x\\\"\"]"));
     one("{a: 1}", "1:2 L001 the key `a` has no quotes", Some("{\"a\": 1}"));
     one("{\"mode\": react}", "1:10 L001 the text `react` has no quotes", Some("{\"mode\": \"react\"}"));
     one("[True, 1]", "1:2 L001 `True` is written `true` in JSON", Some("[true, 1]"));
@@ -78,7 +78,7 @@ fn a_missing_closing_quote_does_not_swallow_the_next_member() {
 fn a_line_break_in_a_string_is_told_and_mended() {
     one(
         "{\"a\": \"x\n y\", \"b\": 1}",
-        "1:9 L004 a line break can't stand in a JSON string as it is",
+        "1:9 L004 a JSON string can't hold a line break as it is",
         Some("{\"a\": \"x\\n y\", \"b\": 1}"),
     );
 }
@@ -106,7 +106,7 @@ fn numbers_of_other_languages_are_told_and_mended_where_there_is_one_reading() {
 #[test]
 fn escapes_are_told_at_the_escape() {
     one("[\"a\\d\"]", "1:4 L004 `\\d` is no escape of JSON", Some("[\"a\\\\d\"]"));
-    one("[\"a\\ud800b\"]", "1:4 L004 half of a surrogate pair stands alone", None);
+    one("[\"a\\ud800b\"]", "1:4 L004 half of a surrogate pair has no other half", None);
     one("[\"a\\u12\"]", "1:4 L004 `\\u` needs four hexadecimal digits", None);
 }
 
@@ -145,8 +145,8 @@ fn an_array_with_keys_is_one_fault() {
 
 #[test]
 fn the_quotes_of_print_are_told_and_read() {
-    one("{\u{201c}a\u{201d}: 1}", "1:2 L001 a text stands in straight double quotes", Some("{\"a\": 1}"));
-    one("{\"a\": \u{201e}b\u{201d}}", "1:7 L001 a text stands in straight double quotes", Some("{\"a\": \"b\"}"));
+    one("{\u{201c}a\u{201d}: 1}", "1:2 L001 a text needs straight double quotes", Some("{\"a\": 1}"));
+    one("{\"a\": \u{201e}b\u{201d}}", "1:7 L001 a text needs straight double quotes", Some("{\"a\": \"b\"}"));
     one("{(a): 1, \"b\": 2}", "1:2 L001 a key was expected; `(` was found", None);
 }
 

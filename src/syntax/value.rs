@@ -89,10 +89,10 @@ fn visit(tree: &Tree, node: &Node, pointer: &mut String, faults: &mut Vec<Diagno
                 let place = || tree.source.place(member.key_span.start, member.key_span.end);
                 if let Some(first) = seen.insert(&*member.key, member.key_span) {
                     let first = tree.source.place(first.start, first.end);
-                    let message = format!("the key `{}` stands twice in this object", member.key);
+                    let message = format!("the key `{}` is written twice in this object", member.key);
                     let fault = Diagnostic::error(codes::DUPLICATE_KEY, message, pointer.as_str(), place())
                         .help("keep one of the two: readers of JSON do not agree on which one counts")
-                        .related(&first, "it stands here already");
+                        .related(&first, "it is written here already");
                     faults.push(fault);
                 } else if member.key.starts_with(KEPT) {
                     let message = format!("the key `{}` can't be used", member.key);

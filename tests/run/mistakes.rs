@@ -58,7 +58,7 @@ fn an_input_file_and_a_script_that_cant_be_read_are_told_with_their_places() {
     let script = ["run", "loop.json", "--script"];
     let input = ["run", "loop.json", "--script", "script.json", "--input-file"];
     for (args, file, said) in [
-        (&input[..], "twice.json", "error[L008]: the key `tag` stands twice in this object\n --> twice.json:2:2"),
+        (&input[..], "twice.json", "error[L008]: the key `tag` is written twice in this object\n --> twice.json:2:2"),
         (&input[..], "comma.json", "error[L006]: a comma before `}`\n --> comma.json:1:12"),
         (&input[..], "marked.json", "error[L002]: the file begins with a byte-order mark\n --> marked.json:1:1"),
         (&script[..], "comma.json", "error[L006]: a comma before `}`\n --> comma.json:1:12"),

@@ -244,7 +244,7 @@ fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
             escaped = *c == '\\' && !escaped;
         }
         if !quoted && !variable.optional {
-            let message = format!("`{}` stands outside of quotes in a JSON text", variable.path.join("."));
+            let message = format!("`{}` is outside of quotes in a JSON text", variable.path.join("."));
             work.push(
                 LocalFault::warning(codes::UNQUOTED, "/body", message)
                     .inside(variable.range.clone())

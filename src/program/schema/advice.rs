@@ -71,12 +71,12 @@ pub fn advice(source: &Value, path: &str) -> Option<Advice> {
         Value::String(name) if keyword == "required" && !index && !named(around) => {
             let name = Value::from(name.as_str()).to_string();
             Some(Advice {
-                help: "a list of names stands in `[` and `]`".to_owned(),
+                help: "a list of names is written in `[` and `]`".to_owned(),
                 fix: Some(Fix { meant: format!("[{name}]"), written: name }),
             })
         }
         Value::Bool(_) if keyword == "required" && !named(around) => {
-            let help = "`required` is a list of names, and stands beside `properties`: `\"required\": [\"...\"]`";
+            let help = "`required` is a list of names beside `properties`: `\"required\": [\"...\"]`";
             Some(Advice { help: help.to_owned(), fix: None })
         }
         _ => None,

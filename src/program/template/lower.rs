@@ -119,7 +119,7 @@ impl<'t> Lower<'t> {
             return self.helper(print);
         }
         if let Some(name) = print.name.as_name().filter(|name| KEPT.contains(name)) {
-            let message = format!("`{name}` is a helper's name, and it stands alone here");
+            let message = format!("`{name}` is a helper's name, and it has no arguments here");
             return Err(self
                 .fault(codes::TEMPLATE_HELPER, message)
                 .help(format!("for a value of this name write {{{{this.{name}}}}}")));
@@ -155,7 +155,7 @@ impl<'t> Lower<'t> {
             Parameter::Literal(value) => Ok(Expr::Literal(value.clone())),
             Parameter::Subexpression(inner) => match inner.as_element() {
                 TemplateElement::Expression(call) => self.print(call),
-                _ => Err(self.fault(codes::TEMPLATE, "what stands in parentheses gives no value")),
+                _ => Err(self.fault(codes::TEMPLATE, "the expression in parentheses gives no value")),
             },
             Parameter::Name(raw) => self.route(raw),
             _ => self.route(parameter.as_name().unwrap_or_default()),
@@ -323,7 +323,7 @@ impl<'t> Lower<'t> {
         let (Some(at), [name]) = (each, segments) else {
             let fault = TemplateFault::new(codes::TEMPLATE_NAME, format!("`{raw}` means nothing here"), place);
             return Err(fault.help(match segments {
-                [name] if known.contains(&name.as_str()) => format!("`@{name}` stands inside of {{{{#each ...}}}}"),
+                [name] if known.contains(&name.as_str()) => format!("`@{name}` belongs inside of {{{{#each ...}}}}"),
                 _ => format!(
                     "inside of a template a value is named without `@`: {{{{{}}}}}",
                     raw.trim_start_matches('@')

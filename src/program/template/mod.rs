@@ -170,7 +170,7 @@ fn spaced(text: &str, tag: &tag::TemplateTag) -> Option<TemplateFault> {
         return None;
     }
     let (head, last) = path.rsplit_once('.')?;
-    let message = format!("`{path}` takes nothing behind it, and `{next}` stands there");
+    let message = format!("`{path}` takes no arguments, and `{next}` follows it");
     let fault = TemplateFault::new(codes::TEMPLATE, message, tag.range.clone());
     Some(fault.help(format!("a name with a space in it is written {{{{{head}.[{last} {next}]}}}}")))
 }
@@ -191,8 +191,7 @@ fn unread(text: &str, tags: &[tag::TemplateTag], error: &handlebars::TemplateErr
         help: Some(if named_else {
             "a name that begins like `else` is written {{this.else_name}}".to_owned()
         } else {
-            "write {{name}}, {{a.b}}, {{#if a}}...{{/if}}; \\{{ for two braces that shall be read as they stand"
-                .to_owned()
+            "write {{name}}, {{a.b}}, {{#if a}}...{{/if}}; \\{{ for two braces that are text".to_owned()
         }),
     }
 }

@@ -161,7 +161,7 @@ impl<'n, 's> Render<'n, 's> {
 
     fn route(&self, route: &'n Route) -> Result<Cow<'s, Value>, Unresolved> {
         let frame = |at: usize| {
-            self.frames.get(at).ok_or_else(|| Unresolved(format!("`{}` stands outside of its block", route.raw)))
+            self.frames.get(at).ok_or_else(|| Unresolved(format!("`{}` is outside of its block", route.raw)))
         };
         let mut value = match route.base {
             Base::Root => return self.scope.lookup(&route.segments),

@@ -59,7 +59,7 @@ pub(super) fn scan(text: &str) -> Result<Vec<TemplateTag>, TemplateFault> {
             TagKind::Else => match open.last() {
                 Some(block) => Some(block.number),
                 None => {
-                    return Err(TemplateFault::new(codes::TEMPLATE, "`{{else}}` stands outside of a block", tag.range)
+                    return Err(TemplateFault::new(codes::TEMPLATE, "`{{else}}` is outside of a block", tag.range)
                         .help("it belongs between `{{#if ...}}` and `{{/if}}`"));
                 }
             },
@@ -67,7 +67,7 @@ pub(super) fn scan(text: &str) -> Result<Vec<TemplateTag>, TemplateFault> {
             TagKind::Print | TagKind::Comment => None,
         };
         if open.len() > MAX_BLOCKS {
-            let message = format!("blocks stand more than {MAX_BLOCKS} deep inside each other");
+            let message = format!("blocks are nested more than {MAX_BLOCKS} deep");
             return Err(TemplateFault::new(codes::TEMPLATE_SIZE, message, tag.range));
         }
         tags.push(tag);
@@ -129,7 +129,7 @@ fn read(text: &str, begin: usize) -> Result<TemplateTag, TemplateFault> {
             "blocks in four braces are not offered",
             begin..begin + 4,
         )
-        .help("write \\{{ for two braces that shall be read as they stand"));
+        .help("write \\{{ for two braces that are text"));
     }
     if let Some(comment) = rest.strip_prefix("{{!") {
         let end =
@@ -162,7 +162,7 @@ fn never_closed(text: &str, begin: usize) -> TemplateFault {
     let rest = text.get(begin..).unwrap_or_default();
     let end = begin + rest.find('\n').unwrap_or(rest.len());
     TemplateFault::new(codes::TEMPLATE, "`{{` is never closed", begin..end)
-        .help("write }} after the name, or \\{{ for two braces that shall be read as they stand")
+        .help("write }} after the name, or \\{{ for two braces that are text")
 }
 
 /// A reader of one tag's words.
@@ -205,7 +205,7 @@ impl<'t> TagReader<'t> {
                     self.depth += 1;
                     self.at += 1;
                     if self.depth > MAX_PARENTHESES {
-                        let message = format!("parentheses stand more than {MAX_PARENTHESES} deep inside each other");
+                        let message = format!("parentheses are nested more than {MAX_PARENTHESES} deep");
                         return Err(TemplateFault::new(codes::TEMPLATE_SIZE, message, self.begin..self.at));
                     }
                 }
@@ -262,7 +262,7 @@ impl<'t> TagReader<'t> {
         }
         if !self.rest().starts_with("}}") {
             let message =
-                if self.triple { "`{{{` is closed by fewer than three braces" } else { "a single `}` stands in a tag" };
+                if self.triple { "`{{{` is closed by fewer than three braces" } else { "a tag holds a single `}`" };
             let range = self.begin..self.at.min(self.text.len());
             let braces = if self.triple { "}}}" } else { "}}" };
             return Err(
@@ -315,9 +315,10 @@ impl<'t> TagReader<'t> {
             }
         }
         if self.at == begin {
-            let message = format!("`{}` can't stand in a tag", first.escape_debug());
-            return Err(TemplateFault::new(codes::TEMPLATE, message, begin..begin + first.len_utf8())
-                .help("write {{name}}, {{a.b}}, {{items.0}} or {{a.[with spaces]}}; \\{{ for two braces that shall be read as they stand"));
+            let message = format!("a tag can't hold `{}`", first.escape_debug());
+            return Err(TemplateFault::new(codes::TEMPLATE, message, begin..begin + first.len_utf8()).help(
+                "write {{name}}, {{a.b}}, {{items.0}} or {{a.[with spaces]}}; \\{{ for two braces that are text",
+            ));
         }
         self.words.push(begin..self.at);
         Ok(())

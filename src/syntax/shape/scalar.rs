@@ -38,7 +38,7 @@ impl Walker<'_> {
             }
             NodeKind::Null => fault.help("leave the field out, or give it a value"),
             _ if takes("array") && raw.len() <= SHOWN => {
-                fault.help("an array of one entry stands in `[` and `]`").suggest(format!("[{raw}]"))
+                fault.help("an array of one entry is written in `[` and `]`").suggest(format!("[{raw}]"))
             }
             _ => fault,
         };
