@@ -1,4 +1,4 @@
-//! The catalog: which registered actions there are, and where each of them stands.
+//! The catalog: the registered actions and their places.
 
 use std::sync::{Arc, OnceLock};
 
@@ -53,7 +53,7 @@ pub(super) fn no_actions(document: &Document) -> Option<Diagnostic> {
     Some(Diagnostic::error(codes::NO_LOOP, message, "", document.tree.source.whole()))
 }
 
-/// A registered action and where it stands.
+/// A registered action and its place.
 #[derive(Clone, Copy)]
 pub(crate) struct Registered<'a> {
     /// The document that holds it.
@@ -75,7 +75,7 @@ impl Registered<'_> {
         self.index.map_or_else(|| array.to_owned(), |index| format!("{array}/{index}"))
     }
 
-    /// Where its name stands.
+    /// The place of its name.
     pub(crate) fn place(&self) -> Place {
         self.document.tree.place(&format!("{}/action_name", self.pointer()))
     }

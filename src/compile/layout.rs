@@ -11,12 +11,12 @@ use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
 use crate::language::{Action, ReactProperties};
 use crate::syntax::document::{Document, DocumentKind};
 
-/// Where the parts of a loop stand.
+/// The places of the parts of a loop.
 #[derive(Debug, Clone)]
 pub(crate) struct LoopLayout {
-    /// What stands around `objective` and `tools`.
+    /// The pointer of the object with `objective` and `tools`.
     head: Cow<'static, str>,
-    /// What stands around all other properties.
+    /// The pointer of the object with all other properties.
     rest: Cow<'static, str>,
 }
 
@@ -46,7 +46,7 @@ impl LoopLayout {
         document.value.pointer(&self.pointer(property))
     }
 
-    /// All properties, by name, wherever they stand.
+    /// All properties by name, from both objects.
     pub(crate) fn properties<'a>(&'a self, document: &'a Document) -> impl Iterator<Item = (&'a str, &'a Value)> {
         const HEAD: [&str; 2] = ["objective", "tools"];
         let rest = document.value.pointer(&self.rest).and_then(Value::as_object).into_iter().flatten();

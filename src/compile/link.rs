@@ -181,7 +181,7 @@ impl<'t> Linker<'t> {
         let texts = Texts { main: found.clone(), ..self.texts.clone() };
         let compiled = one(self, &texts, document::read(found));
         let program = compiled.program.clone();
-        // Rules look at nothing else of the texts, and each of thousands would keep all that stand around it.
+        // Rules look at nothing else of the texts, and each of thousands would keep all texts around it.
         let texts = Texts { absent: Arc::clone(&texts.absent), ..Texts::new(texts.main) };
         self.called.push((texts, compiled));
         self.made.insert(Arc::clone(&found.name), program.clone());

@@ -104,7 +104,7 @@ pub(super) fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Comp
     Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, steps, effort, called }
 }
 
-/// What stands around a document.
+/// The texts around a document.
 pub(super) struct Around<'a> {
     texts: &'a Texts,
     shelf: &'a Shelf,
@@ -262,7 +262,7 @@ pub(super) fn react(
     })
 }
 
-/// What stands around the properties.
+/// The parts of a document around the properties.
 pub(super) struct Head {
     name: String,
     description: Option<String>,

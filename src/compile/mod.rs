@@ -76,7 +76,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// A document that stands alone.
+    /// A document without others beside it.
     pub fn new(main: Source) -> Self {
         Self {
             main,
@@ -108,7 +108,7 @@ pub struct Compiled {
     pub settings: Option<Arc<Project>>,
     /// The documents that actions were looked up in.
     pub(crate) shelf: Arc<catalog::Shelf>,
-    /// Its steps: none in a loop that stands alone.
+    /// Its steps: none in a loop document.
     pub(crate) steps: steps::Steps,
     /// The work that was done for it.
     pub effort: Effort,

@@ -24,7 +24,7 @@ pub(super) fn bad_name(name: &str, fault: String, at: &str, place: Place) -> Dia
     }
 }
 
-/// A name like this one that is allowed: what is not stands as `_`. Nothing, when that does not help.
+/// A name like this one that is allowed: each character that is not allowed becomes `_`. Nothing, when that does not help.
 pub fn allowed(name: &str) -> Option<String> {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/') { c } else { '_' };
     let plain: String = name.nfkc().map(plain).collect();

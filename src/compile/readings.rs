@@ -25,7 +25,7 @@ impl Readings {
             let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry(place).or_insert_with(|| Arc::new((source.clone(), OnceLock::new()))))
         };
-        // Two empty texts may lie at one place.
+        // Two empty texts may have one address.
         if slot.0.name != source.name || slot.0.text != source.text {
             return Arc::new(read(source));
         }

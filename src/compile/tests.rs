@@ -218,7 +218,7 @@ fn a_secret_in_a_prompt_and_one_that_is_pasted_are_errors_that_do_not_show_it() 
 }
 
 #[test]
-fn a_missing_input_is_told_with_the_words_that_give_it() {
+fn a_missing_input_is_reported_with_the_words_that_give_it() {
     let text = r#"{"type": "loop", "input": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "n": {"type": "integer"}}},
         "properties": {"mode": "react", "objective": "{{input.id}} {{input.more}}", "tools": []}}"#;
     let compiled = compiled(text, &[]);

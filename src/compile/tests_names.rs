@@ -44,7 +44,7 @@ fn a_name_is_found_in_the_document_beside_it_and_in_named_files() {
 }
 
 #[test]
-fn an_unknown_action_is_told_with_the_nearest_name_and_where_it_was_looked_for() {
+fn an_unknown_action_is_reported_with_the_nearest_name_and_where_it_was_looked_for() {
     let mut texts = Texts::new(document(&[], &declared("lookup_tiket")));
     texts.actions.push(file("actions/a.json", &["lookup_ticket"]));
     let compiled = compile(&texts);
@@ -58,7 +58,7 @@ fn an_unknown_action_is_told_with_the_nearest_name_and_where_it_was_looked_for()
 }
 
 #[test]
-fn two_actions_of_one_name_are_told_with_both_places() {
+fn two_actions_of_one_name_are_reported_with_both_places() {
     let mut texts = Texts::new(document(&["look"], &declared("look")));
     texts.extra_actions.push(file("more.json", &["look"]));
     let compiled = compile(&texts);
@@ -83,7 +83,7 @@ fn an_embedded_tool_is_found_by_its_name() {
 }
 
 #[test]
-fn faults_of_a_file_are_told_only_when_it_is_used_or_might_have_the_name() {
+fn faults_of_a_file_are_reported_only_when_it_is_used_or_might_have_the_name() {
     let broken = Source::new("actions/b.json", "[{\"action_name\": \"x\",]");
     let mut texts = Texts::new(document(&["look"], &declared("look")));
     texts.actions.push(broken);
@@ -108,7 +108,7 @@ fn declarations_in_the_old_form_are_warnings_with_the_new_form() {
 }
 
 #[test]
-fn names_that_are_taken_or_twins_or_twice_are_told() {
+fn names_that_are_taken_or_twins_or_twice_are_reported() {
     let one = |own: &[&str], tools: Value| {
         found(&Texts::new(document(own, &tools))).into_iter().map(|(code, _)| code).collect::<Vec<_>>()
     };

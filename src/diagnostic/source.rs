@@ -13,7 +13,7 @@ pub struct Source {
     pub text: Arc<str>,
     /// The byte at which each line begins.
     lines: Arc<[u32]>,
-    /// How many characters stand before each block of [`BLOCK`] bytes; empty for a text of ASCII, whose bytes
+    /// How many characters come before each block of [`BLOCK`] bytes; empty for a text of ASCII, whose bytes
     /// are its characters. A text of one line of megabytes has its columns counted from here.
     blocks: Arc<[u32]>,
 }
@@ -60,7 +60,7 @@ impl Source {
         Place { file: Arc::clone(&self.name), line, column, end_line, end_column, start, end }
     }
 
-    /// The place of the whole text's beginning, for faults that stand nowhere else.
+    /// The place of the whole text's beginning, for faults without a place of their own.
     pub fn whole(&self) -> Place {
         self.place(0, 0)
     }

@@ -79,7 +79,7 @@ impl<'t> WrittenHost<'t> {
 /// An entry of `allow.hosts`: `host` or `*.host`, with or without `:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedHost {
-    /// The host, or what stands below it, in the spelling of [`spelling`].
+    /// The host, or a name below it, in the spelling of [`spelling`].
     pub name: String,
     below: bool,
     port: Option<u16>,

@@ -18,7 +18,7 @@ const ANYWHERE: &[&str] =
 /// Words that make a name secret when they are its last one.
 const LAST: &[&str] = &["secret", "secrets", "apikey", "pwd", "cookie", "cookies", "otp", "totp", "cvv", "cvc", "jwt"];
 
-/// What stands before `key` when the key is a secret one.
+/// The words before `key` when the key is a secret one.
 const BEFORE_KEY: &[&str] = &[
     "api",
     "access",
@@ -40,7 +40,7 @@ const BEFORE_KEY: &[&str] = &[
     "rsa",
 ];
 
-/// What stands before `token` when it is no secret: pages, places in a text, kinds of tokens.
+/// The words before `token` when it is no secret: pages, places in a text, kinds of tokens.
 const BEFORE_TOKEN: &[&str] = &[
     "next",
     "page",
@@ -87,7 +87,7 @@ const BEFORE_TOKEN: &[&str] = &[
     "sub",
 ];
 
-/// What stands before `tokens` when they are secret; other `tokens` are counted or written.
+/// The words before `tokens` when they are secret; other `tokens` are counted or written.
 const BEFORE_TOKENS: &[&str] =
     &["access", "refresh", "auth", "api", "session", "bearer", "security", "identity", "personal", "oauth"];
 

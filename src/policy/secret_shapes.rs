@@ -12,7 +12,7 @@ mod tests;
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Where it stands: without what announces it (`Bearer `, `AccountKey=`).
+    /// Its place, without what announces it (`Bearer `, `AccountKey=`).
     pub range: Range<usize>,
     /// What such a secret is called.
     pub called: &'static str,
@@ -82,7 +82,7 @@ const PREFIXES: &[Prefix] = &[
     prefix("SG.", 40, "a SendGrid key"),
 ];
 
-/// What stands before a value that is secret because of it: the end of the word before, what parts the two, the
+/// The text before a value that makes the value secret: the end of the word before, what parts the two, the
 /// fewest characters of the value, and what it is called.
 const ANNOUNCED: &[(&str, &str, usize, &str)] = &[
     ("bearer", " ", 16, "a bearer token"),
@@ -165,7 +165,7 @@ fn announced(word: &str, gap: &str, tail: &str, run: &str) -> Option<(usize, &'s
     let value = tail.find(|c| !sign(c)).unwrap_or(tail.len());
     // At most two `=` end base64: more would be looked through again and again in a text that is full of them.
     let padding = tail.get(value..)?.bytes().take(2).take_while(|byte| *byte == b'=').count();
-    // `Bearer` stands alone; the others end a name (`AccountKey`, `:_authToken`).
+    // `Bearer` is a whole word; the others end a name (`AccountKey`, `:_authToken`).
     let alone = *between == "=" || word.len() == "bearer".len();
     let long = if *between == " " { run.len() } else { value };
     (alone && long >= *least && has_digit(tail.get(..value)?)).then_some((value + padding, called))
@@ -179,7 +179,7 @@ fn is_bot_token(number: &str, key: &str) -> bool {
         && (33..=36).contains(&key.len())
 }
 
-/// What stands between the first and the last line of a private key; to the end, when it was cut.
+/// The text between the first and the last line of a private key; to the end, when it was cut.
 fn private_keys(text: &str, found: &mut Vec<Found>) {
     const END: &str = "PRIVATE KEY-----";
     let mut done = 0;

@@ -21,7 +21,7 @@ pub struct Bound {
 ///
 /// # Errors
 /// Every fault of the input, with its path in it, and every input that the objective needs and
-/// nobody gave. They stand where the document speaks of that input.
+/// nobody gave. Their place is where the document names that input.
 pub fn bind(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
     bound(program, input, now, run_id).map_err(|faults| placed(program, faults))
 }

@@ -47,7 +47,7 @@ impl LocalFault {
         Self { severity: Severity::Warning, ..Self::error(code, pointer, message) }
     }
 
-    /// The fault of the template that stands at `pointer`.
+    /// The fault of the template at `pointer`.
     pub fn template(fault: TemplateFault, pointer: impl Into<String>) -> Self {
         let TemplateFault { code, message, range, help } = fault;
         Self { inside: range, help, ..Self::error(code, pointer, message) }
@@ -60,7 +60,7 @@ impl LocalFault {
         self
     }
 
-    /// The same with another name in place of one that stands at its place.
+    /// Adds another name in place of the one at its place.
     #[must_use]
     pub fn rename(mut self, from: &str, to: &str) -> Self {
         self.rename = Some((from.to_owned(), to.to_owned()));

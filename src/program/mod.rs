@@ -31,7 +31,7 @@ pub struct Program {
     pub name: String,
     /// What the loop is for.
     pub description: Option<String>,
-    /// The author's properties, as they stand.
+    /// The author's properties, as written.
     pub properties: ReactProperties,
     /// The objective, compiled.
     pub objective: Template,

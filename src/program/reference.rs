@@ -24,9 +24,9 @@ pub trait Secrets: Sync {
     fn secret(&self, key: &str) -> Result<String, String>;
 }
 
-/// What names stand for while a field is resolved.
+/// The values of names while a field is resolved.
 pub struct Scope<'a> {
-    /// The tool call's input: its names stand at the top. `Value::Null` outside a call.
+    /// The tool call's input: its names are at the top. `Value::Null` outside a call.
     pub arguments: &'a Value,
     /// The run's input: `input`.
     pub input: &'a Value,
@@ -175,7 +175,7 @@ fn shorten(name: &str) -> Cow<'_, str> {
 /// A written value: a literal, a template, an `@path`, or JSON made of them.
 #[derive(Debug)]
 pub enum Field {
-    /// Taken as it stands.
+    /// Taken as it is written.
     Literal(Value),
     /// A string with `{{ }}` or `orgconfig:` in it.
     Template(Template),
@@ -223,7 +223,7 @@ impl Field {
         }
     }
 
-    /// What it stands for. A path that leads into a text which is JSON reads the JSON. What the
+    /// Its value. A path that leads into a text which is JSON reads the JSON. What the
     /// scope's values hold is taken as it is, never read as a template, a path or a secret.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ impl ToolNames {
     }
 }
 
-/// Whether all providers take the name as it stands.
+/// Whether all providers accept the name unchanged.
 pub fn is_taken(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST && name.chars().all(fits)
 }

@@ -4,7 +4,7 @@ use super::reader::{JsonReader, OpenContainer};
 use super::{MAX_PATH_BYTES, Member, Node, NodeKind, Span, text};
 use crate::diagnostic::codes;
 
-/// What stands between two items.
+/// The text between two items.
 #[derive(Default)]
 struct Between {
     /// A comma that waits for its item.
@@ -312,7 +312,7 @@ impl JsonReader<'_> {
         value
     }
 
-    /// What stands after something that is no key.
+    /// The text after something that is no key.
     fn skip_value(&mut self) {
         self.trivia();
         if self.peek() == Some(':') {

@@ -19,7 +19,7 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// The number that a JSON spelling stands for; nothing when its exponent is beyond all use.
+    /// The number of a JSON spelling; nothing when its exponent is beyond all use.
     pub(crate) fn read(written: &str) -> Option<Self> {
         let (negative, unsigned) = written.strip_prefix('-').map_or((false, written), |rest| (true, rest));
         let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));

@@ -14,21 +14,21 @@ impl Tree {
         self.find(pointer).map(|found| found.node)
     }
 
-    /// Where the value at a JSON pointer stands; when there is none, where the nearest value around
-    /// it stands.
+    /// The place of the value at a JSON pointer; when there is none, the place of the nearest value
+    /// around it.
     pub fn place(&self, pointer: &str) -> Place {
         let span = self.around(pointer).node.span;
         self.source.place(span.start, span.end)
     }
 
-    /// Where the key at a JSON pointer stands; the value, when it has none.
+    /// The place of the key at a JSON pointer; of the value, when it has none.
     pub fn key_place(&self, pointer: &str) -> Place {
         let found = self.around(pointer);
         let span = found.key.unwrap_or(found.node.span);
         self.source.place(span.start, span.end)
     }
 
-    /// Where a part of a string stands: `inside` counts bytes of the string with its escapes
+    /// The place of a part of a string: `inside` counts bytes of the string with its escapes
     /// resolved. For a value that is no string: the value.
     pub fn place_inside(&self, pointer: &str, inside: &Range<usize>) -> Place {
         match self.at(pointer) {
@@ -137,7 +137,7 @@ pub(super) struct PointerIndex {
     last: Arc<Mutex<Option<(usize, text::Offset)>>>,
 }
 
-/// Where each key stands among the members; of several the last, which is the one that counts.
+/// The place of each key among the members; of several the last, which is the one that counts.
 type MemberIndex = HashMap<Box<str>, usize>;
 
 /// In an object of so few members, comparing keys is quicker than hashing them.

@@ -59,7 +59,7 @@ pub struct Span {
 /// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it stands; a string's quotes belong to it.
+    /// Its place; a string's quotes belong to it.
     pub span: Span,
     /// What it is.
     pub kind: NodeKind,
@@ -78,7 +78,7 @@ pub enum NodeKind {
     String(Box<str>),
     /// An array.
     Array(Vec<Node>),
-    /// An object: every member as it stands, those of the same key too.
+    /// An object: every member as written, those of the same key too.
     Object(Vec<Member>),
     /// A part that could not be read; its fault is reported already.
     Fault,
@@ -89,14 +89,14 @@ pub enum NodeKind {
 pub struct Member {
     /// The key, with its escapes resolved.
     pub key: Box<str>,
-    /// Where the key stands, with its quotes.
+    /// The place of the key, with its quotes.
     pub key_span: Span,
     /// The value.
     pub value: Node,
 }
 
 /// Reads a text. The faults come in the order of the text, at most [`MAX_FAULTS`] of them; keys
-/// that stand twice are not among them: see [`repeated_keys`].
+/// that are repeated are not among them: see [`repeated_keys`].
 pub fn parse(source: &Source) -> (Tree, Vec<Diagnostic>) {
     let (root, faults) = reader::JsonReader::read(source);
     (Tree { source: source.clone(), root, lookup: lookup::PointerIndex::default() }, faults)

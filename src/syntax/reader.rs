@@ -1,4 +1,4 @@
-//! The reader: where it is in the text, what lies between values, and which value comes next.
+//! The reader: where it is in the text, what is between values, and which value comes next.
 
 use super::{MAX_BYTES, MAX_DEPTH, MAX_FAULTS, MAX_VALUES, Node, NodeKind, Span, text};
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -93,7 +93,7 @@ impl<'a> JsonReader<'a> {
         root
     }
 
-    /// Something stands after the document's end.
+    /// Something comes after the document's end.
     fn more_after(&mut self) {
         let rest = self.rest().trim_end();
         let closers = rest.chars().all(|c| matches!(c, '}' | ']') || c.is_ascii_whitespace());
@@ -278,7 +278,7 @@ impl<'a> JsonReader<'a> {
         Node { span, kind: NodeKind::String(text.into()) }
     }
 
-    /// Goes over what may stand between values: white space, and what some take for it.
+    /// Goes over what may be between values: white space, and what some take for it.
     pub(super) fn trivia(&mut self) {
         loop {
             let rest = self.rest().as_bytes();
@@ -348,7 +348,7 @@ impl<'a> JsonReader<'a> {
         self.text.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// What stands for a value that could not be read.
+    /// The node of a value that could not be read.
     pub(super) fn nothing(&self) -> Node {
         Node { span: Span::new(self.at, self.at), kind: NodeKind::Fault }
     }

@@ -89,7 +89,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// A string that seems to end, and goes on at once with something that can't stand behind one: it
+    /// A string that seems to end, and continues with something that can't follow one: it
     /// has quotes in it that are no end. The string is read to where its line has a likely end.
     fn quotes_inside(&mut self, start: usize, quote: char) -> Option<Node> {
         let inner = self.at - 1;

@@ -103,7 +103,7 @@ fn a_place_inside_a_string_counts_its_escapes() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_told_with_both_places_and_the_last_one_counts() {
+fn a_key_that_stands_twice_is_reported_with_both_places_and_the_last_one_counts() {
     let source = Source::new("case.json", "{\"a\": 1,\n\"b\": {\"c\": 1, \"c\": 2},\n\"a\": 3}");
     let (tree, faults) = parse(&source);
     assert!(faults.is_empty());

@@ -1,7 +1,7 @@
-//! One fault is told once, at its exact place, with what to do about it.
+//! One fault is reported once, at its exact place, with what to do about it.
 use super::*;
 
-/// Every fault as `line:column code message`, and the text mended by its suggestions.
+/// Every fault as `line:column code message`, and the text repaired by its suggestions.
 fn faults(text: &str) -> (Vec<String>, String) {
     let source = Source::new("case.json", text);
     let (_, faults) = parse(&source);
@@ -9,47 +9,47 @@ fn faults(text: &str) -> (Vec<String>, String) {
         .iter()
         .map(|fault| format!("{}:{} {} {}", fault.place.line, fault.place.column, fault.code, fault.message))
         .collect();
-    let mut mended = text.to_owned();
+    let mut repaired = text.to_owned();
     let mut suggestions: Vec<_> = faults.iter().filter_map(|fault| fault.suggestion.as_ref()).collect();
     suggestions.sort_by_key(|suggestion| std::cmp::Reverse(suggestion.start));
     for suggestion in suggestions {
-        mended.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
+        repaired.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
     }
-    (shown, mended)
+    (shown, repaired)
 }
 
-fn one(text: &str, fault: &str, mended: Option<&str>) {
-    let (shown, text_mended) = faults(text);
+fn one(text: &str, fault: &str, repaired: Option<&str>) {
+    let (shown, text_repaired) = faults(text);
     assert_eq!(shown, [fault], "in {text}");
-    if let Some(mended) = mended {
-        assert_eq!(text_mended, mended);
-        assert!(serde_json::from_str::<serde_json::Value>(mended).is_ok(), "{mended}");
+    if let Some(repaired) = repaired {
+        assert_eq!(text_repaired, repaired);
+        assert!(serde_json::from_str::<serde_json::Value>(repaired).is_ok(), "{repaired}");
     } else {
-        assert_eq!(text_mended, text, "no suggestion was meant");
+        assert_eq!(text_repaired, text, "no suggestion was meant");
     }
 }
 
 #[test]
-fn a_trailing_comma_is_told_at_the_comma() {
+fn a_trailing_comma_is_reported_at_the_comma() {
     one("{\"a\": 1,\n}", "1:8 L006 a comma before `}`", Some("{\"a\": 1\n}"));
     one("[1, 2 , ]", "1:7 L006 a comma before `]`", Some("[1, 2  ]"));
 }
 
 #[test]
-fn a_missing_comma_is_told_after_the_value_before_it() {
+fn a_missing_comma_is_reported_after_the_value_before_it() {
     one("{\"a\": 1\n \"b\": 2}", "1:8 L006 a comma is missing here", Some("{\"a\": 1,\n \"b\": 2}"));
     one("[\"a\" \"b\"]", "1:5 L006 a comma is missing here", Some("[\"a\", \"b\"]"));
 }
 
 #[test]
-fn a_comment_is_told_whole() {
+fn a_comment_is_reported_whole() {
     one("{\n  // why\n  \"a\": 1}", "2:3 L007 JSON has no comments", Some("{\n  \n  \"a\": 1}"));
     one("{\"a\": /* x\n */ 1}", "1:7 L007 JSON has no comments", Some("{\"a\":  1}"));
     one("# x\n{}", "1:1 L007 JSON has no comments", Some("\n{}"));
 }
 
 #[test]
-fn other_quotes_and_none_are_told_and_read() {
+fn other_quotes_and_none_are_reported_and_read() {
     one("{'a': 1}", "1:2 L004 a JSON string needs double quotes", Some("{\"a\": 1}"));
     one("['it\\'s \"x\"']", "1:2 L004 a JSON string needs double quotes", Some("[\"it's \\\"x\\\"\"]"));
     one("{a: 1}", "1:2 L001 the key `a` has no quotes", Some("{\"a\": 1}"));
@@ -75,7 +75,7 @@ fn a_missing_closing_quote_does_not_swallow_the_next_member() {
 }
 
 #[test]
-fn a_line_break_in_a_string_is_told_and_mended() {
+fn a_line_break_in_a_string_is_reported_and_repaired() {
     one(
         "{\"a\": \"x\n y\", \"b\": 1}",
         "1:9 L004 a JSON string can't hold a line break as it is",
@@ -95,7 +95,7 @@ fn wrong_brackets_are_one_fault() {
 }
 
 #[test]
-fn numbers_of_other_languages_are_told_and_mended_where_there_is_one_reading() {
+fn numbers_of_other_languages_are_reported_and_repaired_where_there_is_one_reading() {
     one("[+1]", "1:2 L005 `+1` is no number of JSON: it begins with a plus", Some("[1]"));
     one("[.5]", "1:2 L005 `.5` is no number of JSON: a digit is missing beside the point", Some("[0.5]"));
     one("[5.]", "1:2 L005 `5.` is no number of JSON: a digit is missing beside the point", Some("[5.0]"));
@@ -104,21 +104,21 @@ fn numbers_of_other_languages_are_told_and_mended_where_there_is_one_reading() {
 }
 
 #[test]
-fn escapes_are_told_at_the_escape() {
+fn escapes_are_reported_at_the_escape() {
     one("[\"a\\d\"]", "1:4 L004 `\\d` is no escape of JSON", Some("[\"a\\\\d\"]"));
     one("[\"a\\ud800b\"]", "1:4 L004 half of a surrogate pair has no other half", None);
     one("[\"a\\u12\"]", "1:4 L004 `\\u` needs four hexadecimal digits", None);
 }
 
 #[test]
-fn a_mark_of_byte_order_and_an_empty_file_are_told() {
+fn a_mark_of_byte_order_and_an_empty_file_are_reported() {
     one("\u{feff}{}", "1:1 L002 the file begins with a byte-order mark", Some("{}"));
     one("", "1:1 L003 the file has no JSON in it", None);
     one(" \n ", "1:1 L003 the file has no JSON in it", None);
 }
 
 #[test]
-fn several_faults_are_all_told() {
+fn several_faults_are_all_reported() {
     let (shown, _) = faults("{\n  'a': 1,\n  b: +2\n  \"c\": [1,], // x\n}");
     let shown: Vec<_> = shown.iter().map(|fault| fault.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(shown, ["2:3 L004", "3:3 L001", "3:6 L005", "3:8 L006", "4:10 L006", "4:12 L006", "4:14 L007"]);
@@ -144,7 +144,7 @@ fn an_array_with_keys_is_one_fault() {
 }
 
 #[test]
-fn the_quotes_of_print_are_told_and_read() {
+fn the_quotes_of_print_are_reported_and_read() {
     one("{\u{201c}a\u{201d}: 1}", "1:2 L001 a text needs straight double quotes", Some("{\"a\": 1}"));
     one("{\"a\": \u{201e}b\u{201d}}", "1:7 L001 a text needs straight double quotes", Some("{\"a\": \"b\"}"));
     one("{(a): 1, \"b\": 2}", "1:2 L001 a key was expected; `(` was found", None);

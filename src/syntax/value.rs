@@ -1,4 +1,4 @@
-//! The tree as a `serde_json` value, and keys that stand twice.
+//! The tree as a `serde_json` value, and repeated keys.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::{MAX_FAULTS, Member, Node, NodeKind, Tree, token};
 use crate::diagnostic::{Diagnostic, codes};
 
 impl Tree {
-    /// The whole text as a value: of a key that stands twice the last one counts, and what could
+    /// The whole text as a value: of a repeated key the last one counts, and what could
     /// not be read is null.
     pub fn value(&self) -> Value {
         self.root.value()
@@ -33,7 +33,7 @@ impl Node {
     }
 }
 
-/// An error for each key that stands twice in an object, and for keys that our JSON library keeps
+/// An error for each repeated key of an object, and for keys that our JSON library keeps
 /// for itself; at most [`MAX_FAULTS`].
 pub fn repeated_keys(tree: &Tree) -> Vec<Diagnostic> {
     let mut faults = Vec::new();

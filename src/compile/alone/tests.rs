@@ -6,7 +6,7 @@ use crate::syntax::document::read;
 
 const LOOP: &str = r#"{"type": "loop", "properties": {"mode": "react", "objective": "x", "tools": TOOLS}}"#;
 
-fn told(text: &str, tools: &str) -> Vec<(&'static str, String)> {
+fn reported(text: &str, tools: &str) -> Vec<(&'static str, String)> {
     let mut declared = Declared::default();
     declared.add(&read(&Source::new("loop.json", LOOP.replace("TOOLS", tools))));
     let faults = alone(&read(&Source::new("actions.json", text)), &declared);
@@ -24,20 +24,23 @@ fn at(code: &'static str, path: &str) -> (&'static str, String) {
 #[test]
 fn an_action_that_no_loop_uses_is_judged_like_one_that_is_used() {
     let text = format!("[{}, {}]", action("a", ""), action("b", r#", "description": "d", "body": "{{x.}}""#));
-    assert_eq!(told(&text, "[]"), [at("L072", "/0/action_name"), at("L050", "/1/body")]);
-    assert_eq!(told(&action("a", ""), "[]"), [at("L072", "/action_name")]);
+    assert_eq!(reported(&text, "[]"), [at("L072", "/0/action_name"), at("L050", "/1/body")]);
+    assert_eq!(reported(&action("a", ""), "[]"), [at("L072", "/action_name")]);
 }
 
 #[test]
 fn a_description_where_it_is_declared_is_one() {
     let text = action("a", "");
-    assert!(told(&text, r#"[{"type": "action", "name": "a", "description": "d"}]"#).is_empty());
-    assert_eq!(told(&text, r#"[{"type": "action", "name": "a", "description": " "}]"#), [at("L072", "/action_name")]);
-    assert_eq!(told(&text, r#"["a"]"#), [at("L072", "/action_name")]);
+    assert!(reported(&text, r#"[{"type": "action", "name": "a", "description": "d"}]"#).is_empty());
+    assert_eq!(
+        reported(&text, r#"[{"type": "action", "name": "a", "description": " "}]"#),
+        [at("L072", "/action_name")]
+    );
+    assert_eq!(reported(&text, r#"["a"]"#), [at("L072", "/action_name")]);
 }
 
 #[test]
-fn names_are_judged_where_no_loop_was_told_of_them() {
+fn names_are_judged_where_no_loop_declares_them() {
     let described = r#", "description": "d""#;
     let text = format!(
         "[{}, {}, {}, {}]",
@@ -47,18 +50,18 @@ fn names_are_judged_where_no_loop_was_told_of_them() {
         action("b c", described)
     );
     assert_eq!(
-        told(&text, "[]"),
+        reported(&text, "[]"),
         [at("L031", "/1/action_name"), at("L034", "/2/action_name"), at("L032", "/3/action_name")]
     );
-    assert!(told(&text, r#"["a", "__mine__", "b c"]"#).is_empty());
+    assert!(reported(&text, r#"["a", "__mine__", "b c"]"#).is_empty());
 }
 
 #[test]
 fn what_runs_elsewhere_and_documents_of_other_kinds_are_left_in_peace() {
-    assert!(told(r#"{"action_name": "a", "kind": "matcher", "properties": {}}"#, "[]").is_empty());
-    assert!(told(&LOOP.replace("TOOLS", "[]"), "[]").is_empty());
-    assert!(told(r#"{"models": {"a": {"provider": "openai"}}}"#, "[]").is_empty());
-    assert!(told(r#"{"replies": ["x"]}"#, "[]").is_empty());
-    assert_eq!(told(r#"{"scenarios": []}"#, "[]"), [at("L018", "")]);
-    assert!(told("[7, null, {}]", "[]").is_empty());
+    assert!(reported(r#"{"action_name": "a", "kind": "matcher", "properties": {}}"#, "[]").is_empty());
+    assert!(reported(&LOOP.replace("TOOLS", "[]"), "[]").is_empty());
+    assert!(reported(r#"{"models": {"a": {"provider": "openai"}}}"#, "[]").is_empty());
+    assert!(reported(r#"{"replies": ["x"]}"#, "[]").is_empty());
+    assert_eq!(reported(r#"{"scenarios": []}"#, "[]"), [at("L018", "")]);
+    assert!(reported("[7, null, {}]", "[]").is_empty());
 }

@@ -59,7 +59,7 @@ fn the_texts_that_a_journal_keeps_make_the_same_program() {
 }
 
 #[test]
-fn a_fault_of_a_called_loop_is_told_once_in_its_own_file() {
+fn a_fault_of_a_called_loop_is_reported_once_in_its_own_file() {
     let mut texts = texts(&["a", "b"], &[("a", &["c"]), ("b", &["c"])]);
     let broken = document("c", &[], &json!({ "inputs": {} }));
     texts.loops.push(Source::new("loops/c.json", broken));
@@ -67,9 +67,9 @@ fn a_fault_of_a_called_loop_is_told_once_in_its_own_file() {
 }
 
 #[test]
-fn a_circle_is_told_the_same_way_from_wherever_one_looks() {
+fn a_circle_is_reported_the_same_way_from_wherever_one_looks() {
     let loops: &[(&str, &[&str])] = &[("a", &["b"]), ("b", &["c"]), ("c", &["a"])];
-    let told: Vec<_> = ["a", "b", "c"]
+    let reported: Vec<_> = ["a", "b", "c"]
         .iter()
         .map(|name| {
             let mut texts = texts(&[], loops);
@@ -80,8 +80,8 @@ fn a_circle_is_told_the_same_way_from_wherever_one_looks() {
             (found[0].message.clone(), found[0].place.clone(), found[0].related.len())
         })
         .collect();
-    assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "{told:#?}");
-    assert!(told[0].0.ends_with("a -> b -> c -> a") && told[0].2 == 2, "{told:#?}");
+    assert!(reported.windows(2).all(|pair| pair[0] == pair[1]), "{reported:#?}");
+    assert!(reported[0].0.ends_with("a -> b -> c -> a") && reported[0].2 == 2, "{reported:#?}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn what_a_loop_takes_is_its_input_or_what_it_names_of_it() {
 fn a_loop_without_a_description_is_a_warning_where_it_is_called() {
     let mut texts = texts(&["c"], &[]);
     texts.loops.push(Source::new("loops/c.json", document("c", &[], &json!({ "description": " " }))));
-    let told = compile(&texts).diagnostics;
+    let reported = compile(&texts).diagnostics;
     let here = |fault: &&Diagnostic| fault.code == codes::NO_DESCRIPTION && &*fault.place.file == "loop.json";
-    assert_eq!(told.iter().filter(here).count(), 1, "{told:?}");
+    assert_eq!(reported.iter().filter(here).count(), 1, "{reported:?}");
 }

@@ -32,7 +32,7 @@ pub(crate) struct Steps {
 /// A loop that is a step.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    /// Where its parts stand.
+    /// The places of its parts.
     pub layout: LoopLayout,
     /// What it means, when nothing is wrong with it.
     pub program: Option<Program>,

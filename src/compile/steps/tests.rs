@@ -1,4 +1,4 @@
-//! What is told of steps, where, and how often.
+//! The faults of steps, where, and how often.
 
 use crate::compile::{Compiled, Texts, compile};
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -7,17 +7,17 @@ const ACTIONS: &str = r#"[{"action_name": "lookup", "kind": "http", "description
     "http_method": "GET"}, {"action_name": "keyed", "kind": "llm", "description": "Asks.", "template": "{{q}}", "outputKey": "asked"},
     {"action_name": "passing", "kind": "llm", "description": "Asks.", "template": "{{q}}", "passthrough": true}]"#;
 
-fn told(text: &str) -> Vec<Diagnostic> {
+fn reported(text: &str) -> Vec<Diagnostic> {
     let mut texts = Texts::new(Source::new("w.json", text));
     texts.actions.push(Source::new("actions/a.json", ACTIONS));
     compile(&texts).diagnostics
 }
 
-/// The codes and paths of what is told of a workflow of these steps, but that it can't be run.
+/// The codes and paths of the faults of a workflow of these steps, without the one that it can't be run.
 fn of_steps(steps: &str) -> Vec<String> {
-    let told = told(&format!(r#"{{"name": "w", "definition": {{"actions": [{steps}]}}}}"#));
-    assert_eq!(told.iter().filter(|fault| fault.code == codes::NOT_YET).count(), 1, "{told:?}");
-    let others = told.iter().filter(|fault| fault.code != codes::NOT_YET);
+    let reported = reported(&format!(r#"{{"name": "w", "definition": {{"actions": [{steps}]}}}}"#));
+    assert_eq!(reported.iter().filter(|fault| fault.code == codes::NOT_YET).count(), 1, "{reported:?}");
+    let others = reported.iter().filter(|fault| fault.code != codes::NOT_YET);
     others.map(|fault| format!("{} {}", fault.code, fault.path.trim_start_matches("/definition/actions"))).collect()
 }
 
@@ -71,7 +71,7 @@ fn an_item_is_known_inside_its_loop_and_nowhere_else() {
 }
 
 #[test]
-fn where_a_step_before_writes_what_can_not_be_known_no_path_is_told_to_be_missing() {
+fn where_a_step_before_writes_what_can_not_be_known_no_path_is_reported_as_missing() {
     let reads = r#"{"type": "lookup", "properties": {"id": "@whatever.id"}}"#;
     assert_eq!(of_steps(&format!(r#"{{"type": "passing", "properties": {{}}}}, {reads}"#)), [""; 0]);
     assert_eq!(of_steps(&format!(r#"{{"type": "gmail_send", "properties": {{}}}}, {reads}"#)), ["L030 /0/type"]);
@@ -93,7 +93,7 @@ fn a_loop_among_the_steps_is_judged_as_if_it_stood_alone() {
     let properties = r#"{"mode": "react", "objective": "{{nme}} {{{x}", "tools": [{"type": "action", "name": "lokup"},
         {"type": "action", "name": "keyed"}, {"type": "action", "name": "keyed"}], "max_iterations": 0, "dialect": "tags",
         "on_stuck": {"action": "stop"}, "answer_schema": {"type": "objct"}}"#;
-    let alone = told(&format!(r#"{{"type": "loop", "properties": {properties}}}"#));
+    let alone = reported(&format!(r#"{{"type": "loop", "properties": {properties}}}"#));
     let alone: Vec<String> = alone
         .iter()
         .filter(|fault| fault.code != codes::NOT_YET)
@@ -132,7 +132,7 @@ fn a_step_on_false_of_a_loop_that_stands_alone_is_judged_too_and_a_sound_one_doe
 }
 
 #[test]
-fn conditions_are_told_by_their_operator() {
+fn conditions_are_reported_by_their_operator() {
     let of = |condition: &str| {
         of_steps(&format!(r#"{{"type": "lookup", "properties": {{}}, "filter": {{"condition": {condition}}}}}"#))
     };
@@ -161,8 +161,8 @@ fn conditions_are_told_by_their_operator() {
 #[test]
 fn a_document_of_very_many_steps_is_cut_off_with_a_word() {
     let step = r#"{"type": "lookup", "properties": {"id": "@nope.id"}, "outputKey": "k"}"#;
-    let told = of_steps(&vec![step; 1_500].join(","));
-    assert_eq!(told.iter().filter(|fault| fault.starts_with(codes::TOO_MUCH)).count(), 1);
+    let reported = of_steps(&vec![step; 1_500].join(","));
+    assert_eq!(reported.iter().filter(|fault| fault.starts_with(codes::TOO_MUCH)).count(), 1);
 }
 
 /// A loop of this name that calls others.

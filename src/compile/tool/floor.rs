@@ -11,7 +11,7 @@ pub(super) fn least<N: Ord>(one: Option<N>, other: Option<N>) -> Option<N> {
 }
 
 /// The fields of a declaration that would loosen what its action says, each with what the action says.
-/// `written` is the declaration as it stands.
+/// `written` is the declaration as it is written.
 pub fn loosened(declaration: &ActionTool, written: &Value, action: &Action) -> Vec<(&'static str, String)> {
     let Some(head) = action.head() else { return Vec::new() };
     let mut found = Vec::new();

@@ -149,7 +149,7 @@ fn encoded(c: char) -> String {
     c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// The characters of a template that stand outside of its tags, with their places.
+/// The characters of a template outside of its tags, with their places.
 fn outside_of_tags(text: &str) -> Vec<(usize, char)> {
     let mut inside = false;
     let mut found = Vec::new();
@@ -231,7 +231,7 @@ fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<
     Some(Body::Text(template))
 }
 
-/// Warns of a value in a JSON text that stands outside of quotes: there a text would break the JSON,
+/// Warns of a value in a JSON text outside of quotes: there a text would break the JSON,
 /// and a value could bring more than one.
 fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
     let marks = outside_of_tags(template.source());

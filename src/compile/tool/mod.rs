@@ -142,7 +142,7 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<
             .map_or(called.properties.timeout_ms, |own| own.min(called.properties.timeout_ms)),
         polling: declaration.polling,
         remember: declaration.remember.clone(),
-        // A call is a run with an id of its own: called again, it goes on where it stands.
+        // A call is a run with an id of its own: called again, it resumes where it stopped.
         idempotent: true,
         on_uncertain: OnUncertain::default(),
         kind: ToolKind::Loop(called),

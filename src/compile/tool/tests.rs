@@ -55,8 +55,8 @@ struct HttpToolOf {
     parameters: Schema,
 }
 
-/// The faults as `code pointer: what stands there: message`.
-fn told(action: Value) -> Vec<String> {
+/// The faults as `code pointer: the text there: message`.
+fn reported(action: Value) -> Vec<String> {
     let faults = match compile(action.clone()) {
         Ok((_, warnings)) => warnings,
         Err(faults) => faults,
@@ -70,8 +70,8 @@ fn told(action: Value) -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_told(action: Value, is_error: bool, expected: &str) {
-    let found = told(action.clone());
+fn assert_reported(action: Value, is_error: bool, expected: &str) {
+    let found = reported(action.clone());
     assert!(found.iter().any(|fault| fault.starts_with(expected)), "{action}: {found:?}");
     assert_eq!(compile(action).is_err(), is_error, "{found:?}");
 }
@@ -121,14 +121,14 @@ fn written_params_must_be_as_many_as_the_query_takes() {
     let db = |query: &str, params: Value| action("db", json!({"datasource": "d", "query": query, "params": params}));
     let tool = tool(db("SELECT * FROM t WHERE a = $1 AND b > $2 AND c = $1", json!(["@status", "{{since}}"])));
     assert_eq!(tool.parameters.properties(), ["status", "since"]);
-    assert_told(
+    assert_reported(
         db("a = $1 AND b = $2", json!([1])),
         true,
         "L077 /params: : the query takes 2 values, and `params` has 1",
     );
-    assert_told(db("a = ? AND b = ?", json!([1, 2, 3])), true, "L077 /params");
-    assert_told(db("a = $1", json!([])), true, "L077 /query");
-    assert_told(db("a = '{{x}}'", json!([])), true, "L077 /query: {{: a query is no template");
+    assert_reported(db("a = ? AND b = ?", json!([1, 2, 3])), true, "L077 /params");
+    assert_reported(db("a = $1", json!([])), true, "L077 /query");
+    assert_reported(db("a = '{{x}}'", json!([])), true, "L077 /query: {{: a query is no template");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_variable_that_the_parameters_do_not_have_is_an_error_in_place() {
         }
         action
     };
-    assert_told(
+    assert_reported(
         with("https://h/{{ticket}}", json!({})),
         true,
         "L060 /url: ticket: the action's `parameters` have no `ticket`",
@@ -150,24 +150,30 @@ fn a_variable_that_the_parameters_do_not_have_is_an_error_in_place() {
     assert_eq!(faults[0].help.as_deref(), Some("the nearest name is `ticket_id`"));
     assert_eq!((faults[1].pointer.as_str(), faults[1].inside.clone()), ("/query/a/0", Some(0..10)));
     assert_eq!(faults[1].help.as_deref(), Some("they have `ticket_id`, `note`; add it, or use one of them"));
-    assert_told(with("https://h/{{ticket_id}}/{{note}}", json!({})), false, "L061 /url: note: `note` may be left out");
-    assert!(told(with("https://h/{{ticket_id}}/a{{#if note}}{{note}}{{/if}}{{input.x}}{{now}}", json!({}))).is_empty());
+    assert_reported(
+        with("https://h/{{ticket_id}}/{{note}}", json!({})),
+        false,
+        "L061 /url: note: `note` may be left out",
+    );
+    assert!(
+        reported(with("https://h/{{ticket_id}}/a{{#if note}}{{note}}{{/if}}{{input.x}}{{now}}", json!({}))).is_empty()
+    );
     let open = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    assert!(told(with("https://h/{{anything}}", json!({"parameters": open}))).is_empty());
+    assert!(reported(with("https://h/{{anything}}", json!({"parameters": open}))).is_empty());
 }
 
 #[test]
 fn parameters_that_go_nowhere_or_hide_are_warned_of() {
     let parameters = json!({"type": "object", "properties": {"text": {}, "tone": {}}, "required": ["text", "tone"]});
     let llm = action("llm", json!({"template": "{{text}}", "parameters": parameters}));
-    assert_told(llm, false, "L062 /parameters/properties/tone: : `tone` is required");
+    assert_reported(llm, false, "L062 /parameters/properties/tone: : `tone` is required");
     let sent = http(json!({"parameters": parameters, "http_method": "POST"}));
-    assert!(told(sent).is_empty(), "what an http action does not name is its body");
+    assert!(reported(sent).is_empty(), "what an http action does not name is its body");
     let written = http(json!({"parameters": parameters, "http_method": "POST", "body": "@text"}));
-    assert_told(written, false, "L062 /parameters/properties/tone");
+    assert_reported(written, false, "L062 /parameters/properties/tone");
     let hides = json!({"type": "object", "properties": {"input": {"type": "string"}}});
     let llm = action("llm", json!({"template": "Sum up {{input}}", "parameters": hides}));
-    assert_told(llm, false, "L063 /template: input: `input` is the run's input here");
+    assert_reported(llm, false, "L063 /template: input: `input` is the run's input here");
 }
 
 #[test]
@@ -185,16 +191,16 @@ fn bad_parameters_are_errors_at_their_place() {
         (json!({"properties": {"a": false}, "required": ["a"]}), "L071 /parameters/properties/a"),
         (json!({"minProperties": 2, "maxProperties": 1}), "L071 /parameters/minProperties"),
     ] {
-        assert_told(with(parameters), true, expected);
+        assert_reported(with(parameters), true, expected);
     }
 }
 
 #[test]
-fn all_faults_of_an_action_are_told_at_once() {
+fn all_faults_of_an_action_are_reported_at_once() {
     let action = http(
         json!({"url": "ftp://x/{{a", "headers": {"A B": "{{x"}, "query": {"q": "{{#if}}"}, "body": ["{{log y}}"], "parameters": {"type": 7}}),
     );
-    let codes: Vec<String> = told(action).iter().map(|fault| fault.split(':').next().unwrap().to_owned()).collect();
+    let codes: Vec<String> = reported(action).iter().map(|fault| fault.split(':').next().unwrap().to_owned()).collect();
     assert_eq!(
         codes,
         [
@@ -223,19 +229,20 @@ fn what_runs_is_written_out() {
     ));
     assert_eq!(tool.parameters.properties(), ["range", "text", "x"]);
     assert!(!tool.idempotent);
-    assert_told(command(json!({"program": "{{p}}"})), true, "L078 /program");
-    assert_told(command(json!({"cwd": "a/{{p}}"})), true, "L078 /cwd");
-    assert_told(command(json!({"env": {"A=B": "x"}})), true, "L078 /env/A=B");
+    assert_reported(command(json!({"program": "{{p}}"})), true, "L078 /program");
+    assert_reported(command(json!({"cwd": "a/{{p}}"})), true, "L078 /cwd");
+    assert_reported(command(json!({"env": {"A=B": "x"}})), true, "L078 /env/A=B");
     for name in ["PATH", "LD_PRELOAD", "ld_library_path", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "NODE_OPTIONS"] {
-        assert_told(command(json!({"env": {(name): "/x:{{p}}"}})), true, &format!("L105 /env/{name}: p: "));
+        assert_reported(command(json!({"env": {(name): "/x:{{p}}"}})), true, &format!("L105 /env/{name}: p: "));
     }
-    assert_told(
+    assert_reported(
         command(json!({"env": {"PATH": "{{input.path}}"}})),
         true,
         "L105 /env/PATH: input.path: `PATH` decides which programs run, and `input.path` is the run's input",
     );
     assert!(
-        told(command(json!({"env": {"PATH": "orgconfig:path", "GIT_PAGER": "cat", "TICKET": "{{id}}"}}))).is_empty()
+        reported(command(json!({"env": {"PATH": "orgconfig:path", "GIT_PAGER": "cat", "TICKET": "{{id}}"}})))
+            .is_empty()
     );
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the built-in tools: their names, what they take, and who is told about them.
+//! Tests of the built-in tools: their names, what they take, and when the model gets them.
 
 use serde_json::json;
 

@@ -100,7 +100,7 @@ fn what_values_hold_is_never_read_again() {
 }
 
 #[test]
-fn all_faults_of_a_value_are_told_with_their_pointers() {
+fn all_faults_of_a_value_are_reported_with_their_pointers() {
     let field = json!({"a": ["{{x", "ok"], "b/c": {"d~": "{{log y}}"}, "e": 1});
     let faults = Field::compile(&field).unwrap_err();
     let places: Vec<(&str, Option<std::ops::Range<usize>>)> =
@@ -109,7 +109,7 @@ fn all_faults_of_a_value_are_told_with_their_pointers() {
 }
 
 #[test]
-fn variables_are_told_with_their_pointers() {
+fn variables_are_reported_with_their_pointers() {
     let field = json!({"a": ["@input.x", "{{y}} {{z}}", "plain", "orgconfig:k"], "b": "@w"});
     let field = Field::compile(&field).unwrap();
     let found: Vec<String> = field

@@ -63,7 +63,7 @@ pub fn advice(source: &Value, path: &str) -> Option<Advice> {
     let (around, last) = path.rsplit_once('/')?;
     let index = last.bytes().all(|byte| byte.is_ascii_digit());
     let keyword = if index { around.rsplit('/').next()? } else { last };
-    // What stands under `properties` is a name, and its value a schema.
+    // A key under `properties` is a name, and its value a schema.
     let named = |at: &str| at.ends_with("/properties") || at.ends_with("/$defs") || at.ends_with("/definitions");
     match value {
         Value::String(word) if keyword == "type" && !named(around) => Some(of_type(word)),

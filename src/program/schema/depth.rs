@@ -6,7 +6,7 @@ use super::plan::{Asks, Id, Plan};
 /// The most of them. Each takes room on the stack, for every level of the value again.
 const MAX_CHAIN: usize = 200;
 
-/// Refuses a schema whose parts lie deeper inside each other. A cycle ends where it closes.
+/// Refuses a schema whose parts are nested deeper. A cycle ends where it closes.
 pub(super) fn check(plan: &Plan) -> Result<(), SchemaFault> {
     let mut chains: Vec<Option<usize>> = vec![None; plan.parts.len()];
     let mut open = vec![false; plan.parts.len()];

@@ -75,7 +75,7 @@ pub(super) fn known(draft: Draft, name: &str) -> Option<&'static str> {
     found.map(|(name, ..)| *name)
 }
 
-/// Where the faults of a keyword stand among those of a part.
+/// The place of a keyword's faults among those of a part.
 pub(super) fn order(name: &str) -> usize {
     KEYWORDS.iter().position(|(known, ..)| *known == name).unwrap_or(KEYWORDS.len())
 }

@@ -142,7 +142,7 @@ fn address(part: &Value) -> usize {
     std::ptr::from_ref(part).addr()
 }
 
-/// Where each object and each truth value stands.
+/// The places of each object and each truth value.
 fn note_places(part: &Value, at: String, places: &mut HashMap<usize, String>) {
     match part {
         Value::Array(items) => {
@@ -312,7 +312,7 @@ impl<'r> Lowering<'r> {
         Ok(pattern)
     }
 
-    /// Where a keyword of a part stands.
+    /// The place of a keyword of a part.
     pub(super) fn path(task: &Task<'_>, name: &str) -> String {
         format!("{}/{name}", task.at.as_deref().unwrap_or_default())
     }

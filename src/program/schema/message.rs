@@ -172,7 +172,7 @@ fn misspelt(name: &str, given: &Value, known: &[&str]) -> String {
 }
 
 /// None of several forms matches: reports what is wrong by the one that is nearest, the one whose
-/// fault lies deepest, and among those the one with the fewest faults.
+/// fault is deepest, and among those the one with the fewest faults.
 fn forms(
     problem: &ValueProblem<'_>,
     found: &[Vec<ValueProblem<'_>>],

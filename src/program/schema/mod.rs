@@ -258,7 +258,7 @@ fn stopped(stop: TooMuch, instance: &Value) -> SchemaFault {
     }
 }
 
-/// Where the part of a value stands that lies at an address.
+/// The JSON pointer of the part of a value at an address.
 fn path_of(part: &Value, address: usize, path: &str) -> Option<String> {
     if std::ptr::from_ref(part).addr() == address {
         return Some(path.to_owned());
@@ -275,7 +275,7 @@ fn path_of(part: &Value, address: usize, path: &str) -> Option<String> {
 }
 
 /// Whether the patterns of all schemas of a document compile to more than they may together: the one that
-/// is too many. They are looked for by their keywords, wherever they stand.
+/// is too many. They are looked for by their keywords, at every place.
 pub fn too_many_patterns_in(document: &Value) -> Option<SchemaFault> {
     let (mut known, mut bytes) = (HashSet::new(), 0_usize);
     let mut found = None;

@@ -86,7 +86,7 @@ pub(super) enum SchemaRule {
     Pattern(Arc<Pattern>),
     /// The text is of a format, or encodes what it should. The library of schemas judges that.
     Judged(Box<jsonschema::Validator>),
-    /// No item stands twice.
+    /// No item is there twice.
     UniqueItems,
     /// The named members match.
     Properties(PropertyRules),
@@ -194,7 +194,7 @@ impl SchemaRule {
 }
 
 impl Plan {
-    /// The rules of a part, wherever they stand.
+    /// The rules of a part, from all of its places.
     pub(super) fn part(&self, id: Id) -> Option<&SchemaPart> {
         self.parts.get(id)
     }

@@ -12,7 +12,7 @@ fn schema(source: Value) -> Schema {
     Schema::compile(source.clone()).unwrap_or_else(|fault| panic!("{source}: {fault:?}"))
 }
 
-fn told(source: Value, instance: &str) -> Vec<String> {
+fn reported(source: Value, instance: &str) -> Vec<String> {
     let instance = serde_json::from_str(instance).unwrap();
     schema(source).faults(&instance).iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect()
 }
@@ -64,13 +64,13 @@ fn a_reference_to_a_file_is_refused_and_the_file_is_not_read() {
 fn a_schema_may_refer_to_its_own_parts_and_to_itself() {
     let tree = json!({"type": "object", "properties": {"name": {"$ref": "#/$defs/n"}, "children": {"type": "array", "items": {"$ref": "#"}}},
         "required": ["name"], "$defs": {"n": {"type": "string"}}});
-    assert!(told(tree.clone(), r#"{"name":"a","children":[{"name":"b"}]}"#).is_empty());
+    assert!(reported(tree.clone(), r#"{"name":"a","children":[{"name":"b"}]}"#).is_empty());
     assert_eq!(
-        told(tree, r#"{"name":"a","children":[{"nam":"b"}]}"#),
+        reported(tree, r#"{"name":"a","children":[{"nam":"b"}]}"#),
         ["/children/0: `children[0]` lacks the property `name`; it has `nam`"]
     );
     let with_id = json!({"$id": "https://example.com/a", "$ref": "b", "$defs": {"b": {"$id": "b", "type": "integer"}}});
-    assert_eq!(told(with_id, "\"x\""), [": the value must be an integer, but it is \"x\""]);
+    assert_eq!(reported(with_id, "\"x\""), [": the value must be an integer, but it is \"x\""]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn odd_identifiers_are_refused_or_taken_and_never_panic() {
 }
 
 #[test]
-fn faults_are_told_in_plain_words() {
+fn faults_are_reported_in_plain_words() {
     let cases = [
         (json!({"type": "string"}), "7", ": the value must be a string, but it is 7"),
         (json!({"type": ["string", "null"]}), "[1]", ": the value must be null or a string, but it is [1]"),
@@ -156,12 +156,12 @@ fn faults_are_told_in_plain_words() {
         (json!({"exclusiveMaximum": 0}), "0", ": the value must be less than 0, but it is 0"),
     ];
     for (source, instance, expected) in cases {
-        assert_eq!(told(source.clone(), instance), [expected], "{source}");
+        assert_eq!(reported(source.clone(), instance), [expected], "{source}");
     }
 }
 
 #[test]
-fn sizes_and_forms_are_told_in_plain_words() {
+fn sizes_and_forms_are_reported_in_plain_words() {
     let cases = [
         (json!({"multipleOf": 0.1}), "0.25", ": the value must be a multiple of 0.1, but it is 0.25"),
         (json!({"minLength": 1}), "\"\"", ": the value must have at least 1 character, but it is \"\" (0 characters)"),
@@ -214,22 +214,22 @@ fn sizes_and_forms_are_told_in_plain_words() {
         ),
     ];
     for (source, instance, expected) in cases {
-        assert_eq!(told(source.clone(), instance), [expected], "{source}");
+        assert_eq!(reported(source.clone(), instance), [expected], "{source}");
     }
 }
 
 #[test]
 fn long_values_are_cut_in_messages() {
     let long = format!("\"{}\"", "é".repeat(5000));
-    let message = told(json!({"type": "integer"}), &long).remove(0);
+    let message = reported(json!({"type": "integer"}), &long).remove(0);
     assert!(message.chars().count() < 120 && message.ends_with("..."), "{message}");
-    let many = told(json!({"items": {"type": "string"}}), &format!("[{}1]", "1,".repeat(500)));
+    let many = reported(json!({"items": {"type": "string"}}), &format!("[{}1]", "1,".repeat(500)));
     assert_eq!(many.len(), 20);
 }
 
 #[test]
 fn numbers_are_judged_by_their_digits() {
-    let fits = |source: Value, number: &str| told(source, number).is_empty();
+    let fits = |source: Value, number: &str| reported(source, number).is_empty();
     for number in ["12345678901234567890123", "1.0", "-0", "1e2", "100.00", "9007199254740993", "1E400"] {
         assert!(fits(json!({"type": "integer"}), number), "{number}");
         assert!(fits(json!({"type": "number"}), number), "{number}");
@@ -241,7 +241,7 @@ fn numbers_are_judged_by_their_digits() {
     assert!(!fits(big.clone(), "9007199254740993"));
     assert!(fits(big, "9007199254740992"));
     assert_eq!(
-        told(json!({"type": "string"}), "12345678901234567890123"),
+        reported(json!({"type": "string"}), "12345678901234567890123"),
         [": the value must be a string, but it is 12345678901234567890123"]
     );
     assert!(fits(json!({"multipleOf": 0.01}), "0.07"));
@@ -261,10 +261,10 @@ fn immense_numbers_are_refused_at_once() {
     for source in kinds {
         for number in ["1e999999999", "-1e-999999999", "1e100000", "0.5e+0999999999999999999999"] {
             let instance = format!("[{number},{number}]");
-            let faults = told(json!({"items": source.clone(), "uniqueItems": true}), &instance);
+            let faults = reported(json!({"items": source.clone(), "uniqueItems": true}), &instance);
             assert!(faults.first().is_some_and(|fault| fault.contains("exponent")), "{faults:?}");
         }
-        let _ = told(json!({"items": source.clone(), "uniqueItems": true}), "[1e99999,-1E-99999,1e99998]");
+        let _ = reported(json!({"items": source.clone(), "uniqueItems": true}), "[1e99999,-1E-99999,1e99998]");
     }
 }
 
@@ -339,7 +339,7 @@ fn what_is_no_schema_is_refused_in_place() {
 }
 
 #[test]
-fn a_wrong_type_is_told_with_the_nearest_one() {
+fn a_wrong_type_is_reported_with_the_nearest_one() {
     let message = refused(json!({"type": "strnig"})).message;
     assert!(message.ends_with("but it is \"strnig\"; did you mean \"string\"?"), "{message}");
 }

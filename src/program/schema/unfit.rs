@@ -116,7 +116,7 @@ fn find_reference(part: &Value, uri: &str, path: &str) -> Option<(String, String
     }
 }
 
-/// Refuses patterns that are too long to be compiled at once, wherever they stand.
+/// Refuses patterns that are too long to be compiled at once, at every place.
 pub(super) fn check_patterns(part: &Value, path: &str) -> Result<(), SchemaFault> {
     let too_long = |text: &str, path: &str| {
         if text.len() <= pattern::MAX_BYTES {

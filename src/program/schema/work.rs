@@ -8,7 +8,7 @@ use serde_json::Value;
 const BASE: u64 = 4_000_000;
 /// The steps that a comparison may take beyond these for each part of the value.
 const PER_PART: u64 = 32;
-/// Parts of schemas inside each other that are being compared. What lies deeper is not compared: each
+/// Parts of schemas inside each other that are being compared. Deeper parts are not compared: each
 /// level takes some room on the stack.
 const MAX_DEPTH: usize = 1_000;
 

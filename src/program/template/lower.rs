@@ -213,7 +213,7 @@ impl<'t> Lower<'t> {
         })
     }
 
-    /// What stands after `{{else}}`. Where that tag has a condition, it opens a block of its own,
+    /// The part after `{{else}}`. Where that tag has a condition, it opens a block of its own,
     /// which the same closing tag ends.
     fn other(
         &mut self,

@@ -56,7 +56,7 @@ pub struct Variable {
     pub path: Vec<String>,
     /// Its place in the template, in bytes.
     pub range: Range<usize>,
-    /// Whether the template does without it: it is the condition of a block, or stands behind one.
+    /// Whether the template does without it: it is the condition of a block, or comes after one.
     pub optional: bool,
 }
 
@@ -85,7 +85,7 @@ impl TemplateFault {
 }
 
 impl Template {
-    /// Compiles a template. Its values will be escaped by `escape`; its own text stands as written.
+    /// Compiles a template. Its values will be escaped by `escape`; its own text stays as written.
     ///
     /// # Errors
     /// When it can't be read, or uses what is not offered. The first fault is reported.

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// A part of a template.
 #[derive(Debug)]
 pub(super) enum TemplateNode {
-    /// Text as it stands.
+    /// Text as it is written.
     Text(String),
     /// The secret of this key.
     Secret(String),

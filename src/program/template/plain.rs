@@ -1,5 +1,5 @@
 //! Templates that have nothing but names in their tags, as most have: those need no parser, for
-//! their tags are found already and what is between them stands as written.
+//! their tags are found already and the text between them stays as written.
 
 use super::tag::{TagKind, TemplateTag};
 

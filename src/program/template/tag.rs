@@ -291,7 +291,7 @@ impl<'t> TagReader<'t> {
         Err(TemplateFault::new(codes::TEMPLATE, "a text in quotes is never closed", begin..begin + 1))
     }
 
-    /// A name or path. A part in brackets, `[with spaces]`, stands at its beginning or after a
+    /// A name or path. A part in brackets, `[with spaces]`, is at its beginning or after a
     /// separator only.
     fn name(&mut self, first: char) -> Result<(), TemplateFault> {
         let begin = self.at;

@@ -390,9 +390,9 @@ fn numbers_are_true_unless_they_are_zero() {
     assert_eq!(render(text, &json!({"l": numbers})).as_deref(), Ok("0000011111"));
 }
 
-/// A quirk of the grammar, told with its cure.
+/// A quirk of the grammar, reported with its fix.
 #[test]
-fn a_name_that_begins_like_else_is_told_with_its_cure() {
+fn a_name_that_begins_like_else_is_reported_with_its_cure() {
     let fault = fault("a\né {{elsewhere}} b");
     assert_eq!((fault.code, fault.range), (codes::TEMPLATE, Some(5..18)));
     assert_eq!(fault.help.as_deref(), Some("a name that begins like `else` is written {{this.else_name}}"));

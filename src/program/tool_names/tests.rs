@@ -25,7 +25,7 @@ fn names_that_would_become_one_do_not() {
 }
 
 #[test]
-fn what_a_model_made_up_can_be_told_to_a_provider() {
+fn what_a_model_made_up_can_be_reported_to_a_provider() {
     let called = ToolNames::of(["a.b"].into_iter());
     assert_eq!(called.sendable("a.b"), "a_b");
     assert_eq!(called.sendable("no such tool"), "no_such_tool");

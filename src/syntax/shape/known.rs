@@ -15,7 +15,7 @@ pub(crate) struct DocumentSchema {
     pub schema: &'static Value,
     /// The same, made ready for looking at values.
     pub(super) form: SchemaForm,
-    /// Where each field may stand, the shortest way first: `properties.on_stuck`.
+    /// The places where each field is allowed, the shortest way first: `properties.on_stuck`.
     homes: OnceLock<BTreeMap<String, Vec<String>>>,
 }
 
@@ -77,7 +77,7 @@ impl DocumentSchema {
         }
     }
 
-    /// Where a field of this name may stand, other than at `here` (a JSON pointer), in words.
+    /// The places where a field of this name is allowed, other than `here` (a JSON pointer), in words.
     pub(super) fn home(&self, name: &str, here: &str) -> Option<String> {
         let here: Vec<&str> = here.split('/').skip(1).collect();
         let path = self.homes().get(name)?.iter().find(|path| !same(path, &here))?;

@@ -31,7 +31,7 @@ const MAX_UNKNOWN: usize = 1_000;
 #[derive(Debug)]
 pub struct Shaped {
     /// Its value, with numbers spelled so that serde reads them wherever a number is meant. Where
-    /// anything may stand, numbers keep their digits. A part that is not what its field takes is left out, or
+    /// anything is allowed, numbers keep their digits. A part that is not what its field takes is left out, or
     /// replaced where the types need one, so that the parts beside it can be read.
     pub value: Value,
     /// These parts.
@@ -97,7 +97,7 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// Judges a value and returns it; nothing when a fault leaves it unknown. `key` is where its key stands.
+    /// Judges a value and returns it; nothing when a fault leaves it unknown. `key` is the place of its key.
     fn walk(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         if node.is_fault() {
             return None;

@@ -58,7 +58,7 @@ impl<'a> Walker<'a> {
                     Some(self.inside(name, |walker| walker.needed(of, &member.value, span)))
                 }
                 Some(of) => self.inside(name, |walker| walker.optional(of, &member.value, span)),
-                // Where no other fields may stand, one that is not known was reported, and harms no other any more.
+                // Where no other fields are allowed, an unknown one is reported, and harms no other any more.
                 None if matches!(form.others, Others::None) && !self.full() => None,
                 None => Some(member.value.value()),
             };
@@ -73,7 +73,7 @@ impl<'a> Walker<'a> {
 
     /// Fills the places of missing fields, so that serde can read the object.
     fn fill_missing(&mut self, form: &'a SchemaForm, map: &mut Map<String, Value>) {
-        // In a text that could not be read to its end, a field may stand where nothing could be read.
+        // In a text that could not be read to its end, a field may be where nothing could be read.
         if !self.whole {
             return;
         }
@@ -168,7 +168,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether the missing object is missing because what belongs into it stands around it.
+    /// Whether the missing object is missing because its fields are written in the object around it.
     fn holds_misplaced(&self, schema: &Value, name: &str) -> bool {
         let Some(field) = schema.get("properties").and_then(|fields| fields.get(name)) else { return false };
         let field = resolve(self.known.schema, field);

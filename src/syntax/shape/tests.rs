@@ -1,4 +1,4 @@
-//! Each fault of shape: told once, at its exact place, with what to do about it.
+//! Each fault of shape: reported once, at its exact place, with what to do about it.
 use crate::diagnostic::Source;
 use crate::syntax::document::read;
 
@@ -25,9 +25,9 @@ fn one(properties: &str, fault: &str, suggestion: Option<&str>) {
     let given = document.faults[0].suggestion.as_ref().map(|suggestion| suggestion.replacement.as_str());
     assert_eq!(given, suggestion, "{:?}", document.faults[0]);
     if let Some(suggestion) = &document.faults[0].suggestion {
-        let mut mended = text;
-        mended.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
-        assert!(faults(&mended).is_empty(), "{mended}: {:?}", faults(&mended));
+        let mut repaired = text;
+        repaired.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
+        assert!(faults(&repaired).is_empty(), "{repaired}: {:?}", faults(&repaired));
     }
 }
 
@@ -37,7 +37,7 @@ fn a_sound_loop_has_no_fault() {
 }
 
 #[test]
-fn a_field_that_is_not_known_is_told_at_its_key_with_the_nearest_name() {
+fn a_field_that_is_not_known_is_reported_at_its_key_with_the_nearest_name() {
     one(
         ", \"max_iteration\": 3",
         "4:3 L010 the field `max_iteration` is not known in `properties`",
@@ -52,7 +52,7 @@ fn a_field_that_is_not_known_is_told_at_its_key_with_the_nearest_name() {
 }
 
 #[test]
-fn a_field_in_the_wrong_place_is_told_where_it_belongs() {
+fn a_field_in_the_wrong_place_is_reported_where_it_belongs() {
     let text = "{\"type\": \"loop\",\n \"on_stuck\": {},\n \"properties\": {\"mode\": \"react\", \"objective\": \"x\", \"tools\": []}}";
     let document = read(&Source::new("case.json", text));
     assert_eq!(faults(text), ["2:2 L010 the field `on_stuck` is not known in the document"]);
@@ -63,13 +63,13 @@ fn a_field_in_the_wrong_place_is_told_where_it_belongs() {
 }
 
 #[test]
-fn a_loop_without_its_properties_object_is_told_field_by_field_and_not_twice() {
+fn a_loop_without_its_properties_object_is_reported_field_by_field_and_not_twice() {
     let text = "{\"type\": \"loop\", \"mode\": \"react\", \"properties\": {\"objective\": \"x\", \"tools\": []}}";
     assert_eq!(faults(text), ["1:18 L010 the field `mode` is not known in the document"]);
 }
 
 #[test]
-fn a_missing_field_is_told_at_the_key_of_its_object() {
+fn a_missing_field_is_reported_at_the_key_of_its_object() {
     let text = "{\"type\": \"loop\",\n \"properties\": {\"mode\": \"react\", \"tools\": []}}";
     assert_eq!(faults(text), ["2:2 L011 `objective` is missing in `properties`"]);
     assert_eq!(faults("{\"type\": \"loop\"}"), ["1:1 L011 `properties` is missing in the document"]);
@@ -78,13 +78,13 @@ fn a_missing_field_is_told_at_the_key_of_its_object() {
 }
 
 #[test]
-fn a_misspelled_field_is_not_told_to_be_missing_too() {
+fn a_misspelled_field_is_not_reported_to_be_missing_too() {
     let text = "{\"type\": \"loop\",\n \"properties\": {\"mode\": \"react\", \"objctive\": \"x\", \"tools\": []}}";
     assert_eq!(faults(text), ["2:34 L010 the field `objctive` is not known in `properties`"]);
 }
 
 #[test]
-fn wrong_types_are_told_at_the_value_with_what_was_meant() {
+fn wrong_types_are_reported_at_the_value_with_what_was_meant() {
     one(
         ", \"max_iterations\": \"10\"",
         "4:21 L013 `max_iterations` must be a whole number; the text \"10\" was given",
@@ -107,7 +107,7 @@ fn wrong_types_are_told_at_the_value_with_what_was_meant() {
 }
 
 #[test]
-fn wrong_words_are_told_with_those_that_are_known() {
+fn wrong_words_are_reported_with_those_that_are_known() {
     one(
         ", \"on_stuck\": {\"action\": \"escalat\"}",
         "4:26 L012 `action` must be `fail`, `escalate` or `retry_with_hint`; the text \"escalat\" was given",
@@ -121,7 +121,7 @@ fn wrong_words_are_told_with_those_that_are_known() {
 }
 
 #[test]
-fn numbers_out_of_bounds_are_told_with_the_bounds() {
+fn numbers_out_of_bounds_are_reported_with_the_bounds() {
     one(", \"max_iterations\": 0", "4:21 L014 `max_iterations` must be from 1 to 1000; 0 was given", None);
     one(", \"max_iterations\": 1001", "4:21 L014 `max_iterations` must be from 1 to 1000; 1001 was given", None);
     one(", \"temperature\": 2.01", "4:18 L014 `temperature` must be from 0 to 2; 2.01 was given", None);
@@ -134,13 +134,13 @@ fn numbers_out_of_bounds_are_told_with_the_bounds() {
 }
 
 #[test]
-fn an_empty_objective_is_told() {
+fn an_empty_objective_is_reported() {
     let text = "{\"type\": \"loop\", \"properties\": {\"mode\": \"react\",\n\"objective\": \"\", \"tools\": []}}";
     assert_eq!(faults(text), ["2:14 L015 `objective` must not be empty"]);
 }
 
 #[test]
-fn a_tool_is_judged_by_its_type_and_its_fault_told_once() {
+fn a_tool_is_judged_by_its_type_and_its_fault_reported_once() {
     let tool = |tool: &str| {
         let text = format!(
             "{{\"type\": \"loop\", \"properties\": {{\"mode\": \"react\", \"objective\": \"x\", \"tools\": [\n{tool}]}}}}"
@@ -203,7 +203,7 @@ fn all_faults_of_a_document_come_in_one_go_in_the_order_of_the_text() {
 }
 
 #[test]
-fn a_document_of_no_known_kind_is_told_what_was_looked_for() {
+fn a_document_of_no_known_kind_is_reported_what_was_looked_for() {
     let shown = faults("{\"foo\": 1}");
     assert!(shown.len() == 1 && shown[0].starts_with("1:1 L016 nothing at the top"), "{shown:?}");
     assert_eq!(faults("7").len(), 1);

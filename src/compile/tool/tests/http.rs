@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{action, assert_told, http, http_tool, told};
+use super::{action, assert_reported, http, http_tool, reported};
 use crate::program::Body;
 use crate::program::reference::Scope;
 
@@ -12,20 +12,20 @@ fn an_address_begins_with_its_scheme_and_holds_no_password() {
     for url in
         ["ftp://h/", "h.example/a", "{{input.base}}/a", "orgconfig:base/a", "file:///etc/passwd", "/a", "javascript:x"]
     {
-        assert_told(with(url), true, "L074 /url");
+        assert_reported(with(url), true, "L074 /url");
     }
-    assert_told(with("https://"), true, "L074 /url: https://: the address names no host");
-    assert_told(with("https:///a"), true, "L074 /url");
-    assert_told(with("https://h/a b"), true, "L074 /url:  : the address holds a space");
-    assert_told(with("https://h\\@e.test/"), true, "L074 /url");
-    assert_told(with("https://user:pass@h/"), true, "L100 /url: user:pass@");
-    assert_told(with("https://{{u}}@h/"), true, "L100 /url: {{u}}@");
+    assert_reported(with("https://"), true, "L074 /url: https://: the address names no host");
+    assert_reported(with("https:///a"), true, "L074 /url");
+    assert_reported(with("https://h/a b"), true, "L074 /url:  : the address holds a space");
+    assert_reported(with("https://h\\@e.test/"), true, "L074 /url");
+    assert_reported(with("https://user:pass@h/"), true, "L100 /url: user:pass@");
+    assert_reported(with("https://{{u}}@h/"), true, "L100 /url: {{u}}@");
     for url in [
         "HTTPS://h/@a?b=@c",
         "https://h/{{#if input.a}}b c{{/if}}".replace(' ', "%20").as_str(),
         "https://{{tenant}}.h.example/{{../x}}x",
     ] {
-        let faults = told(with(url));
+        let faults = reported(with(url));
         assert!(!faults.iter().any(|fault| fault.starts_with("L074") || fault.starts_with("L100")), "{url} {faults:?}");
     }
 }
@@ -34,15 +34,15 @@ fn an_address_begins_with_its_scheme_and_holds_no_password() {
 fn headers_have_names_of_their_own_and_one_line() {
     let with = |headers: Value| http(json!({"headers": headers}));
     for name in ["", "a b", "a:", "é", "a\r\nb", "a\0"] {
-        assert_told(with(json!({(name): "x"})), true, &format!("L075 /headers/{name}"));
+        assert_reported(with(json!({(name): "x"})), true, &format!("L075 /headers/{name}"));
     }
     for name in ["Host", "content-length", "Transfer-Encoding", "connection"] {
-        assert_told(with(json!({(name): "x"})), true, &format!("L075 /headers/{name}"));
+        assert_reported(with(json!({(name): "x"})), true, &format!("L075 /headers/{name}"));
     }
-    assert_told(with(json!({"X-A": "1", "x-a": "2"})), true, "L075 /headers/x-a");
-    assert_told(with(json!({"X-A": "a\r\nB: c"})), true, "L075 /headers/X-A: \r: ");
+    assert_reported(with(json!({"X-A": "1", "x-a": "2"})), true, "L075 /headers/x-a");
+    assert_reported(with(json!({"X-A": "a\r\nB: c"})), true, "L075 /headers/X-A: \r: ");
     assert!(
-        told(with(
+        reported(with(
             json!({"X-A": "a\tb", "Authorization": "Bearer orgconfig:api:x", "X-Run": "{{__run_id}} orgconfig:k"})
         ))
         .is_empty()
@@ -52,16 +52,16 @@ fn headers_have_names_of_their_own_and_one_line() {
 #[test]
 fn what_the_model_writes_never_lands_in_a_header_with_a_secret() {
     let with = |value: &str| http(json!({"headers": {"Authorization": value}}));
-    assert_told(with("Bearer orgconfig:api:x {{who}}"), true, "L101 /headers/Authorization: who: ");
+    assert_reported(with("Bearer orgconfig:api:x {{who}}"), true, "L101 /headers/Authorization: who: ");
     // A called loop's input is its caller's model's, and over HTTP a tenant's.
-    assert_told(with("{{input.who}} orgconfig:k"), true, "L131 /headers/Authorization: input.who: ");
-    assert_told(
+    assert_reported(with("{{input.who}} orgconfig:k"), true, "L131 /headers/Authorization: input.who: ");
+    assert_reported(
         with("{{#each input.xs}}{{this}}{{/each}} orgconfig:k"),
         true,
         "L131 /headers/Authorization: input.xs: ",
     );
-    assert!(told(with("Bearer {{token}}")).is_empty(), "a twin without a secret");
-    assert!(told(with("{{input.who}}")).is_empty(), "a twin without a secret");
+    assert!(reported(with("Bearer {{token}}")).is_empty(), "a twin without a secret");
+    assert!(reported(with("{{input.who}}")).is_empty(), "a twin without a secret");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn a_secret_goes_to_the_host_that_is_written_out() {
     for url in
         ["https://{{host}}/a", "https://api.{{host}}/a", "https://h.example{{path}}", "https://h.example:{{port}}/"]
     {
-        assert_told(with(url, "orgconfig:k"), true, "L102 /url");
-        assert!(told(with(url, "plain")).is_empty(), "a twin without a secret");
+        assert_reported(with(url, "orgconfig:k"), true, "L102 /url");
+        assert!(reported(with(url, "plain")).is_empty(), "a twin without a secret");
     }
     for url in [
         "https://{{input.host}}/x",
@@ -81,17 +81,17 @@ fn a_secret_goes_to_the_host_that_is_written_out() {
         "https://{{#if input.host}}h.example/{{/if}}{{input.host}}/",
         "https://{{#each input.hosts}}{{this}}/{{/each}}h.example/",
     ] {
-        assert_told(with(url, "orgconfig:k"), true, "L102 /url: input.");
-        assert!(told(with(url, "plain")).is_empty(), "a twin without a secret");
+        assert_reported(with(url, "orgconfig:k"), true, "L102 /url: input.");
+        assert!(reported(with(url, "plain")).is_empty(), "a twin without a secret");
     }
-    assert!(told(with("https://h.example/{{path}}", "orgconfig:k")).is_empty());
-    assert!(told(with("https://h.example/{{#if input.a}}{{input.b}}/{{/if}}", "orgconfig:k")).is_empty());
-    assert_told(with("http://h.example/", "orgconfig:k"), false, "L103 /url: http://");
+    assert!(reported(with("https://h.example/{{path}}", "orgconfig:k")).is_empty());
+    assert!(reported(with("https://h.example/{{#if input.a}}{{input.b}}/{{/if}}", "orgconfig:k")).is_empty());
+    assert_reported(with("http://h.example/", "orgconfig:k"), false, "L103 /url: http://");
     for host in ["localhost:8080", "127.0.0.1", "[::1]:80"] {
-        assert!(told(with(&format!("http://{host}/"), "orgconfig:k")).is_empty());
+        assert!(reported(with(&format!("http://{host}/"), "orgconfig:k")).is_empty());
     }
     let llm = action("llm", json!({"template": "The key is orgconfig:k."}));
-    assert_told(llm, true, "L104 /template: orgconfig:k: ");
+    assert_reported(llm, true, "L104 /template: orgconfig:k: ");
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn a_body_is_escaped_for_its_content_type() {
     assert_eq!(render(json!({"body": {"a": "@n", "b": ["{{x}}"]}})), "{\"a\":1,\"b\":[\"a\\\"b&c d\"]}");
     assert_eq!(render(json!({"body": "@x", "content_type": "application/problem+json"})), "\"a\\\"b&c d\"");
     let unquoted = http(json!({"body": "{\"a\": {{n}}, \"b\": \"\\\"{{x}}\"}", "http_method": "POST"}));
-    assert_eq!(told(unquoted).len(), 1);
-    assert_told(http(json!({"body": "{\"a\": {{n}}}"})), false, "L076 /body: n: ");
+    assert_eq!(reported(unquoted).len(), 1);
+    assert_reported(http(json!({"body": "{\"a\": {{n}}}"})), false, "L076 /body: n: ");
 }
 
 #[test]
