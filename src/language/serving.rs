@@ -59,7 +59,7 @@ pub struct Token {
     #[schemars(length(min = 71, max = 71))]
     pub hash: String,
     /// What its holder may do: at least one.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<TokenScope>,
     /// The organisation that its holder acts for: it sees that one's runs only. Letters, digits, `_`,
     /// `-` and `.`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct Token {
 /// What a token's holder may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum TokenScope {
     /// Start the folder's loops, and end runs.
     Run,
     /// Start agent requests, and end runs.
@@ -81,7 +81,7 @@ pub enum Scope {
     Decide,
 }
 
-impl Scope {
+impl TokenScope {
     /// Every one.
     pub const ALL: [Self; 4] = [Self::Run, Self::Compose, Self::Read, Self::Decide];
 

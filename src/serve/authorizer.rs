@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::problem::ProblemDetails;
 use super::quotas::Owner;
-use crate::language::serving::{Scope, Serving};
+use crate::language::serving::{Serving, TokenScope};
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ pub struct Authorizer {
 struct Holder {
     name: String,
     hash: [u8; 32],
-    scopes: Vec<Scope>,
+    scopes: Vec<TokenScope>,
     org: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct Caller {
     /// The organisation that it acts for.
     pub org: Option<String>,
     /// What it may do.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<TokenScope>,
 }
 
 impl Caller {
@@ -49,7 +49,7 @@ impl Caller {
     ///
     /// # Errors
     /// 403 without it.
-    pub fn require(&self, scope: Scope) -> Result<(), ProblemDetails> {
+    pub fn require(&self, scope: TokenScope) -> Result<(), ProblemDetails> {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(lacks(&[scope])) }
     }
 
@@ -95,7 +95,8 @@ impl Authorizer {
 
     /// Those that may start runs: their organisations, and what their tokens are called.
     pub fn starters(&self) -> Vec<Owner> {
-        let may = |holder: &&Holder| holder.scopes.iter().any(|scope| matches!(scope, Scope::Run | Scope::Compose));
+        let may =
+            |holder: &&Holder| holder.scopes.iter().any(|scope| matches!(scope, TokenScope::Run | TokenScope::Compose));
         let starts = self.holders.iter().filter(may);
         starts.map(|holder| Owner { org: holder.org.clone(), token: Some(holder.name.clone()) }).collect()
     }
@@ -114,13 +115,13 @@ impl Authorizer {
     ///
     /// # Errors
     /// 401 without a token that is known, 403 without any of the scopes or for another organisation.
-    pub fn admit(&self, headers: &HeaderMap, any: &[Scope]) -> Result<Caller, ProblemDetails> {
+    pub fn admit(&self, headers: &HeaderMap, any: &[TokenScope]) -> Result<Caller, ProblemDetails> {
         let named = one(headers, "x-org-id").map_err(|()| ProblemDetails::bad_request("`X-Org-Id` may come once"))?;
         if named.is_some_and(|org| !is_org(org)) {
             return Err(ProblemDetails::bad_request("`X-Org-Id` takes letters, digits, `_`, `-` and `.`, at most 64"));
         }
         if self.is_open() {
-            return Ok(Caller { name: None, org: named.map(str::to_owned), scopes: Scope::ALL.to_vec() });
+            return Ok(Caller { name: None, org: named.map(str::to_owned), scopes: TokenScope::ALL.to_vec() });
         }
         let unknown = || {
             let detail = "a token is needed that this server knows: `Authorization: Bearer TOKEN`";
@@ -154,7 +155,7 @@ impl Authorizer {
 }
 
 /// That a token has none of the scopes that would do.
-fn lacks(any: &[Scope]) -> ProblemDetails {
+fn lacks(any: &[TokenScope]) -> ProblemDetails {
     let names: Vec<String> = any.iter().map(|scope| format!("`{}`", scope.name())).collect();
     let detail = format!("the token lacks the scope {}", names.join(" or "));
     ProblemDetails::new(StatusCode::FORBIDDEN, "forbidden", detail)

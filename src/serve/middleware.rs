@@ -18,7 +18,7 @@ use super::connections::Requests;
 use super::problem::ProblemDetails;
 use super::quotas::Owner;
 use crate::drive::clock;
-use crate::language::serving::Scope;
+use crate::language::serving::TokenScope;
 
 /// The longest path with its query, in bytes.
 const LONGEST_TARGET: usize = 8 * 1024;
@@ -174,7 +174,7 @@ fn is_foreign(headers: &HeaderMap, host: &str) -> bool {
 /// # Errors
 /// 401, 403, 408, 413 or 415.
 pub async fn admitted(
-    State((app, scopes)): State<(Arc<App>, &'static [Scope])>,
+    State((app, scopes)): State<(Arc<App>, &'static [TokenScope])>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, ProblemDetails> {

@@ -4,8 +4,8 @@ use super::*;
 use crate::language::serving::Token;
 use axum::http::HeaderValue;
 
-fn gate(tokens: &[(&str, &[Scope], Option<&str>)]) -> Authorizer {
-    let token = |(token, scopes, org): &(&str, &[Scope], Option<&str>)| Token {
+fn gate(tokens: &[(&str, &[TokenScope], Option<&str>)]) -> Authorizer {
+    let token = |(token, scopes, org): &(&str, &[TokenScope], Option<&str>)| Token {
         name: (*token).to_owned(),
         hash: hash_text(token),
         scopes: scopes.to_vec(),
@@ -24,33 +24,34 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 
 #[test]
 fn a_token_gives_its_scopes_and_its_organisation() {
-    let gate = gate(&[("one", &[Scope::Read], Some("acme")), ("two", &[Scope::Run, Scope::Decide], None)]);
+    let gate =
+        gate(&[("one", &[TokenScope::Read], Some("acme")), ("two", &[TokenScope::Run, TokenScope::Decide], None)]);
     let ask = |pairs: &[(&'static str, &str)], scope| {
         gate.admit(&headers(pairs), &[scope]).map(|caller| caller.org).map_err(|problem| problem.status.as_u16())
     };
     let acme = Some("acme".to_owned());
-    assert_eq!(ask(&[("authorization", "Bearer one")], Scope::Read), Ok(acme.clone()));
-    assert_eq!(ask(&[("authorization", "bearer one"), ("x-org-id", "acme")], Scope::Read), Ok(acme));
-    assert_eq!(ask(&[("authorization", "Bearer two")], Scope::Run), Ok(None));
-    assert_eq!(ask(&[("authorization", "Bearer one")], Scope::Run), Err(403));
-    assert_eq!(ask(&[("authorization", "Bearer two")], Scope::Read), Err(403));
-    assert_eq!(ask(&[("authorization", "Bearer one"), ("x-org-id", "other")], Scope::Read), Err(403));
-    assert_eq!(ask(&[("authorization", "Bearer two"), ("x-org-id", "acme")], Scope::Run), Err(403));
+    assert_eq!(ask(&[("authorization", "Bearer one")], TokenScope::Read), Ok(acme.clone()));
+    assert_eq!(ask(&[("authorization", "bearer one"), ("x-org-id", "acme")], TokenScope::Read), Ok(acme));
+    assert_eq!(ask(&[("authorization", "Bearer two")], TokenScope::Run), Ok(None));
+    assert_eq!(ask(&[("authorization", "Bearer one")], TokenScope::Run), Err(403));
+    assert_eq!(ask(&[("authorization", "Bearer two")], TokenScope::Read), Err(403));
+    assert_eq!(ask(&[("authorization", "Bearer one"), ("x-org-id", "other")], TokenScope::Read), Err(403));
+    assert_eq!(ask(&[("authorization", "Bearer two"), ("x-org-id", "acme")], TokenScope::Run), Err(403));
     for wrong in ["", "Bearer", "Bearer ", "Bearer on", "Bearer onee", "Bearer one, Bearer two", "Basic one", "one"] {
-        assert_eq!(ask(&[("authorization", wrong)], Scope::Read), Err(401), "{wrong:?}");
+        assert_eq!(ask(&[("authorization", wrong)], TokenScope::Read), Err(401), "{wrong:?}");
     }
-    assert_eq!(ask(&[], Scope::Read), Err(401));
+    assert_eq!(ask(&[], TokenScope::Read), Err(401));
     let twice = [("authorization", "Bearer one"), ("authorization", "Bearer one")];
-    assert_eq!(ask(&twice, Scope::Read), Err(401));
+    assert_eq!(ask(&twice, TokenScope::Read), Err(401));
     let long = format!("Bearer {}", "x".repeat(LONGEST + 1));
-    assert_eq!(ask(&[("authorization", &long)], Scope::Read), Err(401));
-    assert_eq!(ask(&[("authorization", "Bearer one"), ("x-org-id", "a b")], Scope::Read), Err(400));
+    assert_eq!(ask(&[("authorization", &long)], TokenScope::Read), Err(401));
+    assert_eq!(ask(&[("authorization", "Bearer one"), ("x-org-id", "a b")], TokenScope::Read), Err(400));
 }
 
 #[test]
 fn without_tokens_only_this_machine_is_listened_on() {
     let open = gate(&[]);
-    let closed = gate(&[("one", &[Scope::Read], None)]);
+    let closed = gate(&[("one", &[TokenScope::Read], None)]);
     for (address, loopback) in
         [("127.0.0.1", true), ("::1", true), ("0.0.0.0", false), ("::", false), ("10.0.0.1", false)]
     {
@@ -61,7 +62,7 @@ fn without_tokens_only_this_machine_is_listened_on() {
 
 #[test]
 fn a_token_that_can_t_be_used_is_named() {
-    let token = Token { name: "ci".to_owned(), hash: hash_text("t"), scopes: vec![Scope::Run], org: None };
+    let token = Token { name: "ci".to_owned(), hash: hash_text("t"), scopes: vec![TokenScope::Run], org: None };
     let said = |token: Token| Authorizer::new(&Serving { tokens: vec![token], ..Serving::default() }).unwrap_err();
     for wrong in [
         Token { hash: "sha256:12".to_owned(), ..token.clone() },
@@ -80,8 +81,9 @@ fn new_tokens_differ_and_their_hash_is_what_is_let_in() {
     let (one, two) = (new_token().unwrap(), new_token().unwrap());
     assert_ne!(one, two);
     assert_eq!(one.len(), PREFIX.len() + 43);
-    let gate = gate(&[(&one, &[Scope::Run], None)]);
-    let ask =
-        |token: &str| gate.admit(&headers(&[("authorization", &format!("Bearer {token}"))]), &[Scope::Run]).is_ok();
+    let gate = gate(&[(&one, &[TokenScope::Run], None)]);
+    let ask = |token: &str| {
+        gate.admit(&headers(&[("authorization", &format!("Bearer {token}"))]), &[TokenScope::Run]).is_ok()
+    };
     assert_eq!((ask(&one), ask(&two)), (true, false));
 }

@@ -15,7 +15,7 @@ use super::status::answer;
 use crate::diagnostic::{Source, nearest};
 use crate::drive::begin::Begin;
 use crate::drive::start::Start;
-use crate::language::serving::{AgentRequests, Scope};
+use crate::language::serving::{AgentRequests, TokenScope};
 use crate::program::Program;
 use crate::serve::app::App;
 use crate::serve::authorizer::Caller;
@@ -112,14 +112,14 @@ async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<StartOrde
     let text = std::str::from_utf8(body).map_err(|_| ProblemDetails::bad_request("the body is no UTF-8"))?;
     let keys: Map<String, Value> = request::body(body)?;
     if keys.contains_key("loop") {
-        caller.require(Scope::Run)?;
+        caller.require(TokenScope::Run)?;
         return of_loop(app, request::body(body)?);
     }
     if app.folder.project.serve.agent_requests == AgentRequests::Off {
         let detail = "this server starts the folder's loops only: {\"loop\": NAME, \"input\": {...}}";
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));
     }
-    caller.require(Scope::Compose)?;
+    caller.require(TokenScope::Compose)?;
     let (app_of_job, text) = (Arc::clone(app), text.to_owned());
     app.compiler.run_in_time(move || of_request(&app_of_job, &text)).await?
 }

@@ -26,7 +26,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 use super::app::App;
 use super::middleware;
 use super::problem::ProblemDetails;
-use crate::language::serving::Scope;
+use crate::language::serving::TokenScope;
 
 pub use agents::AgentsQuery;
 pub use cancel::CancelQuery;
@@ -36,24 +36,24 @@ pub use resume::ResumeRequest;
 pub use status::StatusQuery;
 
 /// Scopes that may start and cancel runs. What is started decides which of the two it needs.
-const START: &[Scope] = &[Scope::Run, Scope::Compose];
+const START: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose];
 
 /// All routes of a server.
 pub fn router(app: &Arc<App>) -> Router {
-    let guarded = |scopes: &'static [Scope], route: MethodRouter<Arc<App>>| {
+    let guarded = |scopes: &'static [TokenScope], route: MethodRouter<Arc<App>>| {
         route.route_layer(from_fn_with_state((Arc::clone(app), scopes), middleware::admitted))
     };
     Router::new()
         .route("/agents/execute", guarded(START, post(execute::execute)))
-        .route("/agents", guarded(&[Scope::Read], get(agents::agents)))
-        .route("/agents/{id}/status", guarded(&[Scope::Read], get(status::status)))
-        .route("/agents/{id}/trace", guarded(&[Scope::Read], get(trace::trace)))
-        .route("/agents/{id}/events", guarded(&[Scope::Read], get(events::events)))
-        .route("/agents/{id}/resume", guarded(&[Scope::Decide], post(resume::resume)))
+        .route("/agents", guarded(&[TokenScope::Read], get(agents::agents)))
+        .route("/agents/{id}/status", guarded(&[TokenScope::Read], get(status::status)))
+        .route("/agents/{id}/trace", guarded(&[TokenScope::Read], get(trace::trace)))
+        .route("/agents/{id}/events", guarded(&[TokenScope::Read], get(events::events)))
+        .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], post(resume::resume)))
         .route("/agents/{id}", guarded(START, delete(cancel::cancel)))
-        .route("/loops", guarded(&[Scope::Read], get(loops::loops)))
-        .route("/check", guarded(&[Scope::Read], post(check::check)))
-        .route("/metrics", guarded(&[Scope::Read], get(metrics::metrics)))
+        .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
+        .route("/check", guarded(&[TokenScope::Read], post(check::check)))
+        .route("/metrics", guarded(&[TokenScope::Read], get(metrics::metrics)))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/openapi.json", get(openapi::openapi))
