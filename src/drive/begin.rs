@@ -4,15 +4,17 @@
 use std::sync::Arc;
 
 use super::clock;
-use super::engine::{Engine, Finished, Watch, World};
 use super::fault::Fault;
+use super::finished::Finished;
 use super::fold::written;
 use super::lease_guard::LeaseGuard;
+use super::lease_guard::RunLease;
 use super::model::ModelClient;
-use super::run::{Driver, RunLease};
+use super::run::Driver;
 use super::start::{self, Start};
 use super::subrun::SubrunOrigin;
 use super::tool::OpenedRun;
+use super::world::{Engine, Watch, World};
 use crate::engine::effect::Effects;
 use crate::engine::event::{Event, EventKind, Moment, Started};
 use crate::engine::state::State;

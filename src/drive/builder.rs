@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use super::engine::{Engine, World};
 use super::model::{DynModel, EmbeddedModel, Models, ScriptPlayer};
 use super::secret::Vault;
 use super::subrun_budget::SubrunBudgets;
 use super::texts::SharedTexts;
 use super::tool::{DynTool, Toolbox};
+use super::world::{Engine, World};
 use crate::compile::ToolSignature;
 use crate::journal::Journal;
 use crate::journal::memory::MemoryJournal;

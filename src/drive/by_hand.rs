@@ -1,11 +1,13 @@
 //! A run's end by hand: at once when nobody drives it, else by its driver.
 
 use super::clock;
-use super::engine::{Engine, Finished, Watch, status_record};
 use super::fault::Fault;
+use super::finished::Finished;
 use super::fold::{self, written};
 use super::lease_guard::{Leased, LeasedRun};
+use super::status::status_record;
 use super::subrun;
+use super::world::{Engine, Watch};
 use crate::engine::event::{Cancelled, Event, EventKind, Moment};
 use crate::engine::notice::Baseline;
 use crate::engine::outcome::Status;

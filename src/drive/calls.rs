@@ -8,12 +8,13 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
 use super::clock;
-use super::engine::World;
 use super::fault::Fault;
 use super::run::{Driver, Interruption, Interrupts, Waited, time_left};
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
-use super::tool::{BoxFuture, Spent, ToolCall};
+use super::tool::{Spent, ToolCall};
+use super::world::World;
+use crate::drive::future::BoxFuture;
 use crate::engine::budget;
 use crate::engine::effect::{Effect, Effects, calls_of};
 use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolResult, ToolReturned};

@@ -12,65 +12,22 @@ use super::clock;
 use super::fault::Fault;
 pub use super::finished::{AnswerError, Finished};
 use super::fold;
+use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
-use super::model::{Ask, ModelClient, Models, Wire};
-use super::run::{Driver, RunLease};
-use super::secret::Vault;
+use super::model::{Ask, ModelClient, Wire};
+use super::run::Driver;
 use super::start::{self, Start};
 use super::stop::Stop;
 use super::subrun;
-use super::subrun_budget::SubrunBudgets;
-use super::texts::SharedTexts;
-use super::tool::{OpenedRun, Toolbox};
+use super::tool::OpenedRun;
+pub use super::world::{Engine, Resume, Watch};
 use crate::engine::dialect;
-use crate::engine::event::{Decided, Decision, Event, EventKind, Moment};
-use crate::engine::notice::Listener;
+use crate::engine::event::{Decided, Event, EventKind, Moment};
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
-use crate::journal::{Journal, RunSummary, StatusRecord, StoreFault};
+use crate::journal::{Journal, RunSummary, StoreFault};
 use crate::language::Project;
 use crate::program::Program;
-
-/// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
-#[derive(Clone)]
-pub struct Engine {
-    pub(super) world: Arc<World>,
-}
-
-/// All that runs need of the world.
-pub(super) struct World {
-    pub journal: Arc<dyn Journal>,
-    pub models: Arc<Models>,
-    pub toolbox: Toolbox,
-    pub vault: Arc<Vault>,
-    pub texts: SharedTexts,
-    pub families: SubrunBudgets,
-}
-
-/// Who watches a run, and who may stop it.
-#[derive(Clone, Default)]
-pub struct Watch<'a> {
-    /// Is told what happens.
-    pub listener: Option<&'a dyn Listener>,
-    /// Stops the run.
-    pub stop: Option<Stop>,
-}
-
-/// How to go on with a run.
-#[derive(Debug, Clone, Default)]
-pub struct Resume {
-    /// What a human decided; `None` takes up a run that was cut off.
-    pub decided: Option<Decided>,
-    /// Whether the run may go on with a document that has changed since.
-    pub new_document: bool,
-}
-
-impl Resume {
-    /// Goes on with a decision about the pause that the run is in.
-    pub fn with(decision: Decision) -> Self {
-        Self { decided: Some(Decided { pause: None, call: None, hash: None, decision }), new_document: false }
-    }
-}
 
 impl Engine {
     /// Begins an engine for a project in its folder: relative paths start there.
@@ -288,20 +245,4 @@ impl Engine {
 enum Resumption {
     AsItIs(State),
     Up { state: State, what: Vec<EventKind>, events: u64, models: Vec<Arc<ModelClient>> },
-}
-
-/// What lists show of a state.
-pub(super) fn status_record(state: &State) -> StatusRecord {
-    StatusRecord {
-        status: state.status(),
-        termination: match &state.phase {
-            Phase::Ended(ending) => Some(ending.termination),
-            // Stopped by a signal it has not ended: lists tell it from a run that was cancelled for good.
-            _ if state.interrupted => None,
-            Phase::Paused { pause, .. } => Some(pause.kind),
-            _ => None,
-        },
-        iterations: state.counters.iterations,
-        at_ms: state.now.wall_ms,
-    }
 }

@@ -101,3 +101,15 @@ impl Drop for LeaseGuard {
         }
     }
 }
+
+/// The driver's place in the journal.
+pub(super) struct RunLease {
+    /// The run.
+    pub run_id: String,
+    /// The lease's number.
+    pub fence: u64,
+    /// How many events the run has.
+    pub events: u64,
+    /// The lease: it goes back when the driver leaves, however it does.
+    pub hold: LeaseGuard,
+}

@@ -1,9 +1,9 @@
 //! The earlier run that a new one refers to: found in the same store, and read by the fold of its journal.
 
-use super::engine::Engine;
 use super::fault::Fault;
 use super::fold;
 use super::start::Start;
+use super::world::Engine;
 use crate::engine::previous::Earlier;
 use crate::engine::state::State;
 use crate::program::Program;

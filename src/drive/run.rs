@@ -7,15 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock;
-use super::engine::{Finished, Watch, World, status_record};
 use super::fault::Fault;
+use super::finished::Finished;
 use super::fold::written;
-use super::lease_guard::LeaseGuard;
+use super::lease_guard::RunLease;
 use super::model::{self, Ask, ModelClient, RetriedAttempt, Wire};
 use super::said;
+use super::status::status_record;
 use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
+use super::world::{Watch, World};
 use crate::engine::budget;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects, calls_of};
@@ -27,25 +29,11 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Append, failpoint};
 use crate::program::Program;
-use interrupts::cancel_request;
-pub(super) use interrupts::{Interrupts, Waited};
+pub(super) use interrupts::{Interruption, Interrupts, Waited};
+use interrupts::{LOOK, cancel_request};
 
-/// How often a run looks whether its end was asked for.
-const LOOK: Duration = Duration::from_millis(250);
 /// How long the last call of `on_limit: answer` may take when the run's time is over.
 const LAST_WORD_MS: u64 = 60_000;
-
-/// The driver's place in the journal.
-pub(super) struct RunLease {
-    /// The run.
-    pub run_id: String,
-    /// The lease's number.
-    pub fence: u64,
-    /// How many events the run has.
-    pub events: u64,
-    /// The lease: it goes back when the driver leaves, however it does.
-    pub hold: LeaseGuard,
-}
 
 /// Drives one run.
 pub(super) struct Driver<'a> {
@@ -62,12 +50,6 @@ pub(super) struct Driver<'a> {
     looked: Option<Instant>,
     /// The runs that it calls, and those that they call; none for a loop that calls no loop.
     pub(super) family: Option<SubrunBudgetGuard<'a>>,
-}
-
-/// What came while an effect was performed.
-pub(super) enum Interruption {
-    Event(EventKind),
-    Stop,
 }
 
 impl<'a> Driver<'a> {

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use super::begin::Begin;
 use super::clock;
-use super::engine::{Engine, Finished, Resume, Watch, World};
 use super::fault::Fault;
+use super::finished::Finished;
 use super::fold;
 use super::start::Start;
 use super::stop::Stop;
 use super::subrun_budget::{self, SubrunBudget};
-use super::tool::BoxFuture;
+use super::world::{Engine, Resume, Watch, World};
+use crate::drive::future::BoxFuture;
 use crate::engine::event::{
     Allowance, CallId, Decided, Decision, Event, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault,
     ToolPaused, ToolResult, ToolReturned,

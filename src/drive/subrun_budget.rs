@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::engine::World;
+use super::world::World;
 use crate::engine::state::RunHeader;
 use crate::program::Program;
 

@@ -10,8 +10,8 @@ use super::failure::{AttemptFailure, Peer};
 use super::reply::AttemptReply;
 use super::wire::{RequestForm, Wire};
 use super::{Ask, Deltas};
-use crate::drive::caught::Caught;
-use crate::drive::tool::BoxFuture;
+use crate::drive::future::BoxFuture;
+use crate::drive::future::Caught;
 use crate::engine::conversation::Message;
 use crate::engine::event::{Finish, ModelFaultCode, SaidCall, Tokens};
 

@@ -3,11 +3,19 @@
 use std::time::Duration;
 
 use super::super::clock;
-use super::super::engine::World;
 use super::super::fault::Fault;
 use super::super::stop::Stop;
-use super::{Interruption, LOOK};
+use super::super::world::World;
 use crate::engine::event::{Cancelled, EventKind};
+
+/// How often a run looks whether its end was asked for.
+pub(super) const LOOK: Duration = Duration::from_millis(250);
+
+/// What came while an effect was performed.
+pub(in crate::drive) enum Interruption {
+    Event(EventKind),
+    Stop,
+}
 
 /// Whether the run's end was asked for.
 pub(super) async fn cancel_request(world: &World, run_id: &str) -> Result<Option<EventKind>, Fault> {

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::DynTool;
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, not_available};
-use super::{BoxFuture, DynTool, ToolCall};
 use crate::compile::ToolSignature;
-use crate::drive::caught::Caught;
+use crate::drive::future::BoxFuture;
+use crate::drive::future::Caught;
+use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
 use crate::program::Tool;
 

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
-use super::{BoxFuture, Spent, ToolCall};
+use crate::drive::future::BoxFuture;
 use crate::drive::model::{self, Ask, Models, Wire};
 use crate::drive::secret::Vault;
+use crate::drive::tool::call::{Spent, ToolCall};
 use crate::engine::budget;
 use crate::engine::conversation::{Conversation, Role, estimated_tokens};
 use crate::engine::event::{FailedAttempt, Finish, ModelFaultCode, Tokens, ToolFault};

@@ -1,5 +1,6 @@
 //! Tools: what a call does. A kind a file.
 
+mod call;
 mod command;
 mod db;
 mod embedded;
@@ -18,14 +19,11 @@ mod twice;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
+pub use self::call::{CallOutcome, Spent, ToolCall};
 pub use self::command::enter_group;
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
 pub use self::runner::OpenedRun;
@@ -39,77 +37,14 @@ use self::output::fault;
 use self::runner::{RawOutcome, ToolRunner, not_available};
 use self::scripted::ScriptedRunner;
 use super::egress::Egress;
+use super::future::BoxFuture;
 use super::model::{Models, ScriptPlayer};
 use super::secret::Vault;
 use crate::compile::ToolSignature;
-use crate::engine::event::{Allowance, CallId, Tokens, ToolFault, ToolResult};
+use crate::engine::event::{ToolFault, ToolResult};
 use crate::engine::storable;
 use crate::language::Project;
-use crate::program::reference::Scope;
 use crate::program::{Tool, ToolKind};
-
-/// A call to be made.
-pub struct ToolCall<'a> {
-    /// Which one.
-    pub id: CallId,
-    /// Its input, valid by the tool's schema.
-    pub input: &'a Value,
-    /// The run's input.
-    pub run_input: &'a Value,
-    /// The run.
-    pub run_id: &'a str,
-    /// The moment, RFC 3339.
-    pub now: &'a str,
-    /// The run's model, for `llm` actions that name none.
-    pub model: &'a str,
-    /// How long it may take.
-    pub deadline: Duration,
-    /// What the run may still spend: an `llm` action makes no other attempt when its failed ones used that.
-    pub left: Allowance,
-}
-
-impl<'a> ToolCall<'a> {
-    /// What the tool's templates are rendered with. It can't go from thread to thread: each kind is prepared with it
-    /// at once, and waits without it.
-    fn scope(&self, vault: &'a Vault) -> Scope<'a> {
-        Scope {
-            arguments: self.input,
-            input: self.run_input,
-            now: self.now,
-            run_id: self.run_id,
-            extra: &[],
-            secrets: Some(vault),
-        }
-    }
-
-    /// The call's idempotency key: run, iteration, call. The same for every attempt at the call.
-    pub fn key(&self) -> String {
-        format!("{}-{}-{}", self.run_id, self.id.iteration, self.id.index)
-    }
-}
-
-/// The outcome of a call.
-#[derive(Debug)]
-pub struct CallOutcome {
-    /// Its result, without any resolved secret.
-    pub result: ToolResult,
-    /// What it used of models.
-    pub spent: Spent,
-}
-
-/// What a call used of models.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Spent {
-    /// The tokens; nothing when no model was asked.
-    pub tokens: Option<Tokens>,
-    /// What they cost in US dollars, when the model's price is known.
-    pub cost_usd: Option<f64>,
-    /// Whether some of them are an estimate, because a provider did not say.
-    pub estimated: bool,
-}
-
-/// A future on the heap.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Makes the calls of tools: a runner for each kind.
 pub struct Toolbox {

@@ -6,7 +6,8 @@ use std::future::ready;
 use serde_json::Value;
 
 use super::output::fault;
-use super::{BoxFuture, Spent, ToolCall};
+use crate::drive::future::BoxFuture;
+use crate::drive::tool::call::{Spent, ToolCall};
 use crate::engine::event::ToolFault;
 use crate::program::Tool;
 

@@ -5,8 +5,9 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::runner::{OpenedRun, RawOutcome, ToolRunner, not_available};
-use super::{BoxFuture, ToolCall};
+use crate::drive::future::BoxFuture;
 use crate::drive::model::ScriptPlayer;
+use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolResult;
 use crate::program::Tool;
 

@@ -3,10 +3,11 @@
 use std::fs;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::test_server::{TestServer, answer};
 use super::*;
+use crate::engine::event::{Allowance, CallId};
 use crate::language::action::OnUncertain;
 use crate::program::Builtin;
 use crate::program::reference::{Field, Secrets};

@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::test_server::TestServer;
 use super::*;
 use crate::compile::tool::declared;
+use crate::engine::event::{Allowance, CallId};
 use crate::language::{Action, ReactProperties};
 use crate::syntax::shape::Unknown;
 

@@ -12,9 +12,10 @@ use serde_json::Value;
 
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
-use super::{BoxFuture, ToolCall};
 use crate::drive::descriptors;
+use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
+use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
 use crate::language::Project;
 use crate::program::reference::{Scope, Secrets};

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::compile::ToolSignature;
-use crate::drive::tool::{BoxFuture, ToolCall};
+use crate::drive::future::BoxFuture;
+use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
 
 /// A tool written in Rust. A loop declares it by its name: `{"type": "action", "name": NAME}`.

@@ -18,10 +18,11 @@ use serde_json::Value;
 use self::request::HttpRequest;
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
-use super::{BoxFuture, ToolCall};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::egress::{Egress, EgressFault};
+use crate::drive::future::BoxFuture;
 use crate::drive::secret::Vault;
+use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
 use crate::program::{HttpTool, Tool, ToolKind};
 

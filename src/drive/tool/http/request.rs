@@ -6,7 +6,7 @@ use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 
 use crate::compile::tool::strays;
-use crate::drive::tool::ToolCall;
+use crate::drive::tool::call::ToolCall;
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 use crate::program::reference::{Scope, Unresolved};

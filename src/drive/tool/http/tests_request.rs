@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::request::{add_pairs, add_query, build, encode, header_map, parse_url};
 use super::*;
-use crate::drive::tool::ToolCall;
+use crate::drive::tool::call::ToolCall;
 use crate::engine::event::{Allowance, CallId};
 use crate::language::action::HttpAction;
 use crate::program::Body;

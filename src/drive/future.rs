@@ -1,4 +1,4 @@
-//! Futures of the embedder's code: a panic in them must not end the run.
+//! Futures on the heap, and those of the embedder's code: a panic in them must not end the run.
 
 use std::any::Any;
 use std::future::Future;
@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::tool::BoxFuture;
+/// A future on the heap.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A future whose panics are caught and given as their messages.
 pub struct Caught<'a, T>(pub BoxFuture<'a, T>);

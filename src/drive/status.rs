@@ -1,0 +1,20 @@
+//! A run's row in lists, made from its state.
+
+use crate::engine::state::{Phase, State};
+use crate::journal::StatusRecord;
+
+/// What lists show of a state.
+pub(super) fn status_record(state: &State) -> StatusRecord {
+    StatusRecord {
+        status: state.status(),
+        termination: match &state.phase {
+            Phase::Ended(ending) => Some(ending.termination),
+            // Stopped by a signal it has not ended: lists tell it from a run that was cancelled for good.
+            _ if state.interrupted => None,
+            Phase::Paused { pause, .. } => Some(pause.kind),
+            _ => None,
+        },
+        iterations: state.counters.iterations,
+        at_ms: state.now.wall_ms,
+    }
+}

@@ -1,0 +1,69 @@
+//! A call of a tool, and its outcome.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::drive::secret::Vault;
+use crate::engine::event::{Allowance, CallId, Tokens, ToolResult};
+use crate::program::reference::Scope;
+
+/// A call to be made.
+pub struct ToolCall<'a> {
+    /// Which one.
+    pub id: CallId,
+    /// Its input, valid by the tool's schema.
+    pub input: &'a Value,
+    /// The run's input.
+    pub run_input: &'a Value,
+    /// The run.
+    pub run_id: &'a str,
+    /// The moment, RFC 3339.
+    pub now: &'a str,
+    /// The run's model, for `llm` actions that name none.
+    pub model: &'a str,
+    /// How long it may take.
+    pub deadline: Duration,
+    /// What the run may still spend: an `llm` action makes no other attempt when its failed ones used that.
+    pub left: Allowance,
+}
+
+impl<'a> ToolCall<'a> {
+    /// What the tool's templates are rendered with. It can't go from thread to thread: each kind is prepared with it
+    /// at once, and waits without it.
+    pub(super) fn scope(&self, vault: &'a Vault) -> Scope<'a> {
+        Scope {
+            arguments: self.input,
+            input: self.run_input,
+            now: self.now,
+            run_id: self.run_id,
+            extra: &[],
+            secrets: Some(vault),
+        }
+    }
+
+    /// The call's idempotency key: run, iteration, call. The same for every attempt at the call.
+    pub fn key(&self) -> String {
+        format!("{}-{}-{}", self.run_id, self.id.iteration, self.id.index)
+    }
+}
+
+/// The outcome of a call.
+#[derive(Debug)]
+pub struct CallOutcome {
+    /// Its result, without any resolved secret.
+    pub result: ToolResult,
+    /// What it used of models.
+    pub spent: Spent,
+}
+
+/// What a call used of models.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    /// The tokens; nothing when no model was asked.
+    pub tokens: Option<Tokens>,
+    /// What they cost in US dollars, when the model's price is known.
+    pub cost_usd: Option<f64>,
+    /// Whether some of them are an estimate, because a provider did not say.
+    pub estimated: bool,
+}

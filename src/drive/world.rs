@@ -1,0 +1,54 @@
+//! What runs need of their surroundings, and how a caller watches and resumes them.
+
+use std::sync::Arc;
+
+use super::model::Models;
+use super::secret::Vault;
+use super::stop::Stop;
+use super::subrun_budget::SubrunBudgets;
+use super::texts::SharedTexts;
+use super::tool::Toolbox;
+use crate::engine::event::{Decided, Decision};
+use crate::engine::notice::Listener;
+use crate::journal::Journal;
+
+/// Runs loops. Cheap to clone; all clones share the store, the connections and the secrets.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) world: Arc<World>,
+}
+
+/// All that runs need of the world.
+pub(super) struct World {
+    pub journal: Arc<dyn Journal>,
+    pub models: Arc<Models>,
+    pub toolbox: Toolbox,
+    pub vault: Arc<Vault>,
+    pub texts: SharedTexts,
+    pub families: SubrunBudgets,
+}
+
+/// Who watches a run, and who may stop it.
+#[derive(Clone, Default)]
+pub struct Watch<'a> {
+    /// Is told what happens.
+    pub listener: Option<&'a dyn Listener>,
+    /// Stops the run.
+    pub stop: Option<Stop>,
+}
+
+/// How to go on with a run.
+#[derive(Debug, Clone, Default)]
+pub struct Resume {
+    /// What a human decided; `None` takes up a run that was cut off.
+    pub decided: Option<Decided>,
+    /// Whether the run may go on with a document that has changed since.
+    pub new_document: bool,
+}
+
+impl Resume {
+    /// Goes on with a decision about the pause that the run is in.
+    pub fn with(decision: Decision) -> Self {
+        Self { decided: Some(Decided { pause: None, call: None, hash: None, decision }), new_document: false }
+    }
+}
