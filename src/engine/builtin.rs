@@ -25,7 +25,7 @@ pub(super) enum Done {
 }
 
 /// A question to a human.
-pub(super) struct Question {
+pub(super) struct HumanQuestion {
     /// The call that asks it.
     pub call: CallId,
     /// The question.
@@ -36,7 +36,7 @@ pub(super) struct Question {
     pub options: Vec<String>,
 }
 
-impl Question {
+impl HumanQuestion {
     /// The question of a call whose input the schema of `__pause_for_human__` accepts.
     pub fn of(call: &Call) -> Self {
         let input = &call.input;

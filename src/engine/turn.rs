@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::budget;
-use super::builtin::Question;
+use super::builtin::HumanQuestion;
 use super::dialect::{self, Observation};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
@@ -143,18 +143,18 @@ pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effec
 }
 
 /// The first question of a turn that no human has answered yet.
-pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<Question> {
+pub(super) fn question_of(program: &Program, turn: &Turn) -> Option<HumanQuestion> {
     let mut open = turn.calls.iter().filter(|call| call.progress == CallProgress::Asked);
     let asks = |call: &&Call| {
         let kind = program.tool(&call.tool).map(|tool| &tool.kind);
         matches!(kind, Some(ToolKind::Builtin(Builtin::PauseForHuman)))
     };
-    open.find(asks).map(Question::of)
+    open.find(asks).map(HumanQuestion::of)
 }
 
 /// The run waits for a human's answer to the model's question.
-pub(super) fn ask_human(state: &mut State, turn: Turn, asked: Question) -> Next {
-    let Question { call, question, context, options } = asked;
+pub(super) fn ask_human(state: &mut State, turn: Turn, asked: HumanQuestion) -> Next {
+    let HumanQuestion { call, question, context, options } = asked;
     let pause = state.new_pause(Termination::Human, question, vec![call]);
     Next::Wait(Phase::Paused { pause: Pause { context, options, ..pause }, turn: Some(turn) })
 }
