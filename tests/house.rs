@@ -2,10 +2,14 @@
 //! long things are. A failure names the file, the line and the cure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
 
+#[path = "house/cycles.rs"]
+mod cycles;
 #[path = "house/finders.rs"]
 mod finders;
 #[path = "house/measure.rs"]
 mod measure;
+#[path = "house/names.rs"]
+mod names;
 #[path = "house/source.rs"]
 mod source;
 
@@ -94,6 +98,10 @@ const EMPTY_NAMES: &[&str] = &["core", "util", "utils", "common", "types", "help
 const FILE_LINES: usize = 400;
 const FUNCTION_LINES: usize = 80;
 const ARGUMENTS: usize = 5;
+const CIRCLE_FILES: usize = 3;
+
+/// Types that are defined once for each platform or feature, in a file each.
+const TWINS: &[&str] = &["CallGroup", "StartFailure", "Telemetry"];
 
 fn must_be_empty(faults: &[String], cure: &str) {
     assert!(faults.is_empty(), "\n{}\ncure: {cure}\n", faults.join("\n"));
@@ -205,4 +213,29 @@ fn no_function_is_too_long_or_takes_too_much() {
         &faults,
         "split the function, or group its arguments; one flat match says so with `// house: flat match`",
     );
+}
+
+#[test]
+fn a_type_name_has_one_meaning() {
+    let faults: Vec<String> = names::defined_twice(&sources())
+        .into_iter()
+        .filter(|(name, _)| !TWINS.contains(&name.as_str()))
+        .map(|(name, files)| format!("`{name}`: {}", files.join(", ")))
+        .collect();
+    must_be_empty(&faults, "name each after what it is: a reader who searches for the name finds one thing");
+}
+
+#[test]
+fn no_function_takes_a_tuple_apart_in_its_signature() {
+    let mut faults = Vec::new();
+    for file in sources().iter().filter(|file| !file.is_test()) {
+        faults.extend(names::tuple_parameters(file).into_iter().map(|line| format!("{}:{line}", file.name())));
+    }
+    must_be_empty(&faults, "give the group a struct when it has a meaning, else pass two parameters");
+}
+
+#[test]
+fn no_circle_has_more_than_three_files() {
+    let faults: Vec<String> = cycles::cycles(&sources(), CIRCLE_FILES).iter().map(|circle| circle.join(", ")).collect();
+    must_be_empty(&faults, "move what they share to a file below them");
 }

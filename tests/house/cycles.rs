@@ -1,0 +1,152 @@
+//! Circles of files that import each other. What a file takes from the module that it is a part of does not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::source::File;
+
+/// The circles of more than `most` files.
+pub fn cycles(files: &[File], most: usize) -> Vec<Vec<String>> {
+    let modules: BTreeMap<Vec<String>, usize> =
+        files.iter().enumerate().filter(|(_, file)| !file.is_test()).map(|(at, file)| (module(file), at)).collect();
+    let imports: Vec<BTreeSet<usize>> =
+        files.iter().enumerate().map(|(at, file)| imports(file, at, files, &modules)).collect();
+    let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|from| reach(from, &imports)).collect();
+    let mut found: BTreeSet<Vec<usize>> = BTreeSet::new();
+    for (from, reach) in reached.iter().enumerate() {
+        let circle: Vec<usize> =
+            reach.iter().copied().filter(|to| reached.get(*to).is_some_and(|back| back.contains(&from))).collect();
+        if circle.len() > most {
+            found.insert(circle);
+        }
+    }
+    found
+        .into_iter()
+        .map(|circle| circle.into_iter().filter_map(|at| files.get(at)).map(File::name).collect())
+        .collect()
+}
+
+fn reach(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(at) = open.pop() {
+        for to in imports.get(at).into_iter().flatten() {
+            if seen.insert(*to) {
+                open.push(*to);
+            }
+        }
+    }
+    seen
+}
+
+/// The path of the module that a file is: `src/a/b.rs` and `src/a/b/mod.rs` are `a::b`.
+fn module(file: &File) -> Vec<String> {
+    let name = file.name();
+    let path = name.trim_start_matches("src/").trim_end_matches(".rs");
+    let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
+    if parts.last().is_some_and(|last| last == "mod" || last == "lib" || last == "main") {
+        parts.pop();
+    }
+    parts
+}
+
+/// The files whose names a file imports. What a `mod.rs` only hands on from a file below it is that file's.
+fn imports(file: &File, own: usize, files: &[File], modules: &BTreeMap<Vec<String>, usize>) -> BTreeSet<usize> {
+    let (mut found, here) = (BTreeSet::new(), module(file));
+    if file.is_test() {
+        return found;
+    }
+    for statement in file.code.split(';') {
+        let Some(at) = statement.rfind("use ").filter(|at| is_import(statement, *at)) else { continue };
+        // What a module hands on is no need of its own.
+        if statement.split_at(at).0.trim_end().ends_with("pub") {
+            continue;
+        }
+        for path in leaves(statement.split_at(at + 4).1.trim()) {
+            let Some(path) = absolute(&path, &here) else { continue };
+            // A module and the files below it are one subject: they may know each other.
+            let is_below = |target: &usize| files.get(*target).is_some_and(|target| here.starts_with(&module(target)));
+            if let Some(target) = owner(&path, files, modules).filter(|target| *target != own && !is_below(target)) {
+                found.insert(target);
+            }
+        }
+    }
+    found
+}
+
+fn is_import(statement: &str, at: usize) -> bool {
+    let before = statement.split_at(at).0;
+    before.is_empty() || before.ends_with(['\n', ' ', '}', ')'])
+}
+
+/// The paths of a `use`, one for each name.
+fn leaves(tree: &str) -> Vec<String> {
+    let Some((head, rest)) = tree.split_once('{') else {
+        return vec![tree.split(" as ").next().unwrap_or_default().trim().to_owned()];
+    };
+    let body = rest.rsplit_once('}').map_or(rest, |(body, _)| body);
+    let (mut depth, mut part, mut parts) = (0_usize, String::new(), Vec::new());
+    for c in body.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(std::mem::take(&mut part));
+                continue;
+            }
+            _ => {}
+        }
+        part.push(c);
+    }
+    parts.push(part);
+    let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
+    parts.flat_map(|part| leaves(part).into_iter().map(|leaf| format!("{}{leaf}", head.trim()))).collect()
+}
+
+fn absolute(path: &str, here: &[String]) -> Option<Vec<String>> {
+    let parts: Vec<&str> = path.split("::").map(str::trim).filter(|part| *part != "self" || here.is_empty()).collect();
+    let first = *parts.first()?;
+    let mut base: Vec<String> = match first {
+        "crate" => Vec::new(),
+        "super" => here.to_vec(),
+        _ if path.starts_with("self::") => here.to_vec(),
+        // A module below this one, named without `self::`.
+        _ if first.starts_with(char::is_lowercase) => here.to_vec(),
+        _ => return None,
+    };
+    for part in parts.into_iter().skip_while(|part| *part == "crate") {
+        if part == "super" {
+            base.pop();
+        } else {
+            base.push(part.to_owned());
+        }
+    }
+    Some(base)
+}
+
+/// The file that defines what a path names: the longest module, then through what it hands on.
+fn owner(path: &[String], files: &[File], modules: &BTreeMap<Vec<String>, usize>) -> Option<usize> {
+    let longest = (1..=path.len()).rev().find_map(|length| {
+        let module = path.get(..length)?;
+        Some((modules.get(module).copied()?, path.get(length)))
+    });
+    let (at, name) = longest?;
+    let (file, Some(name)) = (files.get(at)?, name) else { return Some(at) };
+    let here = module(file);
+    for statement in file.code.split(';') {
+        let Some((_, tree)) = statement.rsplit_once("pub use ").or_else(|| statement.rsplit_once("pub(crate) use "))
+        else {
+            continue;
+        };
+        for leaf in leaves(tree.trim()) {
+            if leaf.rsplit("::").next() == Some(name.as_str())
+                && let Some(path) = absolute(&leaf, &here)
+                && path != here
+                && let Some(length) =
+                    (1..path.len()).rev().find(|length| path.get(..*length).is_some_and(|m| modules.contains_key(m)))
+                && let Some(target) = path.get(..length).and_then(|module| modules.get(module))
+            {
+                return Some(*target);
+            }
+        }
+    }
+    Some(at)
+}
