@@ -10,7 +10,7 @@ use super::fold::written;
 use super::lease_guard::LeaseGuard;
 use super::lease_guard::RunLease;
 use super::model::ModelClient;
-use super::run::Driver;
+use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
 use super::subrun::SubrunOrigin;
 use super::tool::OpenedRun;
@@ -60,7 +60,7 @@ impl StartedRun {
         program: &'a Arc<Program>,
         watch: Watch<'a>,
     ) -> (Box<Driver<'a>>, Effects) {
-        let driver = Driver::new(world, program, self.models, (self.state, self.seat), watch);
+        let driver = Driver::new(world, program, self.models, HeldRun { state: self.state, lease: self.seat }, watch);
         driver.report_start(&self.effects);
         (driver, self.effects)
     }

@@ -15,7 +15,7 @@ use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
 use super::model::{Ask, ModelClient, Wire};
-use super::run::Driver;
+use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
 use super::stop::Stop;
 use super::subrun;
@@ -108,7 +108,7 @@ impl Engine {
                 let returned = state.counters.calls.keys().map(|tool| (tool.clone(), calls(tool))).collect();
                 let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
                 let seat = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
-                let driver = Driver::new(&self.world, program, models, (state, seat), watch.clone());
+                let driver = Driver::new(&self.world, program, models, HeldRun { state, lease: seat }, watch.clone());
                 let finished = driver.go_on(what).await?;
                 self.left(program, finished, &watch).await
             }

@@ -52,14 +52,21 @@ pub(super) struct Driver<'a> {
     pub(super) family: Option<SubrunBudgetGuard<'a>>,
 }
 
+/// A run to be driven: its state, and the lease on it.
+pub(super) struct HeldRun {
+    pub state: State,
+    pub lease: RunLease,
+}
+
 impl<'a> Driver<'a> {
     pub fn new(
         world: &'a Arc<World>,
         program: &'a Arc<Program>,
         models: Vec<Arc<ModelClient>>,
-        (state, seat): (State, RunLease),
+        run: HeldRun,
         watch: Watch<'a>,
     ) -> Box<Self> {
+        let HeldRun { state, lease: seat } = run;
         let mut wire = Wire::default();
         wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
         wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()));

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::cycles::cycles;
 use super::measure::functions;
-use super::source::{File, blanked, names_after, occurrences};
+use super::names::{defined_twice, tuple_parameters};
+use super::source::{File, blanked, names_after, occurrences, root};
 
 #[test]
 fn comments_strings_and_characters_are_no_code() {
@@ -36,4 +38,34 @@ fn functions_are_measured() {
     let found = functions(&file);
     let told: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.line, f.arguments, f.lines, f.flat)).collect();
     assert_eq!(told, vec![("f", 1, 3, 3, false), ("h", 8, 0, 2, true)]);
+}
+
+fn file(path: &str, text: &str) -> File {
+    File { path: root().join(path), text: text.to_owned(), code: blanked(text) }
+}
+
+#[test]
+fn circles_are_found_through_what_a_module_hands_on() {
+    let files = [
+        file("src/a/mod.rs", "mod x; pub use x::X;"),
+        file("src/a/x.rs", "use crate::b::y::Y; pub struct X;"),
+        file("src/b/mod.rs", "pub mod y;"),
+        file("src/b/y.rs", "use crate::a::{X, z}; pub struct Y;"),
+        file("src/a/z.rs", "use super::Hub;"),
+    ];
+    assert_eq!(cycles(&files, 1), [["src/a/x.rs", "src/b/y.rs"]]);
+    assert!(cycles(&files, 2).is_empty());
+}
+
+#[test]
+fn names_and_tuples_are_found() {
+    let files = [
+        file(
+            "src/a.rs",
+            "pub struct One; enum Two {}\nfn f(x: u8, (a, b): (u8, u8)) {}\nfn g(f: fn((u8,)), (): &()) {}",
+        ),
+        file("src/b.rs", "trait Two {}\n#[cfg(test)]\nmod tests { struct One; }"),
+    ];
+    assert_eq!(defined_twice(&files), [("Two".to_owned(), vec!["src/a.rs".to_owned(), "src/b.rs".to_owned()])]);
+    assert_eq!(files.iter().flat_map(tuple_parameters).collect::<Vec<_>>(), [2]);
 }

@@ -40,6 +40,10 @@ pub fn tuple_parameters(file: &File) -> Vec<usize> {
     let mut lines = Vec::new();
     for at in occurrences(&file.code, "fn") {
         let signature = file.code.split_at(at).1;
+        // `fn(A) -> B` is a type, and has no parameters to name.
+        if signature.starts_with("fn(") {
+            continue;
+        }
         let end = signature.find(['{', ';']).unwrap_or(signature.len());
         let signature = signature.split_at(end).0;
         let Some(open) = signature.find('(') else { continue };
@@ -53,9 +57,10 @@ pub fn tuple_parameters(file: &File) -> Vec<usize> {
 /// Whether one of the parameters, which begin here, is a tuple pattern.
 fn is_tuple_first(parameters: &str) -> bool {
     let (mut depth, mut begins) = (0_usize, true);
-    for c in parameters.chars() {
+    for (at, c) in parameters.char_indices() {
         match c {
-            '(' if depth == 0 && begins => return true,
+            // `(): &()` is nothing that is taken apart.
+            '(' if depth == 0 && begins && !parameters.split_at(at).1.starts_with("()") => return true,
             '(' | '[' | '<' => depth += 1,
             ')' if depth == 0 => return false,
             ')' | ']' | '>' => depth = depth.saturating_sub(1),
