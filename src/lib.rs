@@ -2,7 +2,7 @@
 //!
 //! The data's way: what can be written ([`language`]) becomes what it means ([`compile`]); a
 //! [`Program`] is run by the pure loop ([`engine`]) under a driver ([`drive`]); its events last in a
-//! [`journal`], and tell what happened ([`trace`]).
+//! [`journal`], and a trace is made from them ([`trace`]).
 //!
 //! # Loops inside a program of yours
 //!

@@ -1,5 +1,5 @@
 //! The beginning of a run: what it needs is gathered, and made durable before the first call. It is apart
-//! from the driving: a server tells its caller that a run is in the store before anybody drives it.
+//! from the driving: a server answers its caller that a run is in the store before anybody drives it.
 
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ use crate::program::Program;
 pub enum Begin {
     /// It is in the store, and is the caller's to drive.
     New(Box<StartedRun>),
-    /// A run of this id, document and input was begun before.
+    /// A run of this id, document and input was started before.
     Same(String),
 }
 
-/// A run that has begun and that nobody drives yet. Dropped, it stays in the store for whoever takes it
+/// A run that was started and that nobody drives yet. Dropped, it stays in the store for whoever takes it
 /// up.
 pub struct StartedRun {
     state: State,
@@ -75,7 +75,7 @@ impl Engine {
         self.begin_from(program, start, None).await
     }
 
-    /// Drives a run that has begun until it ends, waits for a human, or is stopped.
+    /// Drives a started run until it ends, waits for a human, or is stopped.
     ///
     /// # Errors
     /// When the store fails under way.
@@ -92,7 +92,7 @@ impl Engine {
         self.left(program, finished, &watch).await
     }
 
-    /// The same as [`Engine::begin`]; `origin` tells where one comes from that another run calls.
+    /// The same as [`Engine::begin`]; `origin` says which run calls it.
     pub(super) async fn begin_from(
         &self,
         program: &Arc<Program>,
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// The run of this id, for a start that has no model, or whose earlier run is not there: one that has
-    /// ended is told again without it.
+    /// ended is reported again without it.
     async fn there(
         &self,
         program: &Program,

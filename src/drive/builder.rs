@@ -113,7 +113,7 @@ impl EngineBuilder {
                 toolbox,
                 vault,
                 texts: SharedTexts::default(),
-                families: SubrunBudgets::default(),
+                subrun_budgets: SubrunBudgets::default(),
             }),
         }
     }

@@ -33,7 +33,7 @@ pub enum Fault {
     /// Another run has this id.
     #[error("there is a run {0} already, of another document or input; take another id")]
     Conflict(String),
-    /// The earlier run that a new one was to be told of is not there, or is another organisation's.
+    /// The earlier run that a new one refers to does not exist, or belongs to another organisation.
     #[error(
         "there is no run {0} that this one could be told of; `previous_run_id` names an earlier run of the same store"
     )]

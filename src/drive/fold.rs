@@ -68,8 +68,7 @@ pub(super) fn written(event: &Event) -> Result<String, Fault> {
     String::from_utf8(bytes).map_err(|error| refused(&error))
 }
 
-/// The texts that give a run its meaning: those that it began with, or the ones that it was told to go
-/// on with since.
+/// The texts that give a run its meaning: those that it started with, or the ones that it continued with since.
 pub fn documents(events: &[Event]) -> Option<&[RunDocument]> {
     events.iter().rev().find_map(|event| match &event.kind {
         EventKind::Started(started) => Some(started.documents.as_slice()),

@@ -10,7 +10,7 @@ use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 use crate::program::Program;
 
 /// Runs, newest first. A store keeps a run's status_record when its status changes; how far a run is that is under
-/// way, or was cut off, is told from its events.
+/// way, or was cut off, is known from its events.
 ///
 /// # Errors
 /// When the store can't be read.

@@ -1,4 +1,4 @@
-//! THE WORLD: performs effects. It is the only room with a clock, a network, a disk and chance.
+//! Performs effects. This is the only room with a clock, a network and randomness; it reads what tools need from the disk.
 
 pub mod begin;
 pub mod builder;

@@ -1,5 +1,5 @@
 //! The start of a run: everything that it will need from its surroundings, gathered before the first
-//! call, so that what is missing is told before anything happens.
+//! call, so that what is missing is reported before anything happens.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Start {
     pub org: Option<String>,
     /// Where a server posts its result.
     pub callback_url: Option<String>,
-    /// The earlier run that it is told of, in place of the document's: one of the same organisation, that has
+    /// The earlier run that it refers to, in place of the document's: one of the same organisation, that has
     /// ended.
     pub previous_run_id: Option<String>,
 }

@@ -9,7 +9,7 @@ pub(super) fn status_record(state: &State) -> StatusRecord {
         status: state.status(),
         termination: match &state.phase {
             Phase::Ended(ending) => Some(ending.termination),
-            // Stopped by a signal it has not ended: lists tell it from a run that was cancelled for good.
+            // Stopped by a signal it has not ended: lists distinguish it from a run that was cancelled for good.
             _ if state.interrupted => None,
             Phase::Paused { pause, .. } => Some(pause.kind),
             _ => None,

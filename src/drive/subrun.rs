@@ -224,7 +224,7 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
         let run_id = id(&state.header.run_id, call.id);
         let reason = format!("the run {} that called it has ended", state.header.run_id);
         match Box::pin(engine.cancel(called, &run_id, Some(reason))).await {
-            // It was never begun, or has ended by itself.
+            // It was never started, or has ended by itself.
             Ok(_) | Err(Fault::Refused(_) | Fault::Store(StoreFault::NoSuchRun(_))) => {}
             Err(Fault::Store(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => return Err(fault),

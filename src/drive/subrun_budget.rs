@@ -34,7 +34,7 @@ impl SubrunBudget {
     }
 }
 
-/// The families of the runs that are driven now and may call loops, by the id of each run.
+/// The shared budgets of the runs that are driven now and may call loops, by the id of each run.
 #[derive(Debug, Default)]
 pub(super) struct SubrunBudgets(Mutex<HashMap<String, Arc<BudgetEntry>>>);
 
@@ -54,13 +54,13 @@ impl SubrunBudgets {
         let family = caller.and_then(|caller| Some(Arc::clone(&all.get(caller)?.0))).unwrap_or_default();
         let place = Arc::new(BudgetEntry(family));
         all.insert(run_id.to_owned(), Arc::clone(&place));
-        SubrunBudgetGuard { families: self, run_id: run_id.to_owned(), place }
+        SubrunBudgetGuard { budgets: self, run_id: run_id.to_owned(), place }
     }
 }
 
 /// The place of a run that is driven: given up when its driver leaves.
 pub(super) struct SubrunBudgetGuard<'a> {
-    families: &'a SubrunBudgets,
+    budgets: &'a SubrunBudgets,
     run_id: String,
     place: Arc<BudgetEntry>,
 }
@@ -69,7 +69,9 @@ impl<'a> SubrunBudgetGuard<'a> {
     /// The place of a run; none when its loop can't call loops.
     pub fn of(world: &'a World, program: &Program, begun: &RunHeader) -> Option<Self> {
         let calls = program.tools.iter().any(|tool| tool.called_loop().is_some());
-        calls.then(|| world.families.join(&begun.run_id, begun.caller.as_ref().map(|caller| caller.run_id.as_str())))
+        calls.then(|| {
+            world.subrun_budgets.join(&begun.run_id, begun.caller.as_ref().map(|caller| caller.run_id.as_str()))
+        })
     }
 
     /// The family.
@@ -85,7 +87,7 @@ impl<'a> SubrunBudgetGuard<'a> {
 
 impl Drop for SubrunBudgetGuard<'_> {
     fn drop(&mut self) {
-        let mut all = self.families.all();
+        let mut all = self.budgets.all();
         // The lease goes back before this: another driver may have taken the run up, and the place is its own.
         if all.get(&self.run_id).is_some_and(|place| Arc::ptr_eq(place, &self.place)) {
             all.remove(&self.run_id);

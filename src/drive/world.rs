@@ -18,36 +18,36 @@ pub struct Engine {
     pub(super) world: Arc<World>,
 }
 
-/// All that runs need of the world.
+/// What every run of an engine shares.
 pub(super) struct World {
     pub journal: Arc<dyn Journal>,
     pub models: Arc<Models>,
     pub toolbox: Toolbox,
     pub vault: Arc<Vault>,
     pub texts: SharedTexts,
-    pub families: SubrunBudgets,
+    pub subrun_budgets: SubrunBudgets,
 }
 
 /// Who watches a run, and who may stop it.
 #[derive(Clone, Default)]
 pub struct Watch<'a> {
-    /// Is told what happens.
+    /// Receives the notices of the run.
     pub listener: Option<&'a dyn Listener>,
-    /// Stops the run.
+    /// Stops the run when it is asked to.
     pub stop: Option<Stop>,
 }
 
-/// How to go on with a run.
+/// How to resume a run.
 #[derive(Debug, Clone, Default)]
 pub struct Resume {
-    /// What a human decided; `None` takes up a run that was cut off.
+    /// What a human decided; `None` resumes a run that was cut off.
     pub decided: Option<Decided>,
-    /// Whether the run may go on with a document that has changed since.
+    /// Whether the run may continue with a document that has changed since.
     pub new_document: bool,
 }
 
 impl Resume {
-    /// Goes on with a decision about the pause that the run is in.
+    /// With a decision about the pause that the run is in.
     pub fn with(decision: Decision) -> Self {
         Self { decided: Some(Decided { pause: None, call: None, hash: None, decision }), new_document: false }
     }

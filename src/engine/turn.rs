@@ -88,7 +88,7 @@ pub(super) fn is_held(program: &Program, state: &State, tool: &Tool) -> bool {
     tool.spends() && budget::is_bound(program, state)
 }
 
-/// Whether a call of the turn has begun that asks models, and what it costs in all is not known yet: a run
+/// Whether a call of the turn has started that asks models, and what it costs in all is not known yet: a run
 /// that waits for a human has still to spend what it was given.
 pub(super) fn is_spending(program: &Program, turn: &Turn) -> bool {
     let open =

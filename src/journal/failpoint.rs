@@ -5,8 +5,8 @@
 //! `LOOPCTL_FAIL` is a list, parted by commas, of
 //! - `journal:N:POINT`: the process kills itself (SIGKILL) around the N-th event, from 0, that it
 //!   appends to a journal on disk. POINT is `before-write`, `after-write` (and before the sync),
-//!   `after-sync` (and before anyone is told), or `before-effect` (before what follows event N is done).
-//!   With `-stop` behind it the process stops itself there (SIGSTOP) and goes on when it is told to; with
+//!   `after-sync` (and before anyone is answered), or `before-effect` (before what follows event N is done).
+//!   With `-stop` behind it the process stops itself there (SIGSTOP) and continues on SIGCONT; with
 //!   `-hold` this thread alone waits there, for the end of what the FIFO `LOOPCTL_HOLD` gives it; with
 //!   `-panic` it panics.
 //! - `way:N:after-sync`: the same kill after the N-th event, from 0, that says more than that a run was
@@ -87,7 +87,7 @@ mod imp {
         }
     }
 
-    /// To be told of each event that is written: what says more than that a run was taken up is way.
+    /// Called for each event that is written: what says more than that a run was taken up is way.
     pub fn written(event: &str) {
         if !event.ends_with(r#""what":"resumed"}"#) {
             WAY.fetch_add(1, Ordering::SeqCst);

@@ -37,8 +37,8 @@ const STORES: &[StoreKind] = &[
 /// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
 /// acknowledged is durable.
 pub trait Journal: Send + Sync {
-    /// Makes a run with its first event and leases it to the caller. When the id is taken already, tells
-    /// of the run that has it.
+    /// Creates a run with its first event and leases it to the caller. When the id is taken already, returns
+    /// the run that has it.
     fn create(&self, run: NewRun) -> Ticket<Created>;
 
     /// Appends one event. `seq` counts from 0 and must be the next one; `fence` must be the lease's.

@@ -75,7 +75,7 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
 pub fn examine(texts: &Texts, document: Document) -> Compiled {
     let mut compiled = compile_read(texts, document);
     if compiled.document.kind == Some(DocumentKind::Actions) && texts.project.is_none() {
-        // Which project they will be used in can't be told, nor what it will have.
+        // It is not known which project will use them, nor what it will have.
         compiled.settings = None;
     }
     // Without a loop that it calls no loop is sound: they are judged with it.

@@ -88,7 +88,7 @@ pub fn read(path: &Path) -> Result<Source, Box<Diagnostic>> {
     text(&name_of(path), bytes)
 }
 
-/// The letters of a file that is no UTF-8, as far as they can be told: enough to see what it was meant as.
+/// The letters of a file that is no UTF-8, as far as they can be recognised: enough to see what it was meant as.
 pub fn letters(path: &Path) -> Option<String> {
     let bytes = guarded::bytes(path, MAX_BYTES).ok()?;
     Some(bytes.into_iter().filter(|byte| (1..0x80).contains(byte)).map(char::from).collect())

@@ -33,7 +33,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What is wrong with a JSON pointer (RFC 6901), and how to mend it.
+/// What is wrong with a JSON pointer (RFC 6901), and how to fix it.
 fn fault_of(pointer: &str) -> Option<(String, String)> {
     if !pointer.is_empty() && !pointer.starts_with('/') {
         let path = pointer.trim_start_matches("$.").trim_start_matches('@').replace('.', "/");

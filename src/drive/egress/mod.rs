@@ -85,7 +85,7 @@ impl Egress {
         builder().build().or_else(|_| builder().tls_certs_only([]).build())
     }
 
-    /// Whether a URL may be asked, as far as its text tells: its scheme, its host by
+    /// Whether a URL may be asked, as far as its text shows: its scheme, its host by
     /// `allow.hosts`, and its address when it is written as one. Names are checked again when they
     /// are looked up.
     ///

@@ -4,11 +4,11 @@ use super::*;
 
 #[test]
 fn the_runs_under_one_run_are_counted_together_whoever_calls_them() {
-    let families = SubrunBudgets::default();
-    let boss = families.join("r", None);
-    let child = families.join("r.1.0", Some("r"));
-    let grandchild = families.join("r.1.0.1.0", Some("r.1.0"));
-    let other = families.join("s", None);
+    let budgets = SubrunBudgets::default();
+    let boss = budgets.join("r", None);
+    let child = budgets.join("r.1.0", Some("r"));
+    let grandchild = budgets.join("r.1.0.1.0", Some("r.1.0"));
+    let other = budgets.join("s", None);
     boss.had(MOST - 3);
     assert!(grandchild.family().enter() && child.family().enter() && boss.family().enter());
     for full in [&boss, &child, &grandchild] {
@@ -35,27 +35,27 @@ fn as_many_as_are_allowed_enter_from_several_threads_and_none_more() {
 
 #[test]
 fn a_run_that_is_left_is_forgotten() {
-    let families = SubrunBudgets::default();
-    let boss = families.join("r", None);
-    drop(families.join("r.1.0", Some("r")));
-    assert_eq!(families.all().keys().collect::<Vec<_>>(), ["r"]);
+    let budgets = SubrunBudgets::default();
+    let boss = budgets.join("r", None);
+    drop(budgets.join("r.1.0", Some("r")));
+    assert_eq!(budgets.all().keys().collect::<Vec<_>>(), ["r"]);
     drop(boss);
-    assert!(families.all().is_empty());
+    assert!(budgets.all().is_empty());
 }
 
 #[test]
 fn a_driver_that_leaves_late_takes_nothing_from_the_one_that_came_after_it() {
     for caller in [None, Some("q")] {
-        let families = SubrunBudgets::default();
-        let above = families.join("q", None);
-        let late = families.join("r", caller);
+        let budgets = SubrunBudgets::default();
+        let above = budgets.join("q", None);
+        let late = budgets.join("r", caller);
         // The lease went back before the driver was gone, and another one has taken the run up.
-        let next = families.join("r", caller);
+        let next = budgets.join("r", caller);
         drop(late);
-        let child = families.join("r.1.0", Some("r"));
+        let child = budgets.join("r.1.0", Some("r"));
         next.had(MOST);
         assert!(!child.family().enter(), "it counts with the run that called it");
         drop((above, next, child));
-        assert!(families.all().is_empty());
+        assert!(budgets.all().is_empty());
     }
 }

@@ -1,5 +1,5 @@
 //! The dialect `tags`: `<think>`, `<tool_call>{"name", "arguments"}</tool_call>`, `<answer>`. What tools
-//! return is told in `<tool_response>`; one that the model writes itself is cut off, with all behind it.
+//! return is reported in `<tool_response>`; one that the model writes itself is cut off, with all behind it.
 
 mod call;
 mod scan;

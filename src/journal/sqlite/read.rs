@@ -178,7 +178,7 @@ pub(super) const FIND_OF: &str =
 const SET_ASIDE: &str = "(failed_take_ups >= 3 AND runs.driver IS NULL)";
 const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
-/// Tells who is driven: asks once after each driver.
+/// Finds which runs are driven: asks once after each driver.
 pub(super) struct Census {
     drivers: Drivers,
     clock: Clock,

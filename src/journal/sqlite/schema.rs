@@ -127,7 +127,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreF
     }
     loop {
         match settle(&connection, &store) {
-            // Two that change the mode of a new file at once are told so without any waiting.
+            // Two that change the mode of a new file at once get this error at once.
             Err(StoreFault::Locked) if clock.monotonic_ms() < patience_ms => {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -222,7 +222,7 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     });
     let made = made.and_then(|()| connection.execute_batch("COMMIT").map_err(failed));
     if made.is_err() && !connection.is_autocommit() {
-        // Nothing was written: the first fault is the one to tell.
+        // Nothing was written: the first fault is the one to report.
         let _ = connection.execute_batch("ROLLBACK");
     }
     made

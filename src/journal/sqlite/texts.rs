@@ -7,7 +7,7 @@ use crate::engine::blob::Blob;
 use crate::journal::StoreFault;
 
 /// Keeps the texts of a run, in the transaction that is open. A text that is there already is not written
-/// again; texts are told apart by what they say, not by their digest alone.
+/// again; texts are compared by what they say, not by their digest alone.
 pub(super) fn keep(connection: &Connection, run: i64, texts: &[Blob]) -> rusqlite::Result<()> {
     for text in texts {
         let digest = text.digest().to_string();

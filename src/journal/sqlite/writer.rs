@@ -46,7 +46,7 @@ pub(super) trait WriteRequest: Send + 'static {
     /// Writes it. May be called again after a rollback.
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Trouble>;
 
-    /// It is durable, and the asker is about to be told; `row` is what it left in [`Transaction::made`].
+    /// It is durable, and the caller is about to be answered; `row` is what it left in [`Transaction::made`].
     fn durable(&self, _answer: &Self::Answer, _row: i64, _leases: &mut Leases) {}
 
     /// The asker has gone.
@@ -165,7 +165,7 @@ impl Drop for SqliteWriter {
     fn drop(&mut self) {
         self.inbox = None;
         if let Some(thread) = self.thread.take() {
-            // It does not panic; and if it did, there is no one to tell.
+            // It does not panic; and if it did, there is no one to answer.
             let _ = thread.join();
         }
     }
@@ -227,7 +227,7 @@ impl Thread {
         }
     }
 
-    /// Does a batch in one transaction and tells the askers. What one request breaks is no reason
+    /// Does a batch in one transaction and answers the callers. What one request breaks is no reason
     /// for the others to fail: then each gets a transaction of its own.
     fn commit(&mut self, mut batch: Vec<Box<dyn Job>>) {
         let mut settled = true;
@@ -278,7 +278,7 @@ impl Thread {
             }
             Err(failure) => {
                 if !self.connection.is_autocommit() {
-                    // The fault that led here is the one to tell.
+                    // The fault that led here is the one to report.
                     let _ = self.connection.execute_batch("ROLLBACK");
                 }
                 self.leases.rolled_back();
@@ -287,7 +287,7 @@ impl Thread {
         }
     }
 
-    /// The transaction itself; tells how many events it wrote.
+    /// The transaction itself; returns how many events it wrote.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<u64, TransactionFailure> {
         let Self { connection, store, leases } = self;
         let everyones =

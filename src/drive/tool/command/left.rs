@@ -48,7 +48,7 @@ impl ProcessMark {
     /// Kills every process that has the mark.
     ///
     /// All processes are looked through until a look finds nothing new: one that was killed forks no more, not even
-    /// when it was in the middle of it. (One that is only stopped could still end a fork that it had begun, and be
+    /// when it was in the middle of it. (One that is only stopped could still end a fork that it had started, and be
     /// continued by a friend.) One that ended while it was looked for may have left another one; one that is just
     /// being started does not show what it is yet, and is waited for.
     #[cfg(target_os = "linux")]
@@ -207,7 +207,7 @@ fn without_environment(pid: i32) -> ProcessSeen {
         // While it begins a program: it has a file then, and what the kernel runs itself has none.
         ScanBounds::None if std::fs::read_link(format!("/proc/{pid}/exe")).is_ok() => ProcessSeen::Starting,
         ScanBounds::None | ScanBounds::Of(0) => ProcessSeen::Other,
-        // It has begun another program since its environment was looked for.
+        // It has started another program since its environment was looked for.
         ScanBounds::Of(_) => ProcessSeen::Starting,
     }
 }

@@ -142,7 +142,7 @@ fn origin(url: &Url) -> (&str, Option<&str>, Option<u16>) {
     (url.scheme(), url.host_str(), url.port_or_known_default())
 }
 
-/// Scheme, host and port: what may be told of an address that a server made up.
+/// Scheme, host and port: what may be shown of an address that a server made up.
 fn place(url: &Url) -> String {
     let host: String = url.host_str().unwrap_or("nowhere").chars().take(100).collect();
     match url.port() {

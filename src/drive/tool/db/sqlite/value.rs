@@ -52,7 +52,7 @@ fn digits(text: &str) -> Option<(String, i64)> {
     Some((digits, exponent))
 }
 
-/// A value out of SQLite, and how many bytes it takes, roughly. A blob is told by its size; a
+/// A value out of SQLite, and how many bytes it takes, roughly. A blob is given by its size; a
 /// number that JSON does not have is null.
 pub(super) fn from_sql(value: ValueRef<'_>) -> (Value, usize) {
     match value {
