@@ -7,8 +7,7 @@ use super::clock;
 use super::fault::Fault;
 use super::finished::Finished;
 use super::fold::written;
-use super::lease_guard::LeaseGuard;
-use super::lease_guard::RunLease;
+use super::lease_guard::{LeaseGuard, RunLease};
 use super::model::ModelClient;
 use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
@@ -82,12 +81,12 @@ impl Engine {
     pub async fn drive(
         &self,
         program: &Arc<Program>,
-        begun: Box<StartedRun>,
+        started: Box<StartedRun>,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        let run = OpenedRun { run_id: begun.run_id().to_owned(), ..OpenedRun::default() };
+        let run = OpenedRun { run_id: started.run_id().to_owned(), ..OpenedRun::default() };
         let _tools = self.world.toolbox.open(run);
-        let (driver, effects) = begun.driver(&self.world, program, watch.clone());
+        let (driver, effects) = started.driver(&self.world, program, watch.clone());
         let finished = driver.drive(effects).await?;
         self.left(program, finished, &watch).await
     }

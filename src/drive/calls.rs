@@ -78,9 +78,9 @@ impl<'a> Driver<'a> {
             Some(tool) if !self.world.toolbox.is_scripted(tool) => Some((tool, tool.called_loop()?)),
             _ => None,
         };
-        let mut begun: Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> = Vec::with_capacity(calls.len());
+        let mut performed: Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> = Vec::with_capacity(calls.len());
         for call in calls.iter().filter_map(|id| self.state.call(*id)) {
-            begun.push(match called(&call.tool) {
+            performed.push(match called(&call.tool) {
                 Some((tool, called)) => {
                     let left = time_left(&self.state, self.active.0, self.active.1);
                     let calling = SubrunRequest::new(
@@ -100,7 +100,7 @@ impl<'a> Driver<'a> {
                 }
             });
         }
-        begun
+        performed
     }
 }
 

@@ -48,7 +48,7 @@ impl Engine {
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
         // On the heap, and gone when the run is driven: of a thousand runs that wait, each holds its driver only.
         match Box::pin(self.begin(program, start)).await? {
-            Begin::New(begun) => self.drive(program, begun, watch).await,
+            Begin::New(started) => self.drive(program, started, watch).await,
             Begin::Same(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
         }
     }

@@ -87,17 +87,17 @@ fn unpriced(model: &str, called: &str) -> Fault {
 impl SubrunRequest {
     /// A call of a run in this state, which gives it so much time, and so much to spend.
     pub fn new(state: &State, call: &Call, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
-        let begun = &state.header;
+        let header = &state.header;
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
         let start = Start {
             input: call.input.clone(),
-            run_id: Some(id(&begun.run_id, call.id)),
-            session: begun.session.clone(),
-            model: (!names_model(called)).then(|| begun.model.name.clone()).filter(|name| !name.is_empty()),
+            run_id: Some(id(&header.run_id, call.id)),
+            session: header.session.clone(),
+            model: (!names_model(called)).then(|| header.model.name.clone()).filter(|name| !name.is_empty()),
             timeout_ms: Some(time_ms),
             ..Start::default()
         };
-        let caller = ParentCall { run_id: begun.run_id.clone(), call: call.id };
+        let caller = ParentCall { run_id: header.run_id.clone(), call: call.id };
         let decided = match &call.progress {
             CallProgress::Waits(waits) => waits.decided.clone(),
             _ => None,

@@ -67,10 +67,10 @@ pub(super) struct SubrunBudgetGuard<'a> {
 
 impl<'a> SubrunBudgetGuard<'a> {
     /// The place of a run; none when its loop can't call loops.
-    pub fn of(world: &'a World, program: &Program, begun: &RunHeader) -> Option<Self> {
+    pub fn of(world: &'a World, program: &Program, header: &RunHeader) -> Option<Self> {
         let calls = program.tools.iter().any(|tool| tool.called_loop().is_some());
         calls.then(|| {
-            world.subrun_budgets.join(&begun.run_id, begun.caller.as_ref().map(|caller| caller.run_id.as_str()))
+            world.subrun_budgets.join(&header.run_id, header.caller.as_ref().map(|caller| caller.run_id.as_str()))
         })
     }
 

@@ -6,12 +6,11 @@ use std::future::Future;
 
 use bytes::Bytes;
 
+use super::Ask;
 use super::failure::{AttemptFailure, Peer};
 use super::reply::AttemptReply;
 use super::wire::{RequestForm, Wire};
-use super::{Ask, Deltas};
-use crate::drive::future::BoxFuture;
-use crate::drive::future::Caught;
+use crate::drive::future::{BoxFuture, Caught};
 use crate::engine::conversation::Message;
 use crate::engine::event::{Finish, ModelFaultCode, SaidCall, Tokens};
 
@@ -150,8 +149,7 @@ pub(super) async fn attempt(
         true => AttemptFailure::unreachable(peer.clean(&error.message)),
         false => lasting(&error.message),
     })?;
-    let deltas: Deltas<'_> = ask.deltas;
-    if let Some(deltas) = deltas {
+    if let Some(deltas) = ask.deltas {
         deltas(&reply.text);
     }
     Ok(AttemptReply { text: reply.text, calls: reply.calls, finish: reply.finish, usage: reply.usage })

@@ -203,7 +203,7 @@ pub async fn ask(
     retry: &Retry,
     failed: &(dyn Fn(RetriedAttempt) + Send + Sync),
 ) -> Result<Reply, ModelFault> {
-    let begun = clock::instant();
+    let started_at = clock::instant();
     let mut tried = Vec::new();
     for (place, model) in models.iter().enumerate() {
         let has_next = place + 1 < models.len();
@@ -216,7 +216,7 @@ pub async fn ask(
                         calls: reply.calls,
                         finish: reply.finish,
                         usage: reply.usage,
-                        duration_ms: clock::elapsed_ms(begun),
+                        duration_ms: clock::elapsed_ms(started_at),
                         retries: u32::try_from(tried.len()).unwrap_or(u32::MAX),
                         model: facts.map(|facts| facts.name.clone()),
                         price: facts.and_then(|facts| facts.price),
@@ -237,7 +237,7 @@ pub async fn ask(
             });
             let enough = ask.enough.is_some_and(|enough| enough(&tried));
             if enough || !again && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
-                return Err(fault(failure, tried, begun));
+                return Err(fault(failure, tried, started_at));
             }
             if let Some(kept) = tried.last().cloned() {
                 let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
@@ -250,10 +250,10 @@ pub async fn ask(
         }
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
-    Err(fault(none, tried, begun))
+    Err(fault(none, tried, started_at))
 }
 
-fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, begun: std::time::Instant) -> ModelFault {
+fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, started_at: std::time::Instant) -> ModelFault {
     let attempts = u32::try_from(failed.len()).unwrap_or(u32::MAX);
     let mut message = failure.message;
     if attempts > 1 {
@@ -267,7 +267,7 @@ fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, begun: 
         message,
         retryable: failure.transient,
         attempts,
-        duration_ms: clock::elapsed_ms(begun),
+        duration_ms: clock::elapsed_ms(started_at),
         failed,
     }
 }

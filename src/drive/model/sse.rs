@@ -14,7 +14,7 @@ pub(super) struct SseDecoder {
     /// Whether the last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
     /// Whether a line was read: only the first one may begin with a byte order mark.
-    begun: bool,
+    started: bool,
 }
 
 impl SseDecoder {
@@ -60,7 +60,7 @@ impl SseDecoder {
     fn end_line<E>(&mut self, event: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let mut line = std::mem::take(&mut self.line);
         let mut text = line.as_slice();
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.started, true) {
             text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         }
         let mut outcome = Ok(());

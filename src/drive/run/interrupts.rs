@@ -60,14 +60,14 @@ impl Interrupts<'_> {
     /// Waits until the run's time is over, or its end was asked for. One timer for both: most waits are over
     /// before it goes off.
     async fn ended(&self) -> Result<EventKind, Fault> {
-        let begun = clock::instant();
+        let started_at = clock::instant();
         loop {
-            let left = self.left.saturating_sub(begun.elapsed());
+            let left = self.left.saturating_sub(started_at.elapsed());
             if left.is_zero() {
                 return Ok(EventKind::DeadlinePassed);
             }
             tokio::time::sleep(left.min(LOOK)).await;
-            let left = self.left.saturating_sub(begun.elapsed());
+            let left = self.left.saturating_sub(started_at.elapsed());
             // A store that hangs does not hold the end up.
             match tokio::time::timeout(left, cancel_request(self.world, self.run_id)).await {
                 Ok(Ok(Some(request))) => return Ok(request),
