@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::keyword::TYPES;
 use super::message::shorten;
+use super::plan::TYPES;
 use crate::diagnostic::nearest;
 
 /// What to write in place of a part of a schema.

@@ -7,9 +7,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::judge::Judge;
-use super::keyword::TYPES;
 use super::marks;
-use super::plan::{Asks, Id, Plan, Ruled, SchemaPart, SchemaRule, Sized};
+use super::plan::{Asks, Id, Plan, Ruled, SchemaPart, SchemaRule, Sized, TYPES};
 use super::problem::{Forms, ProblemKind, ValueProblem, type_name};
 use super::work::{TooMuch, count};
 use crate::program::reference::escape_pointer;

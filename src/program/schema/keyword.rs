@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::SchemaFault;
 use super::lower::{Lowering, Task};
-use super::plan::{Choices, Demand, Id, PropertyRules, Ruled, SchemaRule, Sized};
+use super::plan::{Choices, Demand, Id, PropertyRules, Ruled, SchemaRule, Sized, TYPES};
 use super::unfit;
 use crate::program::canonical;
 use crate::program::reference::escape_pointer;
@@ -65,9 +65,6 @@ const KEYWORDS: &[(&str, Draft, Draft)] = &[
     ("$recursiveRef", Draft::Draft201909, Draft::Draft201909),
     ("$dynamicRef", Draft::Draft202012, Draft::Draft202012),
 ];
-
-/// The types, in the order in which a message names them; the bit of each is its place.
-pub(super) const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// The keyword of that name, where the draft knows it.
 pub(super) fn known(draft: Draft, name: &str) -> Option<&'static str> {

@@ -9,6 +9,9 @@ use serde_json::Value;
 use super::pattern::Pattern;
 use crate::syntax::decimal::Decimal;
 
+/// The types, in the order in which a message names them; in a rule, the bit of each is its place.
+pub(super) const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
 /// A part by its number.
 pub(super) type Id = usize;
 
