@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::catalog::{Registered, registered};
-use super::load::unreadable;
+use super::layout::unreadable;
 use super::{declare, layout, names, steps, tool};
 use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::language::tool::ActionTool;

@@ -22,8 +22,6 @@ use crate::syntax::document::Document;
 
 /// The most tools that a loop may declare.
 pub(super) const MAX_TOOLS: usize = 1_000;
-/// The most names that are looked at for the nearest one, and how often that is done.
-pub(super) const MEASURED: (usize, usize) = (10_000, 50);
 
 /// Makes the tools of a loop.
 pub(super) struct Declare<'a> {

@@ -10,6 +10,8 @@ use crate::diagnostic::{Diagnostic, Nearest, Source, codes};
 
 /// The most work that is done for a document: about as many values, each looked at as a part of one loop.
 const MOST: u64 = 300_000;
+/// The most names that are looked at for the nearest one, and how often that is done.
+pub(super) const MEASURED: (usize, usize) = (10_000, 50);
 /// What a loop costs beside its actions.
 pub(crate) const LOOP: u64 = 50;
 /// So many bytes of a text cost as much as a value.

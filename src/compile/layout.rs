@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::value::MapDeserializer;
 use serde_json::Value;
 
+use crate::diagnostic::{Diagnostic, codes};
 use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
 use crate::language::{Action, ReactProperties};
 use crate::syntax::document::{Document, DocumentKind};
@@ -86,4 +87,11 @@ pub(crate) fn action(value: &Value) -> Result<Action, serde_json::Error> {
         // What is recognised only, and what is not known: no numbers to keep.
         _ => Action::deserialize(value),
     }
+}
+
+/// Only a schema that disagrees with its type can make reading fail where the shape is right; then
+/// that is reported, and nothing is run.
+pub(super) fn unreadable(document: &Document, error: &serde_json::Error) -> Diagnostic {
+    let message = format!("the document can't be read: {error}");
+    Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole())
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::catalog::Shelf;
-use super::declare::MEASURED;
-use super::effort::Effort;
-use super::load::{one, stem};
+use super::effort::{Effort, MEASURED};
+use super::names::{self, stem};
 use super::{Compiled, Texts, tool};
 use crate::diagnostic::{Diagnostic, Place, Source, codes, few_of_many};
 use crate::language::Project;
@@ -27,9 +26,13 @@ pub const MAX_LEVELS: usize = 8;
 /// So many names are looked for in the texts themselves; for more, all of them are read.
 const FEW: usize = 16;
 
+/// Compiles a document: the one that is asked for, or a loop that it calls.
+pub(super) type CompileDocument = fn(&mut Linker<'_>, &Texts, Document) -> Compiled;
+
 /// The loops that are being compiled, and those that are already.
 pub(super) struct Linker<'t> {
     texts: &'t Texts,
+    compile: CompileDocument,
     pub shelf: Arc<Shelf>,
     /// What the project says.
     pub settings: Option<Arc<Project>>,
@@ -59,9 +62,15 @@ struct OpenLoop {
 pub(super) type Made = (usize, Tool, Arc<Program>);
 
 impl<'t> Linker<'t> {
-    pub(super) fn new(texts: &'t Texts, shelf: Arc<Shelf>, settings: Option<Arc<Project>>) -> Self {
+    pub(super) fn new(
+        texts: &'t Texts,
+        shelf: Arc<Shelf>,
+        settings: Option<Arc<Project>>,
+        compile: CompileDocument,
+    ) -> Self {
         Self {
             texts,
+            compile,
             shelf,
             settings,
             open: Vec::new(),
@@ -104,14 +113,7 @@ impl<'t> Linker<'t> {
                     let file = called.sources.first().map(|source| Arc::clone(&source.name));
                     let document = self.called.iter().map(|(_, called)| &called.document);
                     let mut document = document.filter(|document| Some(&document.tree.source.name) == file.as_ref());
-                    if let Some(document) = document.next() {
-                        let place = document.tree.place(&fault.pointer);
-                        let diagnostic = Diagnostic::error(fault.code, fault.message, fault.pointer, place);
-                        faults.push(match fault.help {
-                            Some(help) => diagnostic.help(help),
-                            None => diagnostic,
-                        });
-                    }
+                    faults.extend(document.next().map(|document| fault.placed(&document.tree, "")));
                 }
             }
         }
@@ -179,7 +181,7 @@ impl<'t> Linker<'t> {
             return Err(1);
         }
         let texts = Texts { main: found.clone(), ..self.texts.clone() };
-        let compiled = one(self, &texts, document::read(found));
+        let compiled = (self.compile)(self, &texts, document::read(found));
         let program = compiled.program.clone();
         // Rules look at nothing else of the texts, and each of thousands would keep all texts around it.
         let texts = Texts { absent: Arc::clone(&texts.absent), ..Texts::new(texts.main) };
@@ -257,7 +259,7 @@ impl<'t> Linker<'t> {
         let looked = if files.is_empty() {
             "there is no `loops/*.json` beside the document; `--actions FILE` names another file".to_owned()
         } else {
-            format!("looked in {}", named(&files))
+            format!("looked in {}", names::list(&files))
         };
         let message = format!("the loop `{name}` is not found");
         let fault = Diagnostic::error(codes::UNKNOWN_LOOP, message, at, main.tree.place(at));
@@ -329,16 +331,4 @@ fn name_of(document: &Document) -> Option<String> {
 /// Where a loop says its name.
 fn named_at(document: &Document) -> Place {
     if document.value.get("name").is_some() { document.tree.place("/name") } else { document.tree.source.whole() }
-}
-
-/// The names of files as a list in a sentence, the first ones of many.
-pub(super) fn named(files: &[&str]) -> String {
-    match files {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
-        files => {
-            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
-        }
-    }
 }

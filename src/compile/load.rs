@@ -4,23 +4,21 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::catalog::Shelf;
+use super::context::Context;
 use super::declare::Declare;
-use super::effort;
-use super::layout::{self, LoopLayout};
-use super::prompt::Prompts;
-use super::steps::{self, Context, Steps};
-use super::{Compiled, Texts, names, not_yet, tool};
-use crate::compile::link;
-use crate::compile::link::Linker;
-use crate::diagnostic::{Diagnostic, Source, codes, few, few_of_many};
+use super::layout::{self, LoopLayout, unreadable};
+use super::link::Linker;
+use super::names::{self, stem};
+use super::react::{Around, Head, ReadLoop, react, schema};
+use super::steps::{self, Steps};
+use super::{Compiled, Texts, not_yet};
+use crate::diagnostic::{Diagnostic, Source, codes, few};
 use crate::language::Project;
 use crate::program::Program;
-use crate::program::schema::Schema;
 use crate::program::schema::too_many_patterns_in;
-use crate::program::tool_names::ToolNames;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::shape;
@@ -37,7 +35,7 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
     let looked = LoopLayout::of(&main).is_some() || !steps::roots(&main).is_empty();
     let shelf = if looked { Shelf::read(texts) } else { Shelf::default() };
-    let mut calls = Linker::new(texts, Arc::new(shelf), settings);
+    let mut calls = Linker::new(texts, Arc::new(shelf), settings, one);
     let mut compiled = one(&mut calls, texts, main);
     compiled.project = project;
     compiled.called = calls.called;
@@ -62,7 +60,7 @@ pub fn once(faults: &mut Vec<Diagnostic>) {
 }
 
 /// Compiles one document: the one that is asked for, or a loop that is called.
-pub(super) fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
+fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend_from_slice(main.pasted());
     let layout = LoopLayout::of(&main).filter(|_| !steps::is_foreach(&main));
@@ -102,12 +100,6 @@ pub(super) fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Comp
     let (settings, shelf, effort) = (calls.settings.clone(), Arc::clone(&calls.shelf), calls.effort.clone());
     let called = Vec::new();
     Compiled { program, diagnostics: faults, document: main, project: None, settings, shelf, steps, effort, called }
-}
-
-/// The texts around a document.
-pub(super) struct Around<'a> {
-    texts: &'a Texts,
-    shelf: &'a Shelf,
 }
 
 /// The parts of a document, compiled.
@@ -181,103 +173,6 @@ fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Doc
     (Some(document), settings.map(Arc::new))
 }
 
-/// A loop of a document: its place, its head and what the steps before it write.
-pub(super) struct ReadLoop<'r> {
-    layout: &'r LoopLayout,
-    head: Head,
-    context: &'r Context,
-    /// Finds the actions that the loop names.
-    lookup: &'r Declare<'r>,
-}
-
-impl<'r> ReadLoop<'r> {
-    /// A loop that is a step.
-    pub(super) fn of_step(
-        main: &Document,
-        layout: &'r LoopLayout,
-        context: &'r Context,
-        lookup: &'r Declare<'r>,
-    ) -> Self {
-        let name = stem(&main.tree.source.name);
-        Self { layout, head: Head::named(name), context, lookup }
-    }
-}
-
-/// Compiles a loop: the one that a document is, or one that is a step.
-pub(super) fn react(
-    calls: &mut Linker<'_>,
-    around: &Around<'_>,
-    main: &Document,
-    ReadLoop { layout, head, context, lookup }: ReadLoop<'_>,
-    faults: &mut Vec<Diagnostic>,
-) -> Option<Program> {
-    if !calls.effort.spend(effort::LOOP) {
-        faults.extend(calls.effort.too_much(&main.tree.source));
-        return None;
-    }
-    let sound = !main.is_broken();
-    let mut reading = Vec::new();
-    let typed = layout.read(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
-    let defaults = if typed.is_some() { None } else { layout::defaults() };
-    let mut declare = lookup.of_step(layout.clone(), typed.as_ref().or(defaults.as_ref())?);
-    declare.all();
-    faults.append(&mut declare.faults);
-    let mut sources = vec![main.tree.source.clone()];
-    sources.append(&mut declare.used);
-    let mut tools = std::mem::take(&mut declare.tools);
-    let loops = std::mem::take(&mut declare.loops);
-    let shelf = around.shelf;
-    let used: HashSet<Arc<str>> = sources.iter().map(|used| Arc::clone(&used.name)).collect();
-    for document in shelf.beside.iter().chain(&shelf.given) {
-        if used.contains(&document.tree.source.name) {
-            faults.extend_from_slice(document.pasted());
-        }
-    }
-    let mut prompts = Prompts::compile(main, layout, context, &calls.effort);
-    faults.append(&mut prompts.faults);
-    few_of_many(faults);
-    let answer = schema(main, &layout.pointer("answer_schema"), faults);
-    let (made, levels) = calls.make(main, loops, faults);
-    // The shape reports why they can't be read, unless it found nothing.
-    if sound {
-        faults.append(&mut reading);
-    }
-    link::put(made?, &mut tools, &mut sources);
-    let properties = typed.filter(|_| sound);
-    Some(Program {
-        name: head.name,
-        description: head.description,
-        properties: properties?,
-        objective: prompts.objective?,
-        system_prompt: prompts.system_prompt,
-        input: head.input,
-        default_input: head.default_input,
-        previous_run_id: head.previous_run_id,
-        answer,
-        called: ToolNames::of(tools.iter().map(|tool| tool.name.as_str())),
-        levels,
-        tools,
-        project: calls.settings.clone().unwrap_or_default(),
-        sources,
-    })
-}
-
-/// The parts of a document around the properties.
-pub(super) struct Head {
-    name: String,
-    description: Option<String>,
-    input: Option<Schema>,
-    default_input: Option<Map<String, Value>>,
-    previous_run_id: Option<String>,
-}
-
-impl Head {
-    /// A name and nothing else.
-    fn named(name: String) -> Self {
-        Self { name, description: None, input: None, default_input: None, previous_run_id: None }
-    }
-}
-
 fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     let stem = stem(&main.tree.source.name);
     if main.kind == Some(DocumentKind::AgentRequest) {
@@ -296,27 +191,4 @@ fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {
     }
     let input = schema(main, "/input", faults);
     Head { description: text("description"), input, ..Head::named(name.unwrap_or(stem)) }
-}
-
-/// A file's name without its folders and its ending.
-pub(super) fn stem(file: &str) -> String {
-    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
-    name.strip_suffix(".json").unwrap_or(name).to_owned()
-}
-
-/// The JSON Schema that the document holds at a pointer.
-fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Option<Schema> {
-    let written = main.value.pointer(pointer).filter(|written| written.is_object())?;
-    let examined = Schema::examine(written);
-    let found = examined.faults.into_iter().map(|fault| tool::bad_schema(written, fault).placed(&main.tree, pointer));
-    let before = faults.len();
-    faults.extend(found);
-    examined.rest.filter(|_| faults.len() == before)
-}
-
-/// Only a schema that disagrees with its type can make reading fail where the shape is right; then
-/// that is reported, and nothing is run.
-pub(super) fn unreadable(document: &Document, error: &serde_json::Error) -> Diagnostic {
-    let message = format!("the document can't be read: {error}");
-    Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole())
 }

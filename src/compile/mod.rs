@@ -3,6 +3,7 @@
 
 mod alone;
 pub(crate) mod catalog;
+mod context;
 mod declare;
 pub(crate) mod effort;
 pub(crate) mod layout;
@@ -11,6 +12,7 @@ mod load;
 pub mod names;
 mod not_yet;
 mod prompt;
+mod react;
 mod readings;
 pub(crate) mod steps;
 pub mod tool;

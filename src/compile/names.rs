@@ -1,4 +1,4 @@
-//! Names: what a tool, an action or a loop may be called, so that no name passes for another.
+//! Names: what a tool, an action or a loop may be called, so that no name passes for another; the names of files.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript};
@@ -74,4 +74,22 @@ pub fn fault_of(name: &str) -> Option<String> {
     }
     let names: Vec<&str> = scripts.iter().map(|script| script.full_name()).collect();
     Some(format!("a name is written in one script; this one mixes {}", names.join(" and ")))
+}
+
+/// A file's name without its folders and its ending.
+pub(super) fn stem(file: &str) -> String {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    name.strip_suffix(".json").unwrap_or(name).to_owned()
+}
+
+/// The names of files as a list in a sentence, the first ones of many.
+pub(super) fn list(files: &[&str]) -> String {
+    match files {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] if files.len() <= 8 => format!("{} and {last}", first.join(", ")),
+        files => {
+            format!("{} and {} more", files.iter().take(7).copied().collect::<Vec<_>>().join(", "), files.len() - 7)
+        }
+    }
 }

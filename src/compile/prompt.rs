@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::context::Context;
 use super::effort::Effort;
 use super::layout::LoopLayout;
-use super::steps::Context;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::document::{Document, DocumentKind};

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Declare, MEASURED};
+use super::Declare;
 use crate::compile::catalog::no_actions;
-use crate::compile::link::named;
+use crate::compile::effort::MEASURED;
+use crate::compile::names;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
@@ -133,13 +134,13 @@ impl<'a> Declare<'a> {
         let carries = self.main.value.get("actions").is_some();
         match (carries, files.as_slice()) {
             (true, []) => format!("looked in the document's own `actions`, and {none}"),
-            (true, files) => format!("looked in the document's own `actions` and in {}", named(files)),
+            (true, files) => format!("looked in the document's own `actions` and in {}", names::list(files)),
             (false, files) if self.main.kind == Some(DocumentKind::Workflow) => match files {
                 [] => none.replace("it;", "the workflow;"),
-                files => format!("looked in {}", named(files)),
+                files => format!("looked in {}", names::list(files)),
             },
             (false, []) => format!("the document has no `actions`, and {none}"),
-            (false, files) => format!("the document has no `actions`; looked in {}", named(files)),
+            (false, files) => format!("the document has no `actions`; looked in {}", names::list(files)),
         }
     }
 
@@ -179,7 +180,7 @@ impl<'a> Declare<'a> {
         let files: Vec<&str> = all.iter().map(|document| &*document.tree.source.name).collect();
         let looked = match files.as_slice() {
             [] => "there is no `workflows/*.json` beside the document, nor up to the project's folder".to_owned(),
-            files => format!("looked in {}", named(files)),
+            files => format!("looked in {}", names::list(files)),
         };
         let at = format!("{pointer}/{field}");
         let message = match field {

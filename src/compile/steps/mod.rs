@@ -1,7 +1,6 @@
 //! Steps: those of workflows and of loops of mode `foreach`, and those in `onFalse`. Running them is not
 //! there yet; what they say is judged all the same, each loop among them as if it stood alone.
 
-mod context;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -12,7 +11,6 @@ use super::layout::LoopLayout;
 use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
 
-pub(super) use context::Context;
 pub(super) use walk::walk;
 
 /// The most steps of a document that are looked at.

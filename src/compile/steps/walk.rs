@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
-use super::super::load::{Around, ReadLoop, react};
 use super::super::prompt::{Inputs, KnownNames, unknown};
-use super::{Context, Inner, MAX_STEPS, Steps, roots};
+use super::super::react::{Around, ReadLoop, react};
+use super::{Inner, MAX_STEPS, Steps, roots};
+use crate::compile::context::Context;
 use crate::compile::link::Linker;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
-use crate::program::fault::LocalFault;
 use crate::program::reference::{Field, as_path, each_text};
 use crate::syntax::document::Document;
 use crate::syntax::quoted;
@@ -227,8 +227,7 @@ impl<'a> Walk<'_, 'a, '_> {
         let field = match Field::compile(&Value::from(text)) {
             Ok(field) => field,
             Err(faults) => {
-                let placed: Vec<Diagnostic> = faults.into_iter().map(|fault| self.placed(at, text, fault)).collect();
-                return self.faults.extend(placed);
+                return self.faults.extend(faults.into_iter().map(|fault| fault.placed(&self.main.tree, at)));
             }
         };
         let is_path = matches!(field, Field::Path(_));
@@ -245,15 +244,6 @@ impl<'a> Walk<'_, 'a, '_> {
                 Some(meant) => fault.suggest(meant),
                 None => fault,
             });
-        }
-    }
-
-    fn placed(&self, at: &str, text: &str, fault: LocalFault) -> Diagnostic {
-        let range = fault.inside.unwrap_or(0..text.len());
-        let diagnostic = Diagnostic::error(fault.code, fault.message, at, self.main.tree.place_inside(at, &range));
-        match fault.help {
-            Some(help) => diagnostic.help(help),
-            None => diagnostic,
         }
     }
 }

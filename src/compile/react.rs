@@ -1,0 +1,132 @@
+//! A loop of mode `react`, compiled: its tools, its prompts, its answer, the loops that it calls.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::catalog::Shelf;
+use super::context::Context;
+use super::declare::Declare;
+use super::layout::{self, LoopLayout, unreadable};
+use super::link::{self, Linker};
+use super::prompt::Prompts;
+use super::{Texts, effort, names, tool};
+use crate::diagnostic::{Diagnostic, few_of_many};
+use crate::program::Program;
+use crate::program::schema::Schema;
+use crate::program::tool_names::ToolNames;
+use crate::syntax::document::Document;
+
+/// The texts around a document.
+pub(super) struct Around<'a> {
+    pub(super) texts: &'a Texts,
+    pub(super) shelf: &'a Shelf,
+}
+
+/// A loop of a document: its place, its head and what the steps before it write.
+pub(super) struct ReadLoop<'r> {
+    pub(super) layout: &'r LoopLayout,
+    pub(super) head: Head,
+    pub(super) context: &'r Context,
+    /// Finds the actions that the loop names.
+    pub(super) lookup: &'r Declare<'r>,
+}
+
+impl<'r> ReadLoop<'r> {
+    /// A loop that is a step.
+    pub(super) fn of_step(
+        main: &Document,
+        layout: &'r LoopLayout,
+        context: &'r Context,
+        lookup: &'r Declare<'r>,
+    ) -> Self {
+        let name = names::stem(&main.tree.source.name);
+        Self { layout, head: Head::named(name), context, lookup }
+    }
+}
+
+/// Compiles a loop: the one that a document is, or one that is a step.
+pub(super) fn react(
+    calls: &mut Linker<'_>,
+    around: &Around<'_>,
+    main: &Document,
+    ReadLoop { layout, head, context, lookup }: ReadLoop<'_>,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<Program> {
+    if !calls.effort.spend(effort::LOOP) {
+        faults.extend(calls.effort.too_much(&main.tree.source));
+        return None;
+    }
+    let sound = !main.is_broken();
+    let mut reading = Vec::new();
+    let typed = layout.read(main).map_err(|error| reading.push(unreadable(main, &error))).ok();
+    let defaults = if typed.is_some() { None } else { layout::defaults() };
+    let mut declare = lookup.of_step(layout.clone(), typed.as_ref().or(defaults.as_ref())?);
+    declare.all();
+    faults.append(&mut declare.faults);
+    let mut sources = vec![main.tree.source.clone()];
+    sources.append(&mut declare.used);
+    let mut tools = std::mem::take(&mut declare.tools);
+    let loops = std::mem::take(&mut declare.loops);
+    let shelf = around.shelf;
+    let used: HashSet<Arc<str>> = sources.iter().map(|used| Arc::clone(&used.name)).collect();
+    for document in shelf.beside.iter().chain(&shelf.given) {
+        if used.contains(&document.tree.source.name) {
+            faults.extend_from_slice(document.pasted());
+        }
+    }
+    let mut prompts = Prompts::compile(main, layout, context, &calls.effort);
+    faults.append(&mut prompts.faults);
+    few_of_many(faults);
+    let answer = schema(main, &layout.pointer("answer_schema"), faults);
+    let (made, levels) = calls.make(main, loops, faults);
+    // The shape reports why they can't be read, unless it found nothing.
+    if sound {
+        faults.append(&mut reading);
+    }
+    link::put(made?, &mut tools, &mut sources);
+    let properties = typed.filter(|_| sound);
+    Some(Program {
+        name: head.name,
+        description: head.description,
+        properties: properties?,
+        objective: prompts.objective?,
+        system_prompt: prompts.system_prompt,
+        input: head.input,
+        default_input: head.default_input,
+        previous_run_id: head.previous_run_id,
+        answer,
+        called: ToolNames::of(tools.iter().map(|tool| tool.name.as_str())),
+        levels,
+        tools,
+        project: calls.settings.clone().unwrap_or_default(),
+        sources,
+    })
+}
+
+/// The parts of a document around the properties.
+pub(super) struct Head {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    pub(super) input: Option<Schema>,
+    pub(super) default_input: Option<Map<String, Value>>,
+    pub(super) previous_run_id: Option<String>,
+}
+
+impl Head {
+    /// A name and nothing else.
+    pub(super) fn named(name: String) -> Self {
+        Self { name, description: None, input: None, default_input: None, previous_run_id: None }
+    }
+}
+
+/// The JSON Schema that the document holds at a pointer.
+pub(super) fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Option<Schema> {
+    let written = main.value.pointer(pointer).filter(|written| written.is_object())?;
+    let examined = Schema::examine(written);
+    let found = examined.faults.into_iter().map(|fault| tool::bad_schema(written, fault).placed(&main.tree, pointer));
+    let before = faults.len();
+    faults.extend(found);
+    examined.rest.filter(|_| faults.len() == before)
+}
