@@ -88,14 +88,14 @@ fn from_memory(documents: &[String]) -> Result<(), Box<dyn Error>> {
     for (seed, text) in documents.iter().enumerate() {
         let mut texts = Texts::new(Source::new(format!("{seed}.json"), text.as_str()));
         texts.project = Some(project.clone());
-        loopctl::load_texts(&texts, PathBuf::from(".")).map_err(|unsound| told(&unsound))?;
+        loopctl::load_texts(&texts, PathBuf::from(".")).map_err(|unsound| shown(&unsound))?;
     }
     Ok(())
 }
 
 fn from_files(files: &[PathBuf]) -> Result<(), Box<dyn Error>> {
     for file in files {
-        loopctl::load(file, &[]).map_err(|unsound| told(&unsound))?;
+        loopctl::load(file, &[]).map_err(|unsound| shown(&unsound))?;
     }
     Ok(())
 }
@@ -107,14 +107,14 @@ fn parsed(documents: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn told(unsound: &loopctl::Unsound) -> String {
+fn shown(unsound: &loopctl::Unsound) -> String {
     unsound.diagnostics.first().map_or_else(String::new, |fault| format!("{}: {}", fault.code, fault.message))
 }
 
 fn timed(work: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<Spent, Box<dyn Error>> {
-    let (begun, cpu) = (Instant::now(), cpu_s()?);
+    let (start, cpu) = (Instant::now(), cpu_s()?);
     work()?;
-    Ok(Spent { wall: begun.elapsed().as_secs_f64(), cpu: cpu_s()? - cpu })
+    Ok(Spent { wall: start.elapsed().as_secs_f64(), cpu: cpu_s()? - cpu })
 }
 
 fn cpu_s() -> Result<f64, Box<dyn Error>> {

@@ -90,8 +90,8 @@ async fn converse(mut stream: TcpStream, stats: &Stats) -> std::io::Result<()> {
             stats.bytes.set(stats.bytes.get() + u64::try_from(body.len()).unwrap_or(0));
             completion(body)
         } else {
-            let told = format!("{{\"requests\":{},\"bytes\":{}}}", stats.requests.take(), stats.bytes.take());
-            (0, told)
+            let counts = format!("{{\"requests\":{},\"bytes\":{}}}", stats.requests.take(), stats.bytes.take());
+            (0, counts)
         };
         if wait > 0 {
             tokio::time::sleep(Duration::from_millis(wait)).await;

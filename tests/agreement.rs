@@ -72,11 +72,11 @@ fn config(cases: u32, seed: u64) -> ProptestConfig {
 
 /// What is told of a document's shape by the reader that the compiler uses, and the value that it
 /// hands to the types: its numbers are spelled so that serde reads them.
-fn told(kind: DocumentKind, document: &Value) -> (Vec<String>, Value) {
+fn read_document(kind: DocumentKind, document: &Value) -> (Vec<String>, Value) {
     let source = Source::new("document.json", format!("{document:#}"));
     let read = read_as(&source, Some(kind));
-    let told = read.faults.iter().map(|fault| format!("{} {} {}", fault.code, fault.path, fault.message));
-    (told.collect(), read.value)
+    let faults = read.faults.iter().map(|fault| format!("{} {} {}", fault.code, fault.path, fault.message));
+    (faults.collect(), read.value)
 }
 
 /// Whether the types read it.
@@ -115,7 +115,7 @@ fn agree(
     document: &Value,
 ) -> Result<bool, TestCaseError> {
     let by_schema = published.validator.is_valid(document);
-    let (faults, value) = told(kind, document);
+    let (faults, value) = read_document(kind, document);
     prop_assert_eq!(by_schema, faults.is_empty(), "the schema and the compiler, {:?}: {:#}", faults, document);
     // The types take what the schema takes. Its bounds they do not know.
     if by_schema {
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn a_slip_in_a_loop_is_told_by_all_three_or_by_none(tape in tapes(160), slips in tapes(12)) {
+    fn a_slip_in_a_loop_is_reported_by_all_three_or_by_none(tape in tapes(160), slips in tapes(12)) {
         let mut document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
         let mut choices = Choices::new(slips);
         for _ in 0..=choices.below(2) {
@@ -153,14 +153,14 @@ proptest! {
     }
 
     #[test]
-    fn numbers_are_taken_or_told_by_all_three_however_they_are_spelled(tape in tapes(160), slips in tapes(40)) {
+    fn numbers_are_accepted_or_reported_by_all_three_however_they_are_spelled(tape in tapes(160), slips in tapes(40)) {
         let mut document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
         shapes::respell(&mut document, &mut Choices::new(slips));
         agree(DocumentKind::Loop, &LOOP, typed::<LoopDocument>, &document)?;
     }
 
     #[test]
-    fn requests_are_taken_or_told_by_all_three(tape in tapes(160), slips in tapes(8)) {
+    fn requests_are_accepted_or_reported_by_all_three(tape in tapes(160), slips in tapes(8)) {
         let mut document = shapes::accepted(&REQUEST.schema, &mut Choices::new(tape));
         prop_assert!(agree(DocumentKind::AgentRequest, &REQUEST, typed_request, &document)?, "{:#}", document);
         shapes::slip(&mut document, &mut Choices::new(slips));
@@ -172,7 +172,7 @@ proptest! {
     #![proptest_config(config(300, 2))]
 
     #[test]
-    fn the_other_documents_are_taken_or_told_by_all_three(which in 0..4_usize, tape in tapes(120), slips in tapes(8)) {
+    fn the_other_documents_are_accepted_or_reported_by_all_three(which in 0..4_usize, tape in tapes(120), slips in tapes(8)) {
         let (kind, published): (_, &Published) = match which {
             0 => (DocumentKind::Workflow, &WORKFLOW),
             1 => (DocumentKind::Actions, &ACTIONS),

@@ -48,7 +48,7 @@ fn must_be_empty(faults: &[String]) {
 }
 
 #[test]
-fn what_is_told_is_what_was_told() {
+fn each_case_reports_what_its_golden_files_say() {
     let faults: Vec<String> = cases().iter().filter(|case| case.fires()).flat_map(Case::differences).collect();
     assert!(
         faults.is_empty(),
@@ -61,13 +61,13 @@ fn what_is_told_is_what_was_told() {
 fn a_case_that_fires_has_its_code_and_a_clean_one_has_no_error() {
     let mut faults = Vec::new();
     for case in cases() {
-        let told = case.told();
-        let has = told.diagnostics.iter().any(|fault| fault.code == case.code);
+        let report = case.report();
+        let has = report.diagnostics.iter().any(|fault| fault.code == case.code);
         if case.fires() && !has {
             faults.push(format!("{}: {} is not told", case.name(), case.code));
         }
-        if !case.fires() && (has || told.diagnostics.iter().any(|fault| fault.is_error())) {
-            faults.push(format!("{}: is not clean:\n{}", case.name(), told.human()));
+        if !case.fires() && (has || report.diagnostics.iter().any(|fault| fault.is_error())) {
+            faults.push(format!("{}: is not clean:\n{}", case.name(), report.human()));
         }
     }
     must_be_empty(&faults);
@@ -117,11 +117,11 @@ fn every_case_is_of_a_code_that_there_is() {
 }
 
 #[test]
-fn no_fault_is_told_twice() {
+fn no_fault_is_reported_twice() {
     let mut faults = Vec::new();
     for case in cases() {
         let mut places: BTreeMap<_, Vec<(&str, bool)>> = BTreeMap::new();
-        for fault in case.told().diagnostics {
+        for fault in case.report().diagnostics {
             let place = (fault.place.file.to_string(), fault.place.start, fault.place.end);
             places.entry(place).or_default().push((fault.code, fault.is_error()));
         }
@@ -139,7 +139,7 @@ fn no_fault_is_told_twice() {
 }
 
 #[test]
-fn a_suggestion_mends_its_fault_and_brings_no_other_error() {
+fn a_suggestion_fixes_its_fault_and_brings_no_other_error() {
     let faults: Vec<String> = cases().iter().filter(|case| case.fires()).flat_map(Case::useless_suggestions).collect();
     must_be_empty(&faults);
 }

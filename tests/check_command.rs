@@ -16,15 +16,15 @@ fn check(place: &Place, args: &[&str], code: i32) -> Ran {
     ran
 }
 
-fn told(place: &Place, args: &[&str], code: i32) -> Vec<Value> {
+fn report(place: &Place, args: &[&str], code: i32) -> Vec<Value> {
     let args: Vec<&str> = ["--format", "json"].iter().chain(args).copied().collect();
     let ran = check(place, &args, code);
     assert_eq!(ran.stdout.lines().count(), 1, "one line: {ran:#?}");
     ran.json().as_array().expect("an array").clone()
 }
 
-fn codes(told: &[Value]) -> Vec<(&str, &str)> {
-    told.iter().map(|fault| (fault["code"].as_str().unwrap(), fault["file"].as_str().unwrap())).collect()
+fn codes(faults: &[Value]) -> Vec<(&str, &str)> {
+    faults.iter().map(|fault| (fault["code"].as_str().unwrap(), fault["file"].as_str().unwrap())).collect()
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn a_sound_folder_is_sound_in_every_format() {
 fn a_fault_has_every_field_that_is_promised_and_no_other() {
     let place = sound();
     place.file("loops/a.json", SOUND.replace("\"mode\"", "\"mod\\u0065\": \"react\", \"mode\""));
-    let told = told(&place, &["loops/a.json"], 1);
-    let fields: Vec<&str> = told[0].as_object().unwrap().keys().map(String::as_str).collect();
+    let faults = report(&place, &["loops/a.json"], 1);
+    let fields: Vec<&str> = faults[0].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         fields,
         [
@@ -62,8 +62,8 @@ fn a_fault_has_every_field_that_is_promised_and_no_other() {
             "related"
         ]
     );
-    assert_eq!((&told[0]["code"], &told[0]["severity"]), (&json!("L008"), &json!("error")));
-    assert_eq!(told[0]["related"][0]["line"], 1);
+    assert_eq!((&faults[0]["code"], &faults[0]["severity"]), (&json!("L008"), &json!("error")));
+    assert_eq!(faults[0]["related"][0]["line"], 1);
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn files_of_other_tools_are_passed_by_in_a_folder_and_judged_when_they_are_named
     place.file(".hidden/loop.json", "{\"type\": \"loop\"}");
     let ran = check(&place, &["."], 0);
     assert_eq!(ran.stderr, "no errors or warnings in 2 files (6 other JSON files skipped)\n");
-    assert_eq!(codes(&told(&place, &["package.json"], 1)), [("L016", "package.json")]);
-    assert_eq!(codes(&told(&place, &["wide.json"], 1)), [("L002", "wide.json")]);
-    assert_eq!(codes(&told(&place, &[".hidden"], 1))[0].1, ".hidden/loop.json");
+    assert_eq!(codes(&report(&place, &["package.json"], 1)), [("L016", "package.json")]);
+    assert_eq!(codes(&report(&place, &["wide.json"], 1)), [("L002", "wide.json")]);
+    assert_eq!(codes(&report(&place, &[".hidden"], 1))[0].1, ".hidden/loop.json");
 }
 
 #[test]
@@ -96,23 +96,23 @@ fn a_document_of_ours_is_not_passed_by_for_a_fault_in_it() {
     ] {
         let place = sound();
         place.file("loops/a.json", text);
-        let told = told(&place, &[], 1);
-        assert!(told.iter().any(|fault| fault["code"] == code), "{code}: {told:?}");
+        let faults = report(&place, &[], 1);
+        assert!(faults.iter().any(|fault| fault["code"] == code), "{code}: {faults:?}");
     }
 }
 
 #[test]
-fn a_fault_of_a_file_that_ten_loops_use_is_told_once_and_names_are_found_across_folders() {
+fn a_fault_of_a_file_that_ten_loops_use_is_reported_once_and_names_are_found_across_folders() {
     let place = Place::new();
     place.file("loopctl.json", "{}");
     place.file("actions/look.json", ACTION.replace("example.com/x", "example.com/{{x.}}"));
     for number in 0..10 {
         place.file(&format!("teams/{number}/loop.json"), SOUND);
     }
-    assert_eq!(codes(&told(&place, &[], 1)), [("L050", "actions/look.json")]);
+    assert_eq!(codes(&report(&place, &[], 1)), [("L050", "actions/look.json")]);
     // The same, by whatever name it is reached.
-    let one = told(&place, &["teams/1/loop.json"], 1);
-    let two = told(&place, &["teams/1/loop.json", "teams/2/loop.json"], 1);
+    let one = report(&place, &["teams/1/loop.json"], 1);
+    let two = report(&place, &["teams/1/loop.json", "teams/2/loop.json"], 1);
     assert_eq!(one, two);
     assert!(check(&place, &[], 1).stderr.ends_with("\n1 error in 12 files\n"));
 }
@@ -124,10 +124,10 @@ fn an_action_is_judged_by_the_project_that_it_belongs_to_and_by_none_where_there
     place.file("actions/look.json", action);
     check(&place, &[], 0);
     place.file("loopctl.json", r#"{"orgconfig": {"dusk": "env:DESK"}}"#);
-    assert_eq!(codes(&told(&place, &[], 1)), [("L041", "actions/look.json")]);
+    assert_eq!(codes(&report(&place, &[], 1)), [("L041", "actions/look.json")]);
     // A loop that uses it meets the same fault, and it is told once all the same.
     place.file("a.json", SOUND);
-    assert_eq!(codes(&told(&place, &[], 1)), [("L041", "actions/look.json")]);
+    assert_eq!(codes(&report(&place, &[], 1)), [("L041", "actions/look.json")]);
     place.file("loopctl.json", r#"{"orgconfig": {"desk": "env:DESK"}}"#);
     check(&place, &[], 0);
 }
@@ -142,8 +142,8 @@ fn every_kind_of_document_is_judged_as_what_it_is() {
         r#"[{"action_name": "unused", "kind": "http", "url": "https://example.com/{{", "http_method": "GET"}]"#,
     );
     place.file("request.json", r#"{"objective": "x", "tools": [{"type": "action", "name": "nothing"}]}"#);
-    let told = told(&place, &[], 1);
-    let mut all = codes(&told);
+    let faults = report(&place, &[], 1);
+    let mut all = codes(&faults);
     all.sort_unstable();
     assert_eq!(
         all,
@@ -158,7 +158,7 @@ fn every_kind_of_document_is_judged_as_what_it_is() {
 }
 
 #[test]
-fn what_is_told_is_the_same_every_time_and_in_the_order_of_the_files() {
+fn the_report_is_the_same_every_time_and_in_the_order_of_the_files() {
     let place = Place::new();
     for name in ["b/z.json", "b/a.json", "a.json", "c/d/e.json", "c/d.json"] {
         place.file(name, SOUND.replace("objective", "objectiv"));
@@ -167,8 +167,8 @@ fn what_is_told_is_the_same_every_time_and_in_the_order_of_the_files() {
     for _ in 0..5 {
         assert_eq!(check(&place, &["--format", "json"], 1).stdout, first);
     }
-    let told = told(&place, &[], 1);
-    let mut files: Vec<&str> = codes(&told).into_iter().map(|(_, file)| file).collect();
+    let faults = report(&place, &[], 1);
+    let mut files: Vec<&str> = codes(&faults).into_iter().map(|(_, file)| file).collect();
     files.dedup();
     assert_eq!(files, ["a.json", "b/a.json", "b/z.json", "c/d/e.json", "c/d.json"]);
 }
@@ -200,14 +200,14 @@ fn stdin_is_a_document() {
 }
 
 #[test]
-fn actions_that_are_named_are_found_and_their_faults_told() {
+fn named_actions_are_found_and_their_faults_reported() {
     let place = Place::new();
     place.file("a.json", SOUND);
     place.file("more.json", ACTION);
     check(&place, &["a.json"], 1);
     check(&place, &["a.json", "--actions", "more.json"], 0);
     place.file("more.json", ACTION.replace("\"GET\"", "\"GETT\""));
-    assert_eq!(codes(&told(&place, &["a.json", "--actions", "more.json"], 1))[0], ("L012", "more.json"));
+    assert_eq!(codes(&report(&place, &["a.json", "--actions", "more.json"], 1))[0], ("L012", "more.json"));
     assert!(check(&place, &["a.json", "--actions", "gone.json"], 2).stderr.contains("gone.json"));
 }
 
@@ -219,9 +219,9 @@ fn wrong_arguments_and_paths_that_can_t_be_read_end_with_2() {
     assert!(check(&place, &["gone.json"], 2).stderr.contains("there is no such file"));
     // What can be read is judged all the same.
     place.file("bad.json", "{\"type\": \"loop\"}");
-    let told = told(&place, &["gone", "bad.json"], 2);
-    assert_eq!(codes(&told)[0], ("L000", "gone"));
-    assert!(told.len() > 1, "{told:?}");
+    let faults = report(&place, &["gone", "bad.json"], 2);
+    assert_eq!(codes(&faults)[0], ("L000", "gone"));
+    assert!(faults.len() > 1, "{faults:?}");
     let empty = Place::new();
     assert!(check(&empty, &[], 2).stderr.contains("nothing to check in .: it contains no JSON file"));
     empty.file("package.json", "{}");
@@ -255,7 +255,7 @@ const WRONG: &str = r#"{
 "#;
 
 #[test]
-fn fix_mends_what_has_one_reading_says_so_and_finds_nothing_the_second_time() {
+fn fix_applies_what_has_one_reading_says_so_and_finds_nothing_the_second_time() {
     let place = Place::new();
     let file = place.file("a.json", WRONG);
     place.file("actions/look.json", ACTION.replace("\"look\"", "\"look_at\""));
@@ -266,9 +266,9 @@ fn fix_mends_what_has_one_reading_says_so_and_finds_nothing_the_second_time() {
     );
     assert!(first.stderr.contains("fixed[L007] a.json:6:28: took out // ten\n"), "{first:#?}");
     assert!(first.stderr.ends_with("1 error in 2 files; 7 faults fixed in 1 file\n"), "{first:#?}");
-    let mended = std::fs::read_to_string(&file).unwrap();
+    let fixed = std::fs::read_to_string(&file).unwrap();
     assert_eq!(
-        mended,
+        fixed,
         r#"{
   "type": "loop",
   "properties": {
@@ -284,8 +284,8 @@ fn fix_mends_what_has_one_reading_says_so_and_finds_nothing_the_second_time() {
     );
     let second = check(&place, &["--fix"], 1);
     assert!(!second.stderr.contains("fixed"), "{second:#?}");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), mended);
-    assert_eq!(codes(&told(&place, &["--fix"], 1)), [("L010", "a.json")]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), fixed);
+    assert_eq!(codes(&report(&place, &["--fix"], 1)), [("L010", "a.json")]);
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn hostile_names_and_texts_forge_nothing() {
 }
 
 #[test]
-fn any_bytes_are_told_and_no_panic() {
+fn any_bytes_give_a_report_and_no_panic() {
     let place = sound();
     for bytes in [
         &b""[..],

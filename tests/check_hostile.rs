@@ -9,15 +9,15 @@ use common::{ACTION, Place, SOUND, sound};
 use serde_json::{Value, json};
 
 /// What is told of errors.
-fn told(place: &Place, args: &[&str]) -> Vec<Value> {
+fn report(place: &Place, args: &[&str]) -> Vec<Value> {
     let args: Vec<&str> = ["check", "--format", "json"].iter().chain(args).copied().collect();
     let ran = place.call(&args);
     assert_eq!(ran.code, 1, "{args:?}: {ran:#?}");
     ran.json().as_array().expect("an array").clone()
 }
 
-fn codes(told: &[Value]) -> Vec<(&str, &str)> {
-    told.iter().map(|fault| (fault["code"].as_str().unwrap(), fault["file"].as_str().unwrap())).collect()
+fn codes(faults: &[Value]) -> Vec<(&str, &str)> {
+    faults.iter().map(|fault| (fault["code"].as_str().unwrap(), fault["file"].as_str().unwrap())).collect()
 }
 
 /// A folder of so many documents, half of them workflows, with links that lead round and out.
@@ -36,7 +36,7 @@ fn crowded(count: usize) {
         std::os::unix::fs::symlink("../../../outside/secret.json", at.join("out.json")).unwrap();
     }
     place.file("loops/loopctl.json", "{}");
-    let found = told(&place, &["loops"]);
+    let found = report(&place, &["loops"]);
     assert_eq!(found.len(), count / 2, "{:?}", found.first());
     assert!(found.iter().all(|fault| fault["code"] == "L018"));
 }
@@ -59,14 +59,14 @@ fn names_that_are_paths_open_nothing() {
     for name in ["../../secret", "/etc/passwd", "..", "actions/../../secret.json", "$(touch x)"] {
         let text = SOUND.replace("\"look\"", &json!(name).to_string());
         place.file("loops/a.json", &*text);
-        let found = told(&place, &["loops/a.json"]);
+        let found = report(&place, &["loops/a.json"]);
         assert_eq!(codes(&found), [("L032", "loops/a.json")], "{name}: {found:?}");
         let workflow = SOUND.replace(
             "\"type\": \"action\", \"name\": \"look\"",
             &format!("\"type\": \"workflow\", \"name\": {}", json!(name)),
         );
         place.file("loops/a.json", &*workflow);
-        let found = told(&place, &["loops/a.json"]);
+        let found = report(&place, &["loops/a.json"]);
         assert_eq!(codes(&found), [("L018", "loops/a.json"), ("L056", "loops/a.json")], "{name}: {found:?}");
     }
     assert!(!place.path().join("loops/x").exists());
@@ -112,7 +112,7 @@ fn a_document_as_wide_as_may_be_costs_what_its_length_costs() {
 }
 
 #[test]
-fn wrong_names_by_the_thousand_among_names_by_the_thousand_are_told_without_measuring_all() {
+fn thousands_of_wrong_names_among_thousands_of_names_are_reported_without_measuring_all() {
     let action = |at: u32| {
         json!({"action_name": format!("a{at}"), "kind": "http", "description": "Asks.", "http_method": "GET",
             "url": format!("https://some-long-host-nome{at}x.example.com/{{{{k}}}}"), "headers": {"X-Key": format!("orgconfig:SOME_LONG_NOME_{at}X")}})
@@ -125,7 +125,7 @@ fn wrong_names_by_the_thousand_among_names_by_the_thousand_are_told_without_meas
     let hosts: Vec<String> = (0..20_000).map(|at| format!("some-long-host-name{at}.example.com")).collect();
     let keys = many(|at| (format!("SOME_LONG_NAME_{at}"), json!("env:KEY")));
     place.json("loopctl.json", &json!({"allow": {"hosts": hosts}, "orgconfig": keys}));
-    let found = told(&place, &["loop.json"]);
+    let found = report(&place, &["loop.json"]);
     assert_eq!(found.iter().filter(|fault| fault["code"] == "L108").count(), 300);
     assert!(found[0]["help"].as_str().unwrap().starts_with("the nearest one"), "{}", found[0]);
     assert_eq!(found.len(), 600, "{:?}", found.last());

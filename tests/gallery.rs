@@ -53,15 +53,15 @@ fn every_document_of_the_gallery_is_refused_with_its_place() {
     let names = names();
     assert_eq!(names.len(), 10);
     for name in names {
-        let (told, code) = said(&name);
-        assert_eq!(code, Some(1), "{name}: {told}");
-        assert!(told.contains("error[L") && told.contains(&name), "{name}: {told}");
-        assert!(!told.contains("any of"), "{name}: {told}");
+        let (shown, code) = said(&name);
+        assert_eq!(code, Some(1), "{name}: {shown}");
+        assert!(shown.contains("error[L") && shown.contains(&name), "{name}: {shown}");
+        assert!(!shown.contains("any of"), "{name}: {shown}");
     }
 }
 
 #[test]
-fn every_document_of_the_gallery_is_told_one_fault_the_one_that_it_is_about() {
+fn every_document_of_the_gallery_reports_the_one_fault_that_it_is_about() {
     for (name, code) in
         names().iter().zip(["L006", "L030", "L010", "L013", "L012", "L054", "L050", "L031", "L106", "L018"])
     {
@@ -71,10 +71,10 @@ fn every_document_of_the_gallery_is_told_one_fault_the_one_that_it_is_about() {
             .env_clear()
             .output()
             .expect("it starts");
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let codes: Vec<&str> =
-            told.as_array().into_iter().flatten().filter_map(|fault| fault["code"].as_str()).collect();
-        assert_eq!(codes, [code], "{name}: {told:#}");
+            report.as_array().into_iter().flatten().filter_map(|fault| fault["code"].as_str()).collect();
+        assert_eq!(codes, [code], "{name}: {report:#}");
     }
 }
 

@@ -60,7 +60,7 @@ fn actions(names: &[&str]) -> String {
     json!(names.iter().map(action).collect::<Vec<_>>()).to_string()
 }
 
-fn told(text: &str, names: &[&str], workflows: &[&str]) -> Vec<Diagnostic> {
+fn check(text: &str, names: &[&str], workflows: &[&str]) -> Vec<Diagnostic> {
     let mut texts = Texts::new(Source::new("page.json", text));
     if !names.is_empty() {
         texts.actions.push(Source::new("actions/all.json", actions(names)));
@@ -76,8 +76,8 @@ fn told(text: &str, names: &[&str], workflows: &[&str]) -> Vec<Diagnostic> {
 }
 
 /// Codes with their paths.
-fn brief(told: &[Diagnostic]) -> Vec<String> {
-    told.iter().map(|fault| format!("{} {}", fault.code, fault.path)).collect()
+fn brief(diagnostics: &[Diagnostic]) -> Vec<String> {
+    diagnostics.iter().map(|fault| format!("{} {}", fault.code, fault.path)).collect()
 }
 
 fn workflow(step: &str) -> String {
@@ -87,42 +87,45 @@ fn workflow(step: &str) -> String {
 const NOT_YET: &str = "L018 /definition";
 
 #[test]
-fn alone_each_is_told_its_unknown_names_and_that_it_can_not_be_run_and_nothing_else() {
-    assert_eq!(brief(&told(REACT, &[], &[])), ["L030 /properties/tools/0/name", "L030 /properties/tools/1/name"]);
-    assert_eq!(brief(&told(MAILS, &[], &[])), ["L018 /properties/mode", "L030 /properties/actions_to_execute/0/type"]);
-    assert_eq!(brief(&told(ORDERS, &[], &[])), ["L018 /properties/mode", "L030 /properties/actions_to_execute/0/type"]);
-    let router = told(ROUTER, &[], &[]);
+fn alone_each_reports_its_unknown_names_and_that_it_can_not_be_run_and_nothing_else() {
+    assert_eq!(brief(&check(REACT, &[], &[])), ["L030 /properties/tools/0/name", "L030 /properties/tools/1/name"]);
+    assert_eq!(brief(&check(MAILS, &[], &[])), ["L018 /properties/mode", "L030 /properties/actions_to_execute/0/type"]);
+    assert_eq!(
+        brief(&check(ORDERS, &[], &[])),
+        ["L018 /properties/mode", "L030 /properties/actions_to_execute/0/type"]
+    );
+    let router = check(ROUTER, &[], &[]);
     let count = |code: &str| router.iter().filter(|fault| fault.code == code).count();
     assert_eq!((count("L030"), count("L018"), count("L056"), router.len()), (2, 4, 4, 10));
-    assert_eq!(brief(&told(HIGH_VALUE, &[], &[])), [NOT_YET]);
+    assert_eq!(brief(&check(HIGH_VALUE, &[], &[])), [NOT_YET]);
     let (step, other) = ("L030 /definition/actions/0/type", "L030 /definition/actions/0/onFalse/type");
-    assert_eq!(brief(&told(&workflow(NOTIFY), &[], &[])), [NOT_YET, step, other]);
+    assert_eq!(brief(&check(&workflow(NOTIFY), &[], &[])), [NOT_YET, step, other]);
 }
 
 #[test]
-fn with_their_actions_the_whole_ones_are_told_what_can_not_be_run_and_nothing_else() {
-    assert_eq!(brief(&told(REACT, &["tool_a", "tool_b"], &[])), [""; 0]);
-    assert_eq!(brief(&told(MAILS, &["gmail_send"], &[])), ["L018 /properties/mode"]);
-    assert_eq!(brief(&told(ORDERS, &["process_payment"], &[])), ["L018 /properties/mode"]);
+fn with_their_actions_the_whole_ones_report_what_can_not_be_run_and_nothing_else() {
+    assert_eq!(brief(&check(REACT, &["tool_a", "tool_b"], &[])), [""; 0]);
+    assert_eq!(brief(&check(MAILS, &["gmail_send"], &[])), ["L018 /properties/mode"]);
+    assert_eq!(brief(&check(ORDERS, &["process_payment"], &[])), ["L018 /properties/mode"]);
     let workflows = ["invoice_processing", "purchase_order_processing", "support_ticket_handler", "contract_review"];
-    let router = brief(&told(ROUTER, &["document_classifier", "field_extractor"], &workflows));
+    let router = brief(&check(ROUTER, &["document_classifier", "field_extractor"], &workflows));
     assert_eq!(router, ["L018 /tools/2/type", "L018 /tools/3/type", "L018 /tools/4/type", "L018 /tools/5/type"]);
-    assert_eq!(brief(&told(&workflow(NOTIFY), &["send_notification"], &[])), [NOT_YET]);
+    assert_eq!(brief(&check(&workflow(NOTIFY), &["send_notification"], &[])), [NOT_YET]);
 }
 
 #[test]
-fn a_step_that_stands_alone_is_told_to_be_no_document_and_nothing_else() {
-    let told = told(NOTIFY, &[], &[]);
-    assert_eq!(brief(&told), ["L016 /type"]);
+fn a_step_alone_is_reported_to_be_no_document_and_nothing_else() {
+    let found = check(NOTIFY, &[], &[]);
+    assert_eq!(brief(&found), ["L016 /type"]);
 }
 
 #[test]
 fn what_is_cut_off_misses_what_was_cut_off_and_nothing_else() {
-    let told_of = told(TUTORIAL_WORKFLOW, &[], &[]);
-    assert_eq!(brief(&told_of), [NOT_YET, "L011 /definition/actions/0/properties"]);
+    let found = check(TUTORIAL_WORKFLOW, &[], &[]);
+    assert_eq!(brief(&found), [NOT_YET, "L011 /definition/actions/0/properties"]);
     let whole =
         TUTORIAL_WORKFLOW.replace(r#"issue}}…""#, r#"issue}}…","tools":[{"type":"action","name":"lookup_order"}]"#);
-    assert_eq!(brief(&told(&whole, &["lookup_order"], &[])), [NOT_YET]);
+    assert_eq!(brief(&check(&whole, &["lookup_order"], &[])), [NOT_YET]);
 }
 
 #[test]

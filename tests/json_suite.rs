@@ -93,7 +93,7 @@ fn what_is_json_is_read_and_what_is_not_is_refused_with_one_fault_in_its_place()
             continue;
         };
         let (tree, faults) = parse(&source);
-        let told: Vec<String> = faults
+        let messages: Vec<String> = faults
             .iter()
             .map(|fault| format!("{}:{} {} {}", fault.place.line, fault.place.column, fault.code, fault.message))
             .collect();
@@ -103,7 +103,7 @@ fn what_is_json_is_read_and_what_is_not_is_refused_with_one_fault_in_its_place()
             _ => true,
         };
         if !expected {
-            wrong.push(format!("{}: {}", case.name, told.join("; ")));
+            wrong.push(format!("{}: {}", case.name, messages.join("; ")));
         }
         for fault in faults.iter().chain(&repeated_keys(&tree)).filter(|fault| !lies_in(fault, &source)) {
             wrong.push(format!("{}: its fault lies outside of it: {:?}", case.name, fault.place));
@@ -125,7 +125,7 @@ fn a_reader_that_is_known_agrees() {
 }
 
 #[test]
-fn none_of_them_is_a_loop_and_each_is_told_so() {
+fn none_of_them_is_a_loop_and_each_is_reported_as_none() {
     let folder = tempfile::tempdir().unwrap();
     for case in cases() {
         let Ok(source) = read(folder.path(), &case) else { continue };
@@ -139,7 +139,7 @@ fn none_of_them_is_a_loop_and_each_is_told_so() {
 }
 
 #[test]
-fn a_text_that_is_cut_off_anywhere_is_told_and_its_faults_lie_in_it() {
+fn a_text_that_is_cut_off_anywhere_is_reported_and_its_faults_have_places_in_it() {
     let whole =
         r#"{"type":"loop","properties":{"mode":"react","objective":"a \u00e9 {{input.x}}","tools":[-1.5e3,null]}}"#;
     for end in (0..whole.len()).filter(|end| whole.is_char_boundary(*end)) {

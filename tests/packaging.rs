@@ -36,10 +36,10 @@ fn the_image_copies_all_that_cargo_toml_names() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"]);
     let output = cargo.current_dir(root()).output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     let manifest = read("Cargo.toml");
     let mut count = 0;
-    for target in told["packages"][0]["targets"].as_array().unwrap() {
+    for target in metadata["packages"][0]["targets"].as_array().unwrap() {
         let (kind, file) = (target["kind"][0].as_str().unwrap(), target["src_path"].as_str().unwrap());
         // Cargo builds nothing when one of these is not there; others it finds or does not find.
         if ["lib", "bin", "custom-build"].contains(&kind) || manifest.contains(&format!("[[{kind}]]")) {
@@ -182,7 +182,7 @@ fn the_unit_gives_time_to_end_and_does_not_start_again_what_is_unsound() {
 /// The unit's user and the image's own neither the folder nor its files.
 #[cfg(unix)]
 #[test]
-fn a_loop_that_the_servers_user_may_not_read_is_told_and_not_left_out() {
+fn a_loop_that_the_servers_user_may_not_read_is_reported_and_not_left_out() {
     use std::os::unix::fs::PermissionsExt;
     for (name, barred) in [("loops", "loops/inner"), ("loops/inner", "loops/inner/loop.json")] {
         let folder = tempfile::tempdir().unwrap();
@@ -201,8 +201,8 @@ fn a_loop_that_the_servers_user_may_not_read_is_told_and_not_left_out() {
         serve.args(["serve", name, "--listen", "0.0.0.0:0", "--store", "memory"]);
         let ended = serve.current_dir(folder.path()).env("HOME", folder.path()).output().unwrap();
         fs::set_permissions(&barred, PermissionsExt::from_mode(0o700)).unwrap();
-        let told = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(2), "{told}");
-        assert!(told.contains("can't be read"), "{told}");
+        let stderr = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("can't be read"), "{stderr}");
     }
 }

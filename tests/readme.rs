@@ -57,7 +57,7 @@ fn loopctl(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn told(output: &Output) -> String {
+fn shown(output: &Output) -> String {
     format!(
         "exit {:?}\nstdout: {}\nstderr: {}",
         output.status.code(),
@@ -68,8 +68,8 @@ fn told(output: &Output) -> String {
 
 /// The result that a run printed, once its exit code was as expected.
 fn result(output: &Output, code: i32) -> Value {
-    assert_eq!(output.status.code(), Some(code), "{}", told(output));
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", told(output)))
+    assert_eq!(output.status.code(), Some(code), "{}", shown(output));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", shown(output)))
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -235,7 +235,7 @@ fn every_example_file_loads() {
 fn the_table_of_commands_is_the_programs() {
     let folder = tempfile::tempdir().unwrap();
     let help = loopctl(folder.path(), &["--help"]);
-    assert!(help.status.success(), "{}", told(&help));
+    assert!(help.status.success(), "{}", shown(&help));
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
     let listed: BTreeSet<String> = help
         .lines()

@@ -34,9 +34,9 @@ fn the_log_of_every_case_matches_the_whole_schema() {
     let log: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(faults(&log), [""; 0]);
     let results = log["runs"][0]["results"].as_array().unwrap();
-    let told: BTreeSet<&str> = results.iter().filter_map(|result| result["ruleId"].as_str()).collect();
+    let rules: BTreeSet<&str> = results.iter().filter_map(|result| result["ruleId"].as_str()).collect();
     // Those of a run's input, and of what can't be a file in a folder, are not among them.
-    assert!(told.len() + 12 > TABLE.len(), "{} of {}: {told:?}", told.len(), TABLE.len());
+    assert!(rules.len() + 12 > TABLE.len(), "{} of {}: {rules:?}", rules.len(), TABLE.len());
 }
 
 #[test]

@@ -101,10 +101,10 @@ impl Client {
 }
 
 async fn read(request: reqwest::RequestBuilder) -> Result<Value, String> {
-    let told = |error: reqwest::Error| error.to_string();
-    let answer = request.send().await.map_err(told)?;
+    let text = |error: reqwest::Error| error.to_string();
+    let answer = request.send().await.map_err(text)?;
     let status = answer.status();
-    let body = answer.bytes().await.map_err(told)?;
+    let body = answer.bytes().await.map_err(text)?;
     if status.as_u16() != 200 {
         return Err(format!("{status}: {}", String::from_utf8_lossy(&body)));
     }

@@ -150,9 +150,9 @@ impl Place<'_> {
         for run in 0..2 * TURN {
             let is_first = matches!(run % 4, 0 | 3);
             let (server, times) = if is_first { (&servers[0], &mut one) } else { (&servers[1], &mut other) };
-            let begun = Instant::now();
+            let sent = Instant::now();
             let answer = run_once(server.client()).await;
-            times.push(begun.elapsed().as_secs_f64() * 1000.0);
+            times.push(sent.elapsed().as_secs_f64() * 1000.0);
             count.take(answer);
         }
         let mut cpu = [0.0, 0.0];
@@ -239,12 +239,12 @@ async fn run_once(client: &Client) -> Result<String, String> {
 
 /// Brings so many runs to their pause.
 async fn pause(workers: u32, paused: u32, client: &Client) -> Result<(), Box<dyn Error>> {
-    let begun = Arc::new(AtomicU32::new(0));
+    let started = Arc::new(AtomicU32::new(0));
     let mut set = JoinSet::new();
     for _ in 0..workers {
-        let (client, begun) = (client.clone(), Arc::clone(&begun));
+        let (client, started) = (client.clone(), Arc::clone(&started));
         set.spawn(async move {
-            while begun.fetch_add(1, Ordering::Relaxed) < paused {
+            while started.fetch_add(1, Ordering::Relaxed) < paused {
                 let run = client.execute("human").await?;
                 if text(&run, "status") != Some("paused") {
                     return Err(format!("a run does not wait: {run}"));
@@ -265,9 +265,9 @@ async fn ask(client: Client, times: Arc<Mutex<Vec<f64>>>) -> Result<(), String> 
         let list = client.get("/agents?status=running&limit=100").await?;
         let rows = list.get("agents").and_then(Value::as_array).into_iter().flatten();
         for run in rows.filter_map(|row| text(row, "agent_run_id")) {
-            let begun = Instant::now();
+            let sent = Instant::now();
             client.get(&format!("/agents/{run}/status")).await?;
-            let time = begun.elapsed().as_secs_f64() * 1000.0;
+            let time = sent.elapsed().as_secs_f64() * 1000.0;
             times.lock().unwrap_or_else(PoisonError::into_inner).push(time);
             tokio::time::sleep(REST).await;
         }

@@ -44,10 +44,10 @@ const SYNTAX: &[&str] =
 /// touch the same bytes. None where a fault of syntax stays that may have thrown the reader off its way.
 pub fn taken<'a>(diagnostics: &'a [Diagnostic], source: &Source) -> Vec<(&'a Diagnostic, &'a Suggestion)> {
     let own = || diagnostics.iter().filter(|fault| fault.place.file == source.name);
-    let mends = |fault: &Diagnostic| {
+    let is_fixed = |fault: &Diagnostic| {
         fault.suggestion.as_ref().is_some_and(|suggestion| is_safe(fault.code, &source.text, suggestion))
     };
-    if own().any(|fault| SYNTAX.contains(&fault.code) && !mends(fault)) {
+    if own().any(|fault| SYNTAX.contains(&fault.code) && !is_fixed(fault)) {
         return Vec::new();
     }
     let mut taken: Vec<(&Diagnostic, &Suggestion)> = own()
@@ -73,17 +73,17 @@ pub fn taken<'a>(diagnostics: &'a [Diagnostic], source: &Source) -> Vec<(&'a Dia
 
 /// The text once the suggestions are taken, which are in its order and do not overlap.
 pub fn apply(text: &str, taken: &[(&Diagnostic, &Suggestion)]) -> String {
-    let mut mended = String::with_capacity(text.len() + 64);
+    let mut fixed = String::with_capacity(text.len() + 64);
     let mut at = 0;
     for (_, suggestion) in taken {
         let gone = if suggestion.replacement.is_empty() { emptied(text, suggestion) } else { None };
         let cut = gone.filter(|gone| gone.start >= at).unwrap_or(suggestion.start..suggestion.end);
-        mended.push_str(text.get(at..cut.start).unwrap_or_default());
-        mended.push_str(&suggestion.replacement);
+        fixed.push_str(text.get(at..cut.start).unwrap_or_default());
+        fixed.push_str(&suggestion.replacement);
         at = cut.end;
     }
-    mended.push_str(text.get(at..).unwrap_or_default());
-    mended
+    fixed.push_str(text.get(at..).unwrap_or_default());
+    fixed
 }
 
 /// What goes with the end of a line: the blanks before it, and the line itself when nothing else is in it.

@@ -14,7 +14,7 @@ use crate::compile::{Texts, compile};
 use crate::diagnostic::{Diagnostic, Source, codes};
 
 /// All that is told of texts.
-fn told(texts: &Texts) -> Vec<Diagnostic> {
+fn all_diagnostics(texts: &Texts) -> Vec<Diagnostic> {
     let mut compiled = compile(texts);
     let judged = judge(texts, &compiled);
     let mut all = std::mem::take(&mut compiled.diagnostics);
@@ -54,7 +54,7 @@ fn shown(fault: &Diagnostic, texts: &Texts) -> String {
 
 /// All that is told of texts, each as [`shown`].
 fn all_shown(texts: &Texts) -> Vec<String> {
-    told(texts).iter().map(|fault| shown(fault, texts)).collect()
+    all_diagnostics(texts).iter().map(|fault| shown(fault, texts)).collect()
 }
 
 fn judged() -> impl Iterator<Item = &'static str> {
@@ -70,15 +70,15 @@ fn each_judged_rule_fires_alone_and_at_its_place() {
 #[test]
 fn each_judged_rule_is_silent_about_the_clean_twin() {
     for code in judged() {
-        let found = told(&case(code, "clean"));
+        let found = all_diagnostics(&case(code, "clean"));
         assert!(found.is_empty(), "{code}: {found:#?}");
     }
 }
 
 #[test]
-fn each_fault_is_as_grave_as_its_rule_and_says_how_to_mend_it() {
+fn each_fault_has_the_severity_of_its_rule_and_says_how_to_fix_it() {
     for rule in RULES.iter().map(|rule| codes::find(rule.code).unwrap()) {
-        for fault in told(&case(rule.code, "fires")) {
+        for fault in all_diagnostics(&case(rule.code, "fires")) {
             // A script that the model writes a part of is more than a script.
             assert!(fault.severity == rule.severity || rule.code == "L111", "{fault:#?}");
             assert!(fault.help.is_some(), "{}", rule.code);
@@ -88,29 +88,29 @@ fn each_fault_is_as_grave_as_its_rule_and_says_how_to_mend_it() {
 }
 
 #[test]
-fn a_suggestion_in_the_project_file_mends_its_fault_too() {
+fn a_suggestion_in_the_project_file_fixes_its_fault_too() {
     let mut seen = 0;
     for code in judged() {
         let texts = case(code, "fires");
-        for fault in told(&texts) {
+        for fault in all_diagnostics(&texts) {
             let Some(suggestion) = &fault.suggestion else { continue };
             seen += 1;
-            let mut mended = texts.clone();
-            let source = match &mut mended.project {
+            let mut fixed = texts.clone();
+            let source = match &mut fixed.project {
                 Some(project) if *fault.place.file == *project.name => project,
-                _ => &mut mended.main,
+                _ => &mut fixed.main,
             };
             let mut text = source.text.to_string();
             text.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
             *source = Source::new(source.name.clone(), text);
-            assert!(told(&mended).is_empty(), "{code}: {:#?}", told(&mended));
+            assert!(all_diagnostics(&fixed).is_empty(), "{code}: {:#?}", all_diagnostics(&fixed));
         }
     }
     assert!(seen > 10, "{seen}");
 }
 
 #[test]
-fn the_loops_that_are_called_are_judged_with_their_steps_and_each_is_told_once() {
+fn called_loops_are_checked_with_their_steps_and_each_fault_is_reported_once() {
     let react = |tools: &str, more: &str| {
         format!(r#"{{"type": "loop", "properties": {{"mode": "react", "objective": "x", "tools": [{tools}]{more}}}}}"#)
     };
@@ -120,9 +120,9 @@ fn the_loops_that_are_called_are_judged_with_their_steps_and_each_is_told_once()
     let called = react(r#"{"type": "mcp", "server": "s"}"#, bare);
     let step = format!(r#"{{"description": "Does it.", "onFalse": {}, "#, react("", bare));
     texts.loops.push(Source::new("loops/a.json", called.replacen('{', &step, 1)));
-    let told = told(&texts);
-    let places = told.iter().filter(|fault| fault.code == "L124");
+    let found = all_diagnostics(&texts);
+    let places = found.iter().filter(|fault| fault.code == "L124");
     let places: Vec<_> = places.map(|fault| (&*fault.place.file, fault.path.as_str())).collect();
     let of_called = ["/onFalse/properties/system_prompt", "/properties/system_prompt"];
-    assert_eq!(places, of_called.map(|path| ("loops/a.json", path)), "{told:?}");
+    assert_eq!(places, of_called.map(|path| ("loops/a.json", path)), "{found:?}");
 }

@@ -327,10 +327,10 @@ impl<'a> Declare<'a> {
         if !self.used.iter().any(|used| used.name == source.name) {
             self.used.push(source.clone());
         }
-        self.tell_of(document);
+        self.report_faults_of(document);
     }
 
-    fn tell_of(&mut self, document: &Document) {
+    fn report_faults_of(&mut self, document: &Document) {
         let name = &document.tree.source.name;
         if !self.reported.contains(name) {
             self.reported.push(name.clone());

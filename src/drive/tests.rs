@@ -379,15 +379,15 @@ async fn a_driven_run_is_not_driven_twice() {
 }
 
 #[tokio::test]
-async fn the_stream_of_notices_tells_all_in_order_and_ends_with_the_run() {
+async fn the_stream_has_all_notices_in_order_and_ends_with_the_run() {
     let program = compiled(&json!({}), &[]);
     let replies = [think("__log_progress__", json!({ "message": "m" })), complete()];
     let Place { engine, .. } = place(&program, &replies, &json!({}));
-    let (teller, mut told) = notices();
-    engine.run(&program, start(), Watch { listener: Some(&teller), stop: None }).await.unwrap();
-    drop(teller);
+    let (listener, mut stream) = notices();
+    engine.run(&program, start(), Watch { listener: Some(&listener), stop: None }).await.unwrap();
+    drop(listener);
     let mut names = Vec::new();
-    while let Some(notice) = told.next().await {
+    while let Some(notice) = stream.next().await {
         names.push(serde_json::to_value(&notice).unwrap()["event"].as_str().unwrap().to_owned());
     }
     let expected =

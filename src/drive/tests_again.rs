@@ -47,7 +47,7 @@ fn start() -> Start {
 }
 
 #[tokio::test]
-async fn a_run_that_has_ended_is_told_again_without_its_models_key() {
+async fn an_ended_run_is_shown_again_without_the_key_of_its_model() {
     let (journal, program): (Arc<dyn Journal>, _) = (Arc::new(MemoryJournal::new()), program("Do it."));
     let complete = json!([{ "thought": "t", "action": "__complete__", "action_input": { "answer": "done" } }]);
     let scripted = engine(&program, &journal, Some(complete));
@@ -114,7 +114,7 @@ impl DynTool for Looks {
 }
 
 #[tokio::test]
-async fn a_run_is_told_of_one_with_an_embedded_tool_and_another_document_of_its_own_organisation() {
+async fn a_previous_run_may_have_an_embedded_tool_and_another_document_but_not_another_organisation() {
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new());
     let document = json!({ "type": "loop", "properties": { "mode": "react", "objective": "Look.",
         "tools": [{ "type": "action", "name": "looks" }] } });
@@ -133,12 +133,12 @@ async fn a_run_is_told_of_one_with_an_embedded_tool_and_another_document_of_its_
     let script = serde_json::from_str(&json!({ "replies": answer }).to_string()).unwrap();
     let builder = Engine::builder(next.project.clone(), Path::new(".")).journal(journal).tool(Looks);
     let engine = builder.script(script).build();
-    let told = |org: Start| Start { previous_run_id: earlier.clone(), ..org };
-    let run = engine.run(&next, told(org("a")), Watch::default()).await.unwrap();
+    let after_earlier = |org: Start| Start { previous_run_id: earlier.clone(), ..org };
+    let run = engine.run(&next, after_earlier(org("a")), Watch::default()).await.unwrap();
     assert_eq!(run.state.header.previous_run_id.as_deref(), earlier.as_deref());
     assert!(run.state.conversation.messages[1].text.contains("- answer = \"done\""));
     for other in [org("b"), Start::default()] {
-        let fault = engine.run(&next, told(other), Watch::default()).await.unwrap_err();
+        let fault = engine.run(&next, after_earlier(other), Watch::default()).await.unwrap_err();
         assert_eq!(fault.code(), "no_previous_run", "{fault}");
     }
 }

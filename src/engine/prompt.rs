@@ -63,7 +63,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
 fn tools(program: &Program) -> String {
     let mut lines = String::with_capacity(1000);
     for tool in program.offered() {
-        let (name, input) = (dialect::told_name(program, &tool.name), tool.parameters.text());
+        let (name, input) = (dialect::name_for_model(program, &tool.name), tool.parameters.text());
         for piece in ["- ", name, ": ", &tool.description, "\n  input: ", input, "\n"] {
             lines.push_str(piece);
         }

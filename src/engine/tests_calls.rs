@@ -48,7 +48,7 @@ fn look(at: &str) -> (&'static str, Value) {
 }
 
 /// The messages behind the last one of the model: the call that each answers, and its text.
-fn told(conversation: &Conversation) -> Vec<(Option<String>, String)> {
+fn messages_to_model(conversation: &Conversation) -> Vec<(Option<String>, String)> {
     let last = conversation.messages.iter().rposition(|message| message.role == Role::Assistant).unwrap();
     let id = |native: Option<&Native>| match native {
         Some(Native::Answers { id, .. }) => Some(id.clone()),
@@ -70,7 +70,7 @@ fn observations(state: &State) -> Vec<(String, bool, String)> {
 }
 
 #[test]
-fn observations_are_told_in_the_order_of_the_calls_and_one_that_fails_touches_no_other() {
+fn observations_keep_the_order_of_the_calls_and_a_failed_one_touches_no_other() {
     let program = native(&json!({}));
     let fault = ToolFault { class: "http 503".to_owned(), detail: "all of it".to_owned() };
     let state = play(
@@ -83,11 +83,11 @@ fn observations_are_told_in_the_order_of_the_calls_and_one_that_fails_touches_no
             (4, returned(0, ToolResult::Ok(json!("A")))),
         ],
     );
-    let told = told(&state.conversation);
-    let ids: Vec<_> = told.iter().map(|(id, _)| id.as_deref().unwrap()).collect();
+    let messages = messages_to_model(&state.conversation);
+    let ids: Vec<_> = messages.iter().map(|(id, _)| id.as_deref().unwrap()).collect();
     assert_eq!(ids, ["id0", "id1", "id2", "id3", "id4"]);
-    assert_eq!((told[0].1.as_str(), told[2].1.as_str(), told[4].1.as_str()), ("A", "Error: http 503", "C"));
-    assert!(told[1].1.contains("no tool named") && told[3].1.contains("at"), "{told:?}");
+    assert_eq!((messages[0].1.as_str(), messages[2].1.as_str(), messages[4].1.as_str()), ("A", "Error: http 503", "C"));
+    assert!(messages[1].1.contains("no tool named") && messages[3].1.contains("at"), "{messages:?}");
     let successes: Vec<bool> = state.entries.iter().map(|entry| entry.success).collect();
     assert_eq!(successes, [true, false, false, false, true]);
     assert!(state.entries.iter().all(|entry| entry.iteration == 1));
@@ -125,15 +125,15 @@ fn more_calls_than_are_allowed_are_not_made_at_all() {
     let state = play(&program, vec![(0, started()), (1, calls(&[look("a"), look("b"), look("c")]))]);
     assert!(matches!(state.phase, Phase::Thinking { .. }), "{:?}", state.phase);
     assert_eq!(state.counters.tool_calls_made, 0);
-    let told = told(&state.conversation);
-    assert_eq!(told.len(), 2, "what stays in the history is answered: {told:?}");
-    assert!(told[0].1.contains("3 calls") && told[0].1.contains("at most 2"), "{told:?}");
+    let messages = messages_to_model(&state.conversation);
+    assert_eq!(messages.len(), 2, "what stays in the history is answered: {messages:?}");
+    assert!(messages[0].1.contains("3 calls") && messages[0].1.contains("at most 2"), "{messages:?}");
     let state = play(&program, vec![(0, started()), (1, calls(&[look("a"), look("b")]))]);
     assert_eq!(state.counters.tool_calls_made, 2);
 }
 
 #[test]
-fn an_ending_beside_other_calls_is_taken_only_when_they_could_tell_nothing() {
+fn an_ending_beside_other_calls_is_taken_only_when_their_results_could_not_matter() {
     let complete = ("__complete__", json!({ "answer": "x" }));
     let store = ("__store_memory__", json!({ "key": "k", "value": 1 }));
     let progress = ("__log_progress__", json!({ "message": "m" }));
@@ -152,7 +152,7 @@ fn an_ending_beside_other_calls_is_taken_only_when_they_could_tell_nothing() {
         let state = once(&said);
         assert!(matches!(state.phase, Phase::Thinking { .. }), "{said:?}: {:?}", state.phase);
         assert!(!state.entries[0].success, "{said:?}");
-        assert_eq!(told(&state.conversation).len(), 2);
+        assert_eq!(messages_to_model(&state.conversation).len(), 2);
     }
     let state = once(&[look("a"), complete]);
     assert_eq!(state.counters.tool_calls_made, 1, "the other call is made");
@@ -177,9 +177,9 @@ fn questions_are_asked_one_after_the_other_and_no_tool_runs_beside_them() {
         step(&program, &mut state, at(2 + number, EventKind::Human(decided))).unwrap();
     }
     assert_eq!(state.counters.tool_calls_made, 0);
-    let told: Vec<String> = told(&state.conversation).into_iter().map(|(_, text)| text).collect();
-    assert!(told[0].contains("asks a human"), "{told:?}");
-    assert_eq!(told[1..], ["1", "Stored.", "2"]);
+    let messages: Vec<String> = messages_to_model(&state.conversation).into_iter().map(|(_, text)| text).collect();
+    assert!(messages[0].contains("asks a human"), "{messages:?}");
+    assert_eq!(messages[1..], ["1", "Stored.", "2"]);
     assert_eq!(observations(&state)[1], ("__pause_for_human__".to_owned(), true, "1".to_owned()));
 }
 
@@ -195,19 +195,19 @@ fn calls_that_wait_for_approval_are_decided_each_on_its_own() {
     let effects = step(&program, &mut state, at(4, decide(1, Decision::Approve))).unwrap();
     assert_eq!(effects, [Effect::CallTool(CallId { iteration: 1, index: 1 })]);
     step(&program, &mut state, at(5, returned(1, ToolResult::Ok(json!("did"))))).unwrap();
-    let told: Vec<String> = told(&state.conversation).into_iter().map(|(_, text)| text).collect();
-    assert_eq!(told[..2], ["A", "did"]);
-    assert!(told[2].contains("a human did not allow this call: no"), "{told:?}");
+    let messages: Vec<String> = messages_to_model(&state.conversation).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(messages[..2], ["A", "did"]);
+    assert!(messages[2].contains("a human did not allow this call: no"), "{messages:?}");
 }
 
 #[test]
-fn an_answer_in_text_that_is_not_taken_is_told_as_a_message_of_ours() {
+fn a_refused_answer_in_text_is_reported_in_a_message_of_the_engine() {
     let program = native(&json!({ "answer_schema": { "type": "object" } }));
     let text = Reply { text: "done".to_owned(), ..Reply::default() };
     let state = play(&program, vec![(0, started()), (1, EventKind::ModelReplied(text))]);
-    let told = told(&state.conversation);
-    assert_eq!((told.len(), told[0].0.as_ref()), (1, None));
-    assert!(told[0].1.contains("must be an object"), "{told:?}");
+    let messages = messages_to_model(&state.conversation);
+    assert_eq!((messages.len(), messages[0].0.as_ref()), (1, None));
+    assert!(messages[0].1.contains("must be an object"), "{messages:?}");
 }
 
 fn any_reply() -> impl Strategy<Value = EventKind> {

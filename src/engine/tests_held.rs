@@ -78,7 +78,7 @@ fn play(program: &Program, happened: Vec<EventKind>) -> (State, Effects) {
 }
 
 /// What came of each call: whether it was made, and why not.
-fn told(state: &State) -> Vec<String> {
+fn error_classes(state: &State) -> Vec<String> {
     let class =
         |entry: &super::state::StoredEntry| entry.error.as_ref().map_or_else(String::new, |fault| fault.class.clone());
     state.entries.iter().map(class).collect()
@@ -111,7 +111,7 @@ fn calls_that_ask_a_model_are_made_one_after_the_other_until_the_budget_is_spent
         assert_eq!(step(&program, &mut state, at(5, EventKind::Resumed)).unwrap(), asked(&[2]));
         step(&program, &mut state, at(6, paid(2, BUDGET / 2))).unwrap();
         let spent = "not called: the run's budget is spent";
-        assert_eq!(told(&state), ["", "", "", spent, spent]);
+        assert_eq!(error_classes(&state), ["", "", "", spent, spent]);
         assert_eq!((state.counters.tool_calls_made, state.counters.calls["ask"]), (3, 2));
         assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Budget));
     }
@@ -152,7 +152,7 @@ fn calls_that_ask_a_model_and_were_approved_wait_for_each_other_too() {
     let (mut state, effects) = play(&program, whole(decide(0, Decision::Deny(None))));
     assert_eq!((effects, state.counters.tool_calls_made), (asked(&[1]), 1));
     step(&program, &mut state, at(5, paid(1, BUDGET))).unwrap();
-    assert_eq!(told(&state)[1..], ["", "not called: the run's budget is spent"]);
+    assert_eq!(error_classes(&state)[1..], ["", "not called: the run's budget is spent"]);
     assert_eq!((state.counters.tool_calls_made, state.counters.calls["ask"]), (1, 1));
     let (_, effects) = play(&asking(&json!({}), &tool), whole(decide(0, Decision::Deny(None))));
     assert_eq!(effects, asked(&[1, 2]), "without a budget");
@@ -168,7 +168,7 @@ fn no_human_is_asked_about_a_call_when_the_time_is_over() {
     step(&program, &mut twin, at(3, paid(1, 0))).unwrap();
     assert!(matches!(&twin.phase, Phase::Paused { pause, .. } if pause.kind == Termination::Approval));
     step(&program, &mut state, at(1_000, EventKind::DeadlinePassed)).unwrap();
-    assert_eq!(told(&state), ["not called: the run's time is over", "cut off: the run's time is over"]);
+    assert_eq!(error_classes(&state), ["not called: the run's time is over", "cut off: the run's time is over"]);
     assert_eq!(state.counters.calls["ask"], 0);
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Timeout));
 }
@@ -178,7 +178,7 @@ fn calls_that_are_held_when_the_time_is_over_are_not_made() {
     let program = asking(&budget(), &json!({}));
     let (mut state, _) = play(&program, vec![started(), turn(&["ask", "ask"])]);
     step(&program, &mut state, at(1_000, EventKind::DeadlinePassed)).unwrap();
-    assert_eq!(told(&state), ["cut off: the run's time is over", "not called: the run's time is over"]);
+    assert_eq!(error_classes(&state), ["cut off: the run's time is over", "not called: the run's time is over"]);
     assert_eq!((state.counters.tool_calls_made, state.counters.calls["ask"]), (1, 1));
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Timeout));
 }

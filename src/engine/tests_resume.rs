@@ -46,11 +46,11 @@ fn values_that_a_journal_could_not_give_back_are_found() {
         assert_eq!(storable::fault_of(&value), None);
         assert!(reads_back(&result(value.clone())));
         assert!(reads_back(&decides(Decision::Happened(value.clone()), None)));
-        let mut begun = started();
-        let EventKind::Started(inner) = &mut begun else { panic!() };
+        let mut event = started();
+        let EventKind::Started(inner) = &mut event else { panic!() };
         inner.input = value.clone();
         inner.memory.insert("k".to_owned(), value);
-        assert!(reads_back(&begun));
+        assert!(reads_back(&event));
     }
     assert_eq!(storable::kept(poisoned()), json!("{\"$serde_json::private::Number\":\"no number\"}"));
     assert!(reads_back(&result(storable::kept(nested(128)))));
@@ -61,10 +61,10 @@ fn an_event_that_could_not_be_read_back_is_refused_and_leaves_no_mark() {
     let program = program(&json!({}));
     let look = call("look", &json!({ "at": "a" }));
     for bad in [nested(124), poisoned()] {
-        let mut begun = started();
-        let EventKind::Started(inner) = &mut begun else { panic!() };
+        let mut event = started();
+        let EventKind::Started(inner) = &mut event else { panic!() };
         inner.input = bad.clone();
-        assert!(step(&program, &mut State::default(), at(0, begun)).is_err());
+        assert!(step(&program, &mut State::default(), at(0, event)).is_err());
 
         let acting = play(&program, vec![(0, started()), (1, look.clone())]);
         let asks = play(&program, vec![(0, started()), (1, call("act", &json!({})))]);

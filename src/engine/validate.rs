@@ -46,7 +46,7 @@ pub(super) fn list(faults: &[SchemaFault]) -> String {
 }
 
 fn unknown(program: &Program, name: &str) -> String {
-    let names = || program.offered().map(|tool| dialect::told_name(program, &tool.name));
+    let names = || program.offered().map(|tool| dialect::name_for_model(program, &tool.name));
     let shown: String = name.chars().take(64).collect();
     let near = nearest(name, names()).map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
     let all = names().collect::<Vec<_>>().join(", ");

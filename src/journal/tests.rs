@@ -321,7 +321,7 @@ fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<Deed>> {
 }
 
 /// Does it, and tells what the store said.
-fn told(journal: &dyn Journal, deed: &Deed) -> String {
+fn outcome(journal: &dyn Journal, deed: &Deed) -> String {
     let id = |run: &usize| format!("run{run}");
     match deed {
         Deed::Create { run, other } => {
@@ -354,7 +354,7 @@ proptest::proptest! {
         let path = folder.path().join("runs.db");
         let (memory, disk) = (MemoryJournal::new(), SqliteJournal::open(&path).unwrap());
         for deed in &deeds {
-            proptest::prop_assert_eq!(told(&memory, deed), told(&disk, deed));
+            proptest::prop_assert_eq!(outcome(&memory, deed), outcome(&disk, deed));
         }
         proptest::prop_assert_eq!(shown(&memory), shown(&disk));
         drop(disk);

@@ -92,7 +92,7 @@ fn a_link_out_of_the_project_is_not_followed_and_one_inside_is() {
 }
 
 #[test]
-fn bytes_that_are_not_utf_8_are_told_by_line_and_column() {
+fn bytes_that_are_not_utf_8_are_reported_with_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let document = write(folder.path(), "loop.json", b"{\n \"\xc3\xa9\": \"\xff\"}");
     let fault = refused(&document);

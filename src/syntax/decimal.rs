@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multiple_is_told_by_the_digits_and_no_zero_is_written_out() {
+    fn a_multiple_is_found_by_its_digits_and_no_zero_is_written_out() {
         let is =
             |number: &str, unit: &str| Decimal::read(number).unwrap().is_multiple_of(&Decimal::read(unit).unwrap());
         for (number, unit) in [
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_multiple_is_told_as_the_machine_does(number in -1_000_000_i64..1_000_000, unit in 1_i64..5_000, places in 0_u32..3) {
+        fn multiples_agree_with_machine_arithmetic(number in -1_000_000_i64..1_000_000, unit in 1_i64..5_000, places in 0_u32..3) {
             let written = |number: i64| Decimal::read(&format!("{number}e-{places}")).unwrap();
             prop_assert_eq!(written(number).is_multiple_of(&written(unit)), number % unit == 0);
         }

@@ -7,7 +7,7 @@ use crate::engine::state::{Counters, Phase, RunHeader, State, StoredEntry};
 
 /// A run after one iteration.
 pub(crate) fn state() -> State {
-    let begun = RunHeader {
+    let header = RunHeader {
         run_id: "run-1".to_owned(),
         session: None,
         loop_name: "refund-check".to_owned(),
@@ -26,7 +26,7 @@ pub(crate) fn state() -> State {
     };
     State {
         phase: Phase::Thinking { forced: None },
-        header: std::sync::Arc::new(begun),
+        header: std::sync::Arc::new(header),
         counters: tally,
         now: Moment { wall_ms: 1_769_941_804_200, active_ms: 4_200 },
         ..State::default()

@@ -80,13 +80,13 @@ proptest! {
         match load_texts(&texts, ".".into()) {
             Ok(loaded) => prop_assert!(!is_refused(&loaded.program), "check passes it"),
             Err(unsound) => {
-                let told: Vec<_> = unsound.diagnostics.iter().filter(|fault| fault.is_error()).collect();
-                prop_assert!(told.iter().all(|fault| matches!(fault.code, "L105" | "L129")), "{told:?}");
+                let errors: Vec<_> = unsound.diagnostics.iter().filter(|fault| fault.is_error()).collect();
+                prop_assert!(errors.iter().all(|fault| matches!(fault.code, "L105" | "L129")), "{errors:?}");
                 // Without the rules, as the server takes up a run that an older version began.
                 if let Some(program) = compile(&texts).program {
                     prop_assert!(is_refused(&program), "the driver would have made the call");
                 } else {
-                    prop_assert!(told.iter().any(|fault| fault.code == "L105"), "{told:?}");
+                    prop_assert!(errors.iter().any(|fault| fault.code == "L105"), "{errors:?}");
                 }
             }
         }

@@ -26,7 +26,7 @@ pub struct Case {
 }
 
 /// What is told of texts.
-pub struct Told {
+pub struct CaseReport {
     pub diagnostics: Vec<Diagnostic>,
     pub sources: Vec<Source>,
 }
@@ -70,17 +70,17 @@ impl Case {
     }
 
     /// What is told of its document.
-    pub fn told(&self) -> Told {
+    pub fn report(&self) -> CaseReport {
         match self.texts() {
-            Ok(texts) => Told::of(&texts, self.input()),
-            Err(told) => told,
+            Ok(texts) => CaseReport::of(&texts, self.input()),
+            Err(report) => report,
         }
     }
 
-    fn texts(&self) -> Result<Texts, Told> {
+    fn texts(&self) -> Result<Texts, CaseReport> {
         project::gather(&self.folder.join("loop.json"), &entries(&self.folder.join("given")))
             .map(|gathered| gathered.texts)
-            .map_err(|diagnostics| Told { diagnostics, sources: Vec::new() })
+            .map_err(|diagnostics| CaseReport { diagnostics, sources: Vec::new() })
     }
 
     fn input(&self) -> Option<Value> {
@@ -91,9 +91,9 @@ impl Case {
     /// How what is told differs from what is kept; nothing when it is the same.
     pub fn differences(&self) -> Vec<String> {
         let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-        let told = self.told();
+        let report = self.report();
         let mut different = Vec::new();
-        for (file, text) in [("human.txt", told.human()), ("out.json", told.json())] {
+        for (file, text) in [("human.txt", report.human()), ("out.json", report.json())] {
             let path = self.folder.join(file);
             if update {
                 fs::write(&path, &text).unwrap();
@@ -109,17 +109,17 @@ impl Case {
     /// The suggestions after which the fault is still told, or another error is.
     pub fn useless_suggestions(&self) -> Vec<String> {
         let Ok(texts) = self.texts() else { return Vec::new() };
-        let told = Told::of(&texts, None);
-        let errors = told.diagnostics.iter().filter(|fault| fault.is_error()).count();
+        let report = CaseReport::of(&texts, None);
+        let errors = report.diagnostics.iter().filter(|fault| fault.is_error()).count();
         let mut useless = Vec::new();
-        for fault in &told.diagnostics {
+        for fault in &report.diagnostics {
             let Some(suggestion) = fault.suggestion.as_ref().filter(|_| fault.place.file == texts.main.name) else {
                 continue;
             };
             let mut text = texts.main.text.to_string();
             text.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
-            let mended = Texts { main: Source::new(texts.main.name.clone(), text), ..texts.clone() };
-            let left = Told::of(&mended, None).diagnostics;
+            let fixed = Texts { main: Source::new(texts.main.name.clone(), text), ..texts.clone() };
+            let left = CaseReport::of(&fixed, None).diagnostics;
             let again = left.iter().any(|other| other.code == fault.code && other.place.start == fault.place.start);
             let more = left.iter().filter(|fault| fault.is_error()).count() > errors;
             if again || more {
@@ -130,7 +130,7 @@ impl Case {
     }
 }
 
-impl Told {
+impl CaseReport {
     /// What is told of texts, and of a run's input when they are sound.
     pub fn of(texts: &Texts, input: Option<Value>) -> Self {
         match load_texts(texts, PathBuf::new()) {
@@ -153,7 +153,7 @@ impl Told {
 
     /// As machines read it, in several lines.
     fn json(&self) -> String {
-        let told: Value = serde_json::from_str(&report::json(&self.diagnostics)).unwrap();
-        format!("{told:#}\n")
+        let json: Value = serde_json::from_str(&report::json(&self.diagnostics)).unwrap();
+        format!("{json:#}\n")
     }
 }

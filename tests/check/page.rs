@@ -4,51 +4,51 @@ use loopctl::compile::Texts;
 use loopctl::diagnostic::Source;
 use loopctl::diagnostic::codes::Code;
 
-use super::case::Told;
+use super::case::CaseReport;
 
 /// What is wrong with a page. Under `## Example` stands a document that brings that code, under
 /// `## Instead` one that does not. A block ```` ```json NAME ```` is another file beside the one before:
 /// `loopctl.json`, `actions/NAME`, `loops/NAME`, `workflows/NAME`, or `input.json`, the input of a run.
 pub fn faults(row: &Code, without_documents: bool) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut tell = |fault: String| faults.push(format!("{}: {fault}", row.code));
+    let mut fail = |fault: String| faults.push(format!("{}: {fault}", row.code));
     let Some((about, rest)) = row.page.split_once("\n## Why\n") else {
         return vec![format!("{}: its page has no `## Why`", row.code)];
     };
     if about.lines().skip(1).all(str::is_empty) {
-        tell("its page does not say what it tells".to_owned());
+        fail("its page does not say what it tells".to_owned());
     }
     let Some((why, rest)) = rest.split_once("\n## Example\n") else {
         return vec![format!("{}: its page has no `## Example`", row.code)];
     };
     if why.trim().is_empty() {
-        tell("its page does not say why".to_owned());
+        fail("its page does not say why".to_owned());
     }
     let Some((example, instead)) = rest.split_once("\n## Instead\n") else {
         return vec![format!("{}: its page has no `## Instead`", row.code)];
     };
     if !row.page.ends_with('\n') || row.page.lines().any(|line| line.ends_with(' ')) {
-        tell("its page ends without a newline, or a line of it with a space".to_owned());
+        fail("its page ends without a newline, or a line of it with a space".to_owned());
     }
     let (fires, clean) = (documents(example), documents(instead));
     if without_documents {
         if !fires.is_empty() || !clean.is_empty() {
-            tell("its page has documents: take it out of the list".to_owned());
+            fail("its page has documents: take it out of the list".to_owned());
         }
         return faults;
     }
     if fires.is_empty() || clean.is_empty() {
-        tell("its page has no document under `## Example`, or none under `## Instead`".to_owned());
+        fail("its page has no document under `## Example`, or none under `## Instead`".to_owned());
     }
-    for told in fires.iter().map(Document::told) {
-        if !told.diagnostics.iter().any(|fault| fault.code == row.code) {
-            tell(format!("the example does not bring it:\n{}", told.human()));
+    for report in fires.iter().map(Document::report) {
+        if !report.diagnostics.iter().any(|fault| fault.code == row.code) {
+            fail(format!("the example does not bring it:\n{}", report.human()));
         }
     }
-    for told in clean.iter().map(Document::told) {
+    for report in clean.iter().map(Document::report) {
         let wrong = |fault: &loopctl::Diagnostic| fault.code == row.code || fault.is_error();
-        if told.diagnostics.iter().any(wrong) {
-            tell(format!("what to write instead is not sound:\n{}", told.human()));
+        if report.diagnostics.iter().any(wrong) {
+            fail(format!("what to write instead is not sound:\n{}", report.human()));
         }
     }
     faults
@@ -61,8 +61,8 @@ struct Document {
 }
 
 impl Document {
-    fn told(&self) -> Told {
-        Told::of(&self.texts, self.input.clone())
+    fn report(&self) -> CaseReport {
+        CaseReport::of(&self.texts, self.input.clone())
     }
 }
 

@@ -37,9 +37,9 @@ const WITH_DECISIONS: [&str; 5] = ["--reason", "--call", "--pause", "--if", "--n
 /// What came of a process, which ends within its time.
 pub fn ended(child: Child, args: &[&str]) -> Output {
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
-    let (tell, told) = channel();
-    std::thread::spawn(move || tell.send(child.wait_with_output()));
-    let output = told.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let output = receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         let _ = kill(pid, Signal::SIGKILL);
         panic!("this process hangs: {args:?}")
     });

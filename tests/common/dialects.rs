@@ -111,7 +111,7 @@ pub fn roles(request: &Request) -> Vec<String> {
 }
 
 /// A trace without what differs from run to run.
-pub fn told(trace: &Value) -> Vec<Value> {
+pub fn comparable(trace: &Value) -> Vec<Value> {
     let entries = trace.as_array().expect("a trace").iter();
     let names = ["iteration", "thought", "action", "action_input", "observation", "success"];
     entries.map(|entry| names.iter().map(|name| ((*name).to_owned(), entry[*name].clone())).collect()).collect()

@@ -51,8 +51,8 @@ impl Parts {
     /// Those of a run that nobody kills.
     fn measure() -> Self {
         let reference = Reference::slow(CALL);
-        let mut begun = Instant::now();
-        let mut lap = || micros(std::mem::replace(&mut begun, Instant::now()).elapsed());
+        let mut last = Instant::now();
+        let mut lap = || micros(std::mem::replace(&mut last, Instant::now()).elapsed());
         let child = reference.place.start(&START, &[]);
         let [first, second, third] = [1, 2, 3].map(|requests| {
             reference.server.wait_for(requests);
@@ -91,11 +91,11 @@ fn round(seed: u64, expected: &Value, parts: &Parts) -> Hit {
 
     reference.server.wait_until_read();
     let (done, open) = reference.calls_in_journal();
-    let begun = !reference.events().is_empty();
+    let has_events = !reference.events().is_empty();
     let before: BTreeMap<_, _> = done.iter().map(|name| (*name, reference.calls_of(name))).collect();
     let at = format!("seed {seed}, killed {delay} us into part {part}: finished {done:?}, under way {open:?}");
     // A run is found again by its id in either way.
-    let resumed = if begun && random.bool() { reference.resume(&[], "") } else { reference.start("") };
+    let resumed = if has_events && random.bool() { reference.resume(&[], "") } else { reference.start("") };
     let (result, asked) = reference.finish_after(resumed);
 
     assert_eq!(timeless(result), *expected, "{at}");
@@ -108,7 +108,7 @@ fn round(seed: u64, expected: &Value, parts: &Parts) -> Hit {
     match open {
         _ if !killed => Hit::Missed,
         Some(name) => Hit::During(name),
-        None if !begun => Hit::BeforeTheRun,
+        None if !has_events => Hit::BeforeTheRun,
         None if answered => Hit::AfterTheAnswer,
         None => Hit::BetweenCalls,
     }

@@ -85,8 +85,8 @@ fn a_process_that_dies_after_every_event_still_ends_the_same() {
 }
 
 #[test]
-fn on_uncertain_retry_calls_again_and_fail_tells_the_model() {
-    for (rule, calls, told) in [("retry", 2, "did"), ("fail", 1, "not known")] {
+fn on_uncertain_retry_calls_again_and_fail_reports_to_the_model() {
+    for (rule, calls, words) in [("retry", 2, "did"), ("fail", 1, "not known")] {
         let reference = Reference::new();
         let path = reference.place.path().join("loop.json");
         let mut document: Value = serde_json::from_slice(&std::fs::read(&path).expect("it is there")).expect("JSON");
@@ -96,7 +96,7 @@ fn on_uncertain_retry_calls_again_and_fail_tells_the_model() {
         let (result, asked) = reference.finish();
         assert_eq!((asked, reference.calls_of("post").len()), (0, calls), "{rule}");
         let observation = result["trace"][2]["observation"].to_string();
-        assert!(observation.contains(told), "{rule}: {observation}");
+        assert!(observation.contains(words), "{rule}: {observation}");
     }
 }
 

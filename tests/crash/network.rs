@@ -78,7 +78,7 @@ fn without_a_fault_the_run_makes_its_five_requests() {
 }
 
 #[test]
-fn the_n_th_failing_call_is_tried_again_or_told_to_the_model() {
+fn the_n_th_failing_call_is_retried_or_reported_to_the_model() {
     for fault in FAULTS {
         for at in 0..REQUESTS {
             let is_models = at % 2 == 0;
@@ -89,10 +89,10 @@ fn the_n_th_failing_call_is_tried_again_or_told_to_the_model() {
             let (_, ran) = run(&server.url(), 3, 60_000);
             assert_eq!(ran.code, 0, "{fault:?} at {at}: {ran:#?}");
             let result = ran.json();
-            let told = result["trace"].as_array().expect("a trace").iter().filter(|entry| entry["success"] == false);
+            let failed = result["trace"].as_array().expect("a trace").iter().filter(|entry| entry["success"] == false);
             let retried = result["metadata"]["model_retries"].as_u64();
             assert_eq!(
-                (told.count(), retried),
+                (failed.count(), retried),
                 if is_models { (0, Some(1)) } else { (1, Some(0)) },
                 "{fault:?} at {at}"
             );
@@ -124,7 +124,7 @@ fn the_n_th_failing_call_of_a_model_that_is_asked_once_ends_the_run_with_a_code(
 }
 
 #[test]
-fn a_port_without_a_server_and_a_server_without_tls_are_told() {
+fn a_port_without_a_server_and_a_server_without_tls_are_reported() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let closed = format!("http://{}", free.local_addr().expect("its address"));
     drop(free);

@@ -55,7 +55,7 @@ fn a_disk_that_is_full_is_a_clear_error_and_the_run_goes_on_when_there_is_room()
 }
 
 #[test]
-fn a_store_that_another_process_locks_under_way_is_told_and_the_run_goes_on_when_it_is_free() {
+fn a_store_that_another_process_locks_during_a_run_is_reported_and_the_run_goes_on_when_it_is_free() {
     let expected = untouched();
     let gate = Gate::default();
     let reference = Reference::behind(Some(gate.clone()));

@@ -36,8 +36,8 @@ fn functions_are_measured() {
     let text = "fn f(a: &str, b: Vec<(u8, u8)>, c: impl Fn(u8) -> u8,) -> [u8; 2] {\n\n    // why\n    [1, 2]\n}\ntrait T { fn g(&self); }\n// house: flat match\nfn h() {\n}\n";
     let file = File { path: PathBuf::from("x.rs"), text: text.to_owned(), code: blanked(text) };
     let found = functions(&file);
-    let told: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.line, f.arguments, f.lines, f.flat)).collect();
-    assert_eq!(told, vec![("f", 1, 3, 3, false), ("h", 8, 0, 2, true)]);
+    let measured: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.line, f.arguments, f.lines, f.flat)).collect();
+    assert_eq!(measured, vec![("f", 1, 3, 3, false), ("h", 8, 0, 2, true)]);
 }
 
 fn file(path: &str, text: &str) -> File {

@@ -9,33 +9,33 @@ use std::time::Duration;
 const NOT_IN_PIECES: [(&str, &str); 26] = [
     ("cascades::llm_actions_and_loops_that_one_turn_mixes_pass_the_budget_by_one_call_at_most", TOGETHER),
     ("cascades::one_run_calls_a_thousand_loops", "each of a thousand runs would be several processes"),
-    ("budget::a_warning_is_given_once_and_a_resumed_run_does_not_give_it_again", TOLD),
+    ("budget::a_warning_is_given_once_and_a_resumed_run_does_not_give_it_again", LIVE_VIEW),
     ("budget::tools_of_one_turn_that_ask_a_model_do_not_pass_the_budget_together", TOGETHER),
-    ("builtins::progress_is_shown_while_the_run_goes_on", TOLD),
+    ("builtins::progress_is_shown_while_the_run_goes_on", LIVE_VIEW),
     ("dialects_native::a_kill_in_the_middle_of_a_turn_repeats_only_what_was_not_finished", TOGETHER),
     ("dialects_native::one_that_fails_touches_no_other_and_too_many_are_not_made", TOGETHER),
     ("dialects_native::what_servers_write_otherwise_is_survived", TOGETHER),
-    ("events::a_text_makes_no_second_line_and_steers_nothing", TOLD),
-    ("events::runs_that_end_in_other_ways_keep_to_the_schema", TOLD),
-    ("events::the_streams_of_a_run_and_its_resumes_make_one_trace", TOLD),
-    ("events::the_trace_is_rebuilt_from_the_events_alone", TOLD),
-    ("history::a_history_over_context_tokens_is_summed_up_by_the_model_and_the_run_goes_on", TOLD),
+    ("events::a_text_makes_no_second_line_and_steers_nothing", LIVE_VIEW),
+    ("events::runs_that_end_in_other_ways_keep_to_the_schema", LIVE_VIEW),
+    ("events::the_streams_of_a_run_and_its_resumes_make_one_trace", LIVE_VIEW),
+    ("events::the_trace_is_rebuilt_from_the_events_alone", LIVE_VIEW),
+    ("history::a_history_over_context_tokens_is_summed_up_by_the_model_and_the_run_goes_on", LIVE_VIEW),
     ("hostile_arguments::an_argument_appears_literally_wherever_it_is_passed_on", LONG),
     ("hostile_texts::what_a_tool_gives_back_is_one_message_whatever_it_says", LONG),
     ("models::a_run_speaks_over_one_connection_and_every_request_begins_with_the_one_before", CONNECTION),
     ("models::anthropics_protocol_carries_a_run_to_its_end", CONNECTION),
-    ("secrets::no_secret_is_in_any_output_or_file_of_a_run_that_uses_them", TOLD),
-    ("seeds_cms::cms_orchestrator_has_an_entry_that_waits", TOLD),
-    ("seeds_cms::cms_orchestrator_takes_entities_into_memory", TOLD),
-    ("seeds_deep_research::deep_research_tells_rounds_and_tokens", TOLD),
-    ("seeds_loomflow::loomflow_warns_of_its_budget_once", TOLD),
+    ("secrets::no_secret_is_in_any_output_or_file_of_a_run_that_uses_them", LIVE_VIEW),
+    ("seeds_cms::cms_orchestrator_has_an_entry_that_waits", LIVE_VIEW),
+    ("seeds_cms::cms_orchestrator_takes_entities_into_memory", LIVE_VIEW),
+    ("seeds_deep_research::deep_research_reports_rounds_and_tokens", LIVE_VIEW),
+    ("seeds_loomflow::loomflow_warns_of_its_budget_once", LIVE_VIEW),
     ("signals", "signals go to one process; what is asked of a human there is the test's own"),
     ("stuck::a_polling_tool_within_a_cycle_is_no_circle_while_it_has_news", ASKED),
     ("stuck::an_alternation_without_anything_new_fires_and_one_with_news_does_not", ASKED),
     ("subloops::the_time_of_the_run_bounds_the_called_one_which_ends_with_it", CALLED_FIRST),
 ];
 
-const TOLD: &str = "who watches is told after an event is durable: the process dies in between";
+const LIVE_VIEW: &str = "who watches is told after an event is durable: the process dies in between";
 const ASKED: &str = "a human is asked about a call that is not idempotent, and circles are counted from there";
 const CALLED_FIRST: &str = "the called run is ended first: who dies then has a little time again, and sees it ended";
 const CONNECTION: &str = "each process has a connection of its own";
@@ -48,11 +48,11 @@ const QUIET: Duration = Duration::from_secs(300);
 /// What a suite says, line by line, until it ends. One that hangs is killed: whether it did.
 fn listen(suite: &mut Child) -> (Vec<String>, bool) {
     let lines = BufReader::new(suite.stdout.take().expect("a pipe")).lines();
-    let (tell, told) = channel();
-    std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let mut said = Vec::new();
     loop {
-        match told.recv_timeout(QUIET) {
+        match receiver.recv_timeout(QUIET) {
             Ok(line) => said.push(line),
             Err(RecvTimeoutError::Disconnected) => return (said, false),
             Err(RecvTimeoutError::Timeout) => {

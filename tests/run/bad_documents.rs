@@ -114,7 +114,7 @@ fn an_input_file_and_standard_input_are_taken() {
 }
 
 #[test]
-fn a_store_that_can_not_be_written_is_told_before_the_first_call() {
+fn a_store_that_can_not_be_written_is_reported_before_the_first_call() {
     let place = Place::new();
     place.looped(&json!({})).script(&[complete(json!("ok"))]);
     place.file("file", "not a folder");

@@ -15,7 +15,7 @@ fn observation_of(reply: Value) -> (String, Value) {
 }
 
 #[test]
-fn replies_that_can_not_be_read_are_told_and_counted() {
+fn unreadable_replies_are_reported_and_counted() {
     let cases = [
         json!("I think I should look at the ticket first."),
         json!("<!DOCTYPE html><html><body>502 Bad Gateway</body></html>"),
@@ -29,15 +29,15 @@ fn replies_that_can_not_be_read_are_told_and_counted() {
     ];
     for case in cases {
         let shown: String = case.to_string().chars().take(60).collect();
-        let (told, result) = observation_of(case);
-        assert!(!told.is_empty(), "{shown}");
+        let (observation, result) = observation_of(case);
+        assert!(!observation.is_empty(), "{shown}");
         assert_eq!(result["metadata"]["invalid_replies"], 1, "{shown}");
         assert_eq!(result["metadata"]["tool_calls_made"], 0, "{shown}");
     }
 }
 
 #[test]
-fn a_reply_of_50_mb_is_told_and_bounded() {
+fn a_reply_of_50_mb_is_reported_and_bounded() {
     let place = Place::new();
     place.looped(&json!({})).script(&[json!("x".repeat(50 * 1024 * 1024)), complete(json!("ok"))]);
     let (ran, result) = place.run(&["--store", "memory"]);
@@ -46,23 +46,23 @@ fn a_reply_of_50_mb_is_told_and_bounded() {
 }
 
 #[test]
-fn an_unknown_action_is_told_with_the_nearest_name_and_not_run() {
-    let (told, result) = observation_of(think("lok", json!({ "at": "a" })));
-    assert!(told.contains("look"), "{told}");
+fn an_unknown_action_is_reported_with_the_nearest_name_and_not_run() {
+    let (observation, result) = observation_of(think("lok", json!({ "at": "a" })));
+    assert!(observation.contains("look"), "{observation}");
     assert_eq!(result["metadata"]["tool_calls_made"], 0);
     assert_eq!(result["metadata"]["invalid_replies"], 0);
 }
 
 #[test]
 fn a_twin_of_a_tools_name_is_not_the_tool_and_is_not_hinted_at() {
-    let (told, _) = observation_of(think("l\u{43e}\u{43e}k", json!({ "at": "a" })));
-    assert!(!told.contains("Did you mean"), "{told}");
+    let (observation, _) = observation_of(think("l\u{43e}\u{43e}k", json!({ "at": "a" })));
+    assert!(!observation.contains("Did you mean"), "{observation}");
 }
 
 #[test]
-fn an_input_against_the_schema_is_told_with_all_its_faults_and_not_run() {
-    let (told, result) = observation_of(think("look", json!({ "n": "many", "x": 1 })));
-    assert!(told.contains("at") && told.contains("/n") && told.contains('x'), "{told}");
+fn an_input_against_the_schema_is_reported_with_all_its_faults_and_not_run() {
+    let (observation, result) = observation_of(think("look", json!({ "n": "many", "x": 1 })));
+    assert!(observation.contains("at") && observation.contains("/n") && observation.contains('x'), "{observation}");
     assert_eq!(result["metadata"]["tool_calls_made"], 0);
 }
 
@@ -108,9 +108,9 @@ fn a_reply_with_two_actions_or_two_values_of_one_name_is_not_run() {
         r#"{"thought":"t","action":"look","action_input":{"at":"a"},"action":"act"}"#,
         r#"{"thought":"t","action":"look","action_input":{"at":"a"},"action_input":{"at":"b"}}"#,
     ] {
-        let (told, result) = observation_of(json!(reply));
-        assert_eq!(result["metadata"]["tool_calls_made"], 0, "{reply}: {told}");
-        assert_eq!(result["metadata"]["invalid_replies"], 1, "{reply}: {told}");
+        let (observation, result) = observation_of(json!(reply));
+        assert_eq!(result["metadata"]["tool_calls_made"], 0, "{reply}: {observation}");
+        assert_eq!(result["metadata"]["invalid_replies"], 1, "{reply}: {observation}");
     }
 }
 
@@ -156,6 +156,6 @@ fn long_observations_are_cut_and_the_cut_is_said() {
     place.json("script.json", &script);
     let (_, result) = place.run(&[]);
     assert_eq!(result["metadata"]["truncated_observations"], 1);
-    let told = result["trace"][0]["observation"].as_str().expect("a text");
-    assert!(told.starts_with(&"ä".repeat(100)) && told.contains("900"), "{told}");
+    let observation = result["trace"][0]["observation"].as_str().expect("a text");
+    assert!(observation.starts_with(&"ä".repeat(100)) && observation.contains("900"), "{observation}");
 }

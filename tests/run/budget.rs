@@ -148,7 +148,7 @@ fn an_llm_tool_whose_provider_does_not_count_is_estimated_and_said_to_be() {
 }
 
 #[test]
-fn a_cost_that_is_known_in_part_only_is_not_told_as_the_cost() {
+fn a_cost_that_is_only_known_in_part_is_not_shown_as_the_cost() {
     let main =
         Server::with(|number, _| Answer::openai(&[translate(), complete(json!("ok"))][number.min(1)].to_string()));
     let other = Server::with(|_, _| Answer::openai("hello"));

@@ -22,7 +22,7 @@ fn confidence_is_1_when_none_is_given() {
 }
 
 #[test]
-fn confidence_over_1_is_told_and_not_taken() {
+fn confidence_over_1_is_reported_and_refused() {
     let place = Place::new();
     place
         .looped(&json!({}))
@@ -32,7 +32,7 @@ fn confidence_over_1_is_told_and_not_taken() {
 }
 
 #[test]
-fn an_answer_that_does_not_match_its_schema_is_told_and_not_taken() {
+fn an_answer_that_does_not_match_its_schema_is_reported_and_refused() {
     let place = Place::new();
     place
         .looped(&json!({ "answer_schema": { "type": "object", "required": ["decision"] } }))
@@ -43,7 +43,7 @@ fn an_answer_that_does_not_match_its_schema_is_told_and_not_taken() {
 }
 
 #[test]
-fn memory_keeps_values_and_tells_the_nearest_key() {
+fn memory_keeps_values_and_suggests_the_nearest_key() {
     let place = Place::new();
     place.looped(&json!({})).script(&[
         think("__store_memory__", json!({ "key": "customer", "value": { "id": 7 } })),

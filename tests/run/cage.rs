@@ -186,8 +186,8 @@ fn no_input_of_a_called_loop_names_the_host_of_a_secret_or_stands_beside_one() {
         ("http://{{#if input.a}}SERVER/{{/if}}{{input.host}}/x", "orgconfig:k", "L102"),
         ("http://SERVER/x", "{{input.x}} orgconfig:k", "L131"),
     ] {
-        let told = keyed(&server, url, header).refused();
-        assert!(told.contains(code), "{url} {header}: {told}");
+        let message = keyed(&server, url, header).refused();
+        assert!(message.contains(code), "{url} {header}: {message}");
     }
     assert_eq!(server.connections(), 0);
     // The twin: written out, it is sent, and the server has the secret.

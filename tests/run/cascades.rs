@@ -124,8 +124,8 @@ fn llm_actions_and_loops_that_one_turn_mixes_pass_the_budget_by_one_call_at_most
         let (ended, used, refused) = if asked == [1, 1, 1] { ("budget", 45, 2) } else { ("complete", 8 * 15, 0) };
         assert_eq!((replies, &result["termination"]), (asked, &json!(ended)), "{ran:#?}");
         assert_eq!(tokens(&result), used, "40 are allowed, and a call is 15: {result:#}");
-        let told = result["trace"].to_string();
-        assert_eq!(told.matches("\"Error: not called: the run's budget is spent\"").count(), refused, "{told}");
+        let trace = result["trace"].to_string();
+        assert_eq!(trace.matches("\"Error: not called: the run's budget is spent\"").count(), refused, "{trace}");
     }
 }
 

@@ -143,8 +143,8 @@ fn a_document_in_which_a_value_chooses_what_is_loaded_does_not_run() {
         ["LD_PRELOAD", "PATH", "BASH_ENV", "NODE_OPTIONS", "_JAVA_OPTIONS", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT"]
     {
         for value in ["{{id}}", "{{input.id}}", "/bin:{{input.id}}"] {
-            let told = refused(name, value);
-            assert!(told.contains("L105") && told.contains(name), "{name} {value}: {told}");
+            let message = refused(name, value);
+            assert!(message.contains("L105") && message.contains(name), "{name} {value}: {message}");
         }
     }
 }
@@ -152,8 +152,11 @@ fn a_document_in_which_a_value_chooses_what_is_loaded_does_not_run() {
 #[test]
 fn a_value_fills_no_variable_that_the_project_does_not_allow() {
     for value in ["{{id}}", "{{input.id}}", "orgconfig:key {{id}}"] {
-        let told = refused("LESSCHARSET_OF_OURS", value);
-        assert!(told.contains("L129") && told.contains(r#"add `"env": ["LESSCHARSET_OF_OURS"]` to `allow`"#), "{told}");
+        let message = refused("LESSCHARSET_OF_OURS", value);
+        assert!(
+            message.contains("L129") && message.contains(r#"add `"env": ["LESSCHARSET_OF_OURS"]` to `allow`"#),
+            "{message}"
+        );
     }
     // Written out, it is the author's.
     let written = program("written", "env", json!({ "env": { "LESSCHARSET_OF_OURS": "utf-8" } }));
@@ -167,8 +170,8 @@ fn only_programs_of_the_project_are_started() {
     let actions: Vec<Value> =
         names.iter().enumerate().map(|(at, name)| program(&format!("p{at}"), name, json!({}))).collect();
     for (name, action) in names.iter().zip(&actions) {
-        let told = place(&[], std::slice::from_ref(action)).refused();
-        assert!(told.contains("L110") && told.contains(name), "{name}: {told}");
+        let message = place(&[], std::slice::from_ref(action)).refused();
+        assert!(message.contains("L110") && message.contains(name), "{name}: {message}");
     }
     let trace = place(&[], &[program("allowed", "cat", json!({ "stdin": "x" }))]).calls(&[think("allowed", json!({}))]);
     assert_eq!(observed(&trace[0]), "x");
@@ -177,8 +180,8 @@ fn only_programs_of_the_project_are_started() {
 #[test]
 fn the_working_folder_stays_inside_of_the_project() {
     for outside in ["..", "sub/../.."] {
-        let told = place(&[("sub/none", "")], &[program("p", "pwd", json!({ "cwd": outside }))]).refused();
-        assert!(told.contains("L126"), "{outside}: {told}");
+        let message = place(&[("sub/none", "")], &[program("p", "pwd", json!({ "cwd": outside }))]).refused();
+        assert!(message.contains("L126"), "{outside}: {message}");
     }
     // What only the disk can tell is refused when it is called.
     let folders = ["sub", "/", "link", "missing", "."];

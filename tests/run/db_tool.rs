@@ -44,8 +44,8 @@ fn a_database_that_is_read_refuses_what_writes_and_takes_it_when_it_may() {
         "REPLACE INTO t (id) VALUES (1)",
     ];
     for sql in plain_writes {
-        let told = self::place(&[query("q", sql, json!({}))]).refused();
-        assert!(told.contains("L113"), "{sql}: {told}");
+        let message = self::place(&[query("q", sql, json!({}))]).refused();
+        assert!(message.contains("L113"), "{sql}: {message}");
     }
     // What can't be seen in the text is refused by the database.
     let writes = ["PRAGMA user_version = 7", "VACUUM", "REINDEX", "PRAGMA journal_mode = DELETE"];
@@ -59,8 +59,11 @@ fn a_database_that_is_read_refuses_what_writes_and_takes_it_when_it_may() {
     let trace = place.calls(&calls);
     for (sql, entry) in writes.iter().zip(&trace[1..]) {
         let harmless = sql.starts_with("PRAGMA journal_mode") || sql.starts_with("REINDEX");
-        let told = observed(entry);
-        assert!(harmless || told.contains("read only") || told.contains("not allowed"), "{sql}: {entry:#}");
+        let observation = observed(entry);
+        assert!(
+            harmless || observation.contains("read only") || observation.contains("not allowed"),
+            "{sql}: {entry:#}"
+        );
     }
     assert_eq!(trace[0]["observation"], trace[writes.len() + 1]["observation"]);
     assert_eq!(trace[0]["observation"]["row_count"], 3);
@@ -182,8 +185,8 @@ fn a_datasource_that_is_not_there_or_no_database_is_said_to_be_so() {
     place.actions(&[query("q", "SELECT 1", json!({ "datasource": "shpo" }))], &project);
     place.json("script.json", &json!({ "replies": [plain("q"), crate::common::complete(json!("x"))] }));
     let ran = place.call(&["run", "loop.json", "--script", "script.json", "--output", "json", "--store", "memory"]);
-    let told = format!("{}{}", ran.stdout, ran.stderr);
-    assert!(told.contains("shpo") && [0, 2].contains(&ran.code), "{ran:#?}");
+    let output = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(output.contains("shpo") && [0, 2].contains(&ran.code), "{ran:#?}");
 }
 
 #[test]

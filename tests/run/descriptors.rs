@@ -59,19 +59,19 @@ fn a_process_without_descriptors_waits_and_spends_no_attempt() {
     let number = i32::try_from(child.id()).expect("a number");
     pid.store(number, Ordering::SeqCst);
     let mut waits = 0;
-    let mut told = String::new();
+    let mut stderr = String::new();
     for line in BufReader::new(child.stderr.take().expect("piped")).lines() {
         let line = line.expect("text");
         if line.contains("no descriptor is left") {
             waits += 1;
             limit(number, 1024);
         }
-        told += &line;
+        stderr += &line;
     }
     let out = child.wait_with_output().expect("it ends");
-    let result: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{told}"));
-    assert_eq!((out.status.code(), &result["result"]["answer"]), (Some(0), &json!("done")), "{result:#}\n{told}");
-    assert!(waits >= 4, "each of the four was kept waiting: {told}");
+    let result: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{stderr}"));
+    assert_eq!((out.status.code(), &result["result"]["answer"]), (Some(0), &json!("done")), "{result:#}\n{stderr}");
+    assert!(waits >= 4, "each of the four was kept waiting: {stderr}");
     assert_eq!(result["metadata"]["model_retries"], 0, "{result:#}");
     let entries = result["trace"].as_array().expect("a trace");
     assert!(entries.iter().all(|entry| entry["success"] != false), "{result:#}");

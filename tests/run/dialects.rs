@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::common::dialects::{DIALECTS, Says, answers, calls, told};
+use crate::common::dialects::{DIALECTS, Says, answers, calls, comparable};
 use crate::common::server::{Answer, Server};
 use crate::common::{Place, look, observed, think};
 
@@ -34,7 +34,7 @@ fn one_script_plays_the_same_run_in_every_dialect() {
     assert_eq!(runs[0]["result"]["answer"], "It is the cable.", "{:#}", runs[0]);
     assert_eq!(runs[0]["iterations"], 7);
     for run in &runs {
-        assert_eq!(told(&run["trace"]), told(&runs[0]["trace"]));
+        assert_eq!(comparable(&run["trace"]), comparable(&runs[0]["trace"]));
         assert_eq!(run["metadata"], runs[0]["metadata"]);
         assert_eq!(run["result"], runs[0]["result"]);
     }
@@ -71,7 +71,7 @@ fn a_model_of_each_dialect_and_provider_makes_the_same_run() {
     for dialect in DIALECTS {
         for provider in ["openai", "anthropic"] {
             let (result, server, _place) = served(dialect, provider, says());
-            assert_eq!(told(&result["trace"]), told(&first["trace"]), "{dialect} {provider}");
+            assert_eq!(comparable(&result["trace"]), comparable(&first["trace"]), "{dialect} {provider}");
             assert_eq!(result["metadata"], first["metadata"]);
             let native = matches!(dialect, "tool_calls" | "final_answer");
             for request in server.requests() {
@@ -106,7 +106,7 @@ fn each_request_begins_with_the_bytes_of_the_one_before_in_every_dialect() {
 }
 
 #[test]
-fn a_reply_that_can_not_be_read_is_told_in_every_dialect_and_three_end_the_run() {
+fn an_unreadable_reply_is_reported_in_every_dialect_and_three_end_the_run() {
     for dialect in DIALECTS {
         let bad = json!("{\"name\": \"look\", \"arguments\": {");
         let bad =
@@ -190,7 +190,7 @@ fn several_calls_of_a_script_are_refused_where_the_dialect_has_one() {
             continue;
         }
         assert_eq!(result["result"]["answer"], "ok", "{dialect}: {result:#}");
-        let trace = told(&result["trace"]);
+        let trace = comparable(&result["trace"]);
         assert_eq!((&trace[0]["iteration"], &trace[1]["iteration"]), (&json!(1), &json!(1)), "{dialect}");
         assert_eq!(trace[1]["action_input"], json!({ "at": "b" }), "{dialect}");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::common::dialects::{Says, answers, calls, message_of, told};
+use crate::common::dialects::{Says, answers, calls, comparable, message_of};
 use crate::common::server::{Answer, Request, Server};
 use crate::common::{Place, Ran, observed, web};
 
@@ -78,7 +78,7 @@ fn given(request: &Request) -> String {
 }
 
 #[test]
-fn eight_calls_of_a_turn_are_all_under_way_at_once_and_told_in_their_order() {
+fn eight_calls_of_a_turn_are_all_under_way_at_once_and_reported_in_their_order() {
     let eight: Vec<(&str, Value)> = (0..8).map(|n| ("look", json!({ "n": n }))).collect();
     let gate = Arc::new((Mutex::new(0_usize), Condvar::new()));
     let tool = move |request: &Request| {
@@ -127,7 +127,7 @@ fn one_that_fails_touches_no_other_and_too_many_are_not_made() {
 }
 
 #[test]
-fn a_provider_is_told_that_one_call_a_turn_is_wanted_and_only_then() {
+fn a_request_asks_for_one_call_a_turn_exactly_when_the_loop_wants_one() {
     let field = |properties: Value| {
         let wired = wired(&properties, &["look"], plays(vec![]), |_| Answer::json("{}"));
         assert_eq!(wired.run()["result"]["answer"], "done");
@@ -152,7 +152,7 @@ fn a_name_that_the_provider_does_not_take_goes_there_and_comes_back() {
         Answer::json(&json!({ "path": request.path.split('?').next() }))
     });
     let result = wired.run();
-    let trace = told(&result["trace"]);
+    let trace = comparable(&result["trace"]);
     assert_eq!((&trace[0]["action"], &trace[0]["observation"]["path"]), (&json!("crm/find"), &json!("/tool/0")));
     assert_eq!((&trace[1]["action"], &trace[1]["observation"]["path"]), (&json!("crm_find"), &json!("/tool/1")));
     let asked = wired.asked();
@@ -184,7 +184,7 @@ fn what_servers_write_otherwise_is_survived() {
     let wired = wired(&json!({}), &["look"], model, |request| Answer::json(&json!({ "n": given(request) })));
     let result = wired.run();
     assert_eq!((&result["result"]["answer"], wired.called()), (&json!("done"), 4), "{result:#}");
-    let trace = told(&result["trace"]);
+    let trace = comparable(&result["trace"]);
     let seen: Vec<&Value> = trace.iter().map(|entry| &entry["observation"]["n"]).collect();
     assert_eq!(seen[..3], [&json!("1"), &json!("2"), &json!("")]);
     assert_eq!((&trace[3]["success"], &trace[3]["action_input"]), (&json!(false), &json!("{\"n\": ")));
@@ -229,7 +229,7 @@ fn a_stream_of_calls_makes_the_same_run() {
     };
     let wired = wired(&json!({}), &["look"], model, |request| Answer::json(&json!({ "n": given(request) })));
     let result = wired.run();
-    let trace = told(&result["trace"]);
+    let trace = comparable(&result["trace"]);
     assert_eq!((&trace[0]["thought"], &trace[0]["observation"]["n"]), (&json!("Both."), &json!("1")), "{result:#}");
     assert_eq!((&trace[1]["observation"]["n"], &result["result"]["answer"]), (&json!("2"), &json!("done")));
 }

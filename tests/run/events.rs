@@ -231,7 +231,7 @@ fn a_reader_that_does_not_read_does_not_hold_the_run_up() {
 }
 
 #[test]
-fn the_page_shows_lines_of_the_schema_and_tells_of_every_kind() {
+fn the_page_shows_lines_of_the_schema_and_describes_every_kind() {
     let page = include_str!("../../docs/events.md");
     let (_, rest) = page.split_once("```ndjson\n").expect("example lines");
     let (examples, _) = rest.split_once("```").expect("their end");

@@ -22,7 +22,7 @@ fn an_answer_is_cut_off_at_ten_mebibytes_and_one_below_is_taken() {
 }
 
 #[test]
-fn answers_that_are_no_success_or_no_text_are_told_by_their_kind() {
+fn answers_that_are_no_success_or_no_text_are_reported_by_their_kind() {
     let server = Server::with(|_, request| match request.path.as_str() {
         "/gzip" => Answer::new("application/json", vec![0x1f, 0x8b, 8, 0]).header("content-encoding", "gzip"),
         "/binary" => Answer::new("image/png", vec![0x89, b'P', b'N', b'G', 0, 0xff]),

@@ -87,8 +87,8 @@ fn this_machine_is_never_dialled_in_any_spelling_unless_the_project_allows_it() 
     let urls = loopback(server.address().port());
     assert!(urls.len() >= 15);
     for url in &urls {
-        let told = refusal(url, &json!({}));
-        assert!(told.contains("not allowed") || told.contains("L109"), "{url}: {told}");
+        let message = refusal(url, &json!({}));
+        assert!(message.contains("not allowed") || message.contains("L109"), "{url}: {message}");
     }
     // A host that comes with the input is seen by the guard alone.
     for host in ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1", "0"] {

@@ -49,7 +49,7 @@ fn an_input_is_given_once_and_with_its_flag() {
 }
 
 #[test]
-fn an_input_file_and_a_script_that_cant_be_read_are_told_with_their_places() {
+fn an_unreadable_input_file_or_script_is_reported_with_its_place() {
     let place = ran_once();
     place.file("twice.json", "{\"tag\": \"a\",\n \"tag\": \"b\"}");
     place.file("comma.json", "{\"tag\": \"a\",\n}");
@@ -65,8 +65,8 @@ fn an_input_file_and_a_script_that_cant_be_read_are_told_with_their_places() {
         (&script[..], "typo.json", "error[L010]: the field `tols` is not known in the document\n --> typo.json:2:2"),
         (&script[..], "loop.json", "error: loop.json is not a script"),
     ] {
-        let told = refused(&place, &[args, &[file]].concat());
-        assert!(told.starts_with(said) && told.matches("error").count() <= 2, "{file}: {told}");
+        let message = refused(&place, &[args, &[file]].concat());
+        assert!(message.starts_with(said) && message.matches("error").count() <= 2, "{file}: {message}");
     }
 }
 
@@ -102,7 +102,7 @@ fn a_document_that_is_not_there_shows_and_ends_no_runs_of_this_folder() {
 }
 
 #[test]
-fn an_address_to_listen_on_is_told_how_it_is_written() {
+fn a_wrong_address_to_listen_on_is_reported_with_the_right_form() {
     let place = ran_once();
     for address in ["3009", "localhost:3009", ":3009", "127.0.0.1:99999"] {
         let said = refused(&place, &["serve", ".", "--listen", address]);

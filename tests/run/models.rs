@@ -71,12 +71,12 @@ fn a_run_speaks_over_one_connection_and_every_request_begins_with_the_one_before
     assert_eq!((&body["model"], &body["max_tokens"]), (&json!("test-model"), &json!(4096)));
     let result = ran.json();
     assert_eq!(result["result"]["answer"], "done");
-    let told = &result["metadata"];
-    assert_eq!((&told["rounds"], &told["tool_calls_made"]), (&json!(steps + 1), &json!(steps)), "{told:#}");
+    let metadata = &result["metadata"];
+    assert_eq!((&metadata["rounds"], &metadata["tool_calls_made"]), (&json!(steps + 1), &json!(steps)), "{metadata:#}");
     assert_eq!(
         (&result["usage"]["input_tokens"], &result["usage"]["output_tokens"]),
         (&json!(130), &json!(65)),
-        "{told:#}"
+        "{metadata:#}"
     );
 }
 
@@ -136,8 +136,8 @@ fn a_failure_that_stays_is_not_tried_again_and_says_what_to_do() {
         assert_eq!((ran.code, server.requests().len()), (1, 1), "{status}: {ran:#?}");
         let result = ran.json();
         assert_eq!(result["termination"], "model_error", "{status}");
-        let told = result.to_string();
-        assert!(told.contains(word) && !told.contains("key-of-the-test"), "{status}: {told}");
+        let text = result.to_string();
+        assert!(text.contains(word) && !text.contains("key-of-the-test"), "{status}: {text}");
     }
 }
 
@@ -155,8 +155,8 @@ fn an_empty_reply_is_asked_for_again_and_a_page_of_html_as_a_reply_is_an_observa
     let server = Server::new(replies);
     let ran = run(&place(json!({})), &server, &[]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    let told = ran.json()["metadata"].clone();
-    assert_eq!((&told["invalid_replies"], &told["model_retries"]), (&json!(1), &json!(1)));
+    let metadata = ran.json()["metadata"].clone();
+    assert_eq!((&metadata["invalid_replies"], &metadata["model_retries"]), (&json!(1), &json!(1)));
     let last = server.requests()[2].json();
     let texts: Vec<&str> =
         last["messages"].as_array().expect("messages").iter().filter_map(|m| m["content"].as_str()).collect();

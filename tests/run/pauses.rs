@@ -233,19 +233,19 @@ fn an_answer_to_an_older_pause_and_one_after_the_end_are_refused() {
 }
 
 #[test]
-fn who_starts_a_run_that_is_under_way_is_told_that_its_end_is_waited_for() {
+fn a_second_start_of_an_active_run_says_that_it_waits_for_its_end() {
     let (place, server, gate) = held_in_a_call("once");
     let run = ["run", "loop.json", "--script", "script.json", "--run-id", "r"];
     let first = place.start(&run, &[]);
     server.wait_for(1);
     let mut second = place.start(&run, &[]);
-    let told = wait_for_line(&mut second, "driven by another process: waiting for its end");
+    let waiting = wait_for_line(&mut second, "driven by another process: waiting for its end");
     gate.open();
     for child in [first, second] {
         let ran = crate::common::ran(&child.wait_with_output().expect("it ends"));
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "once\n"), "{ran:#?}");
     }
-    told.join().expect("it ends");
+    waiting.join().expect("it ends");
     assert_eq!(server.requests().len(), 1);
 }
 

@@ -46,7 +46,7 @@ fn at_server(properties: Value, server: &Server, session: &str) -> Value {
 }
 
 #[test]
-fn what_is_remembered_is_told_when_it_changes_and_at_the_start_of_the_sessions_next_run() {
+fn memory_is_shown_when_it_changes_and_at_the_start_of_the_sessions_next_run() {
     let server = Server::with(|number, _| {
         let reply = [look("1"), look("2"), complete(json!("done"))][number % 3].clone();
         Answer::openai(&reply.to_string())
@@ -121,7 +121,7 @@ fn s16_keys_and_values_without_measure_are_refused_and_odd_keys_are_keys() {
 }
 
 #[test]
-fn a_tool_that_gives_too_much_to_remember_is_told_and_nothing_is_kept() {
+fn a_tool_that_gives_too_much_to_remember_is_reported_and_nothing_is_kept() {
     let place = Place::new();
     place.looped(&remember(json!({ "all": "" })));
     let large = json!({ "text": "x".repeat(100_000) });
@@ -141,7 +141,7 @@ fn answering(answers: &[Value]) -> Value {
 }
 
 #[test]
-fn an_answer_that_does_not_match_is_told_why_and_the_third_one_ends_the_run() {
+fn an_answer_that_does_not_match_is_reported_with_the_reason_and_the_third_one_ends_the_run() {
     let right = json!({ "team": "a" });
     let result = answering(&[json!("no"), json!({ "team": "c" }), right.clone()]);
     assert_eq!((&result["termination"], &result["result"]["answer"]), (&json!("complete"), &right));

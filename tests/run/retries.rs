@@ -43,9 +43,9 @@ fn every_failed_attempt_is_in_the_trace_with_its_reason_and_its_wait() {
     let result = ran.json();
     assert_eq!((ran.code, &result["metadata"]["model_retries"]), (0, &json!(5)), "{ran:#?}");
     let attempts = result["attempts"].as_array().expect("attempts");
-    let told: Vec<&str> = attempts.iter().map(|attempt| attempt["reason"].as_str().unwrap()).collect();
-    for (reason, words) in told.iter().zip(["http 429", "http 500", "connection", "cut off", "is empty"]) {
-        assert!(reason.contains(words), "{words}: {told:#?}");
+    let reasons: Vec<&str> = attempts.iter().map(|attempt| attempt["reason"].as_str().unwrap()).collect();
+    for (reason, words) in reasons.iter().zip(["http 429", "http 500", "connection", "cut off", "is empty"]) {
+        assert!(reason.contains(words), "{words}: {reasons:#?}");
     }
     assert_eq!((attempts.len(), &attempts[0]["delay_ms"], &attempts[0]["iteration"]), (5, &json!(7), &json!(1)));
     assert_eq!(attempts[4]["usage"], json!({ "input_tokens": 10, "output_tokens": 5 }));
@@ -61,7 +61,7 @@ fn every_failed_attempt_is_in_the_trace_with_its_reason_and_its_wait() {
 }
 
 #[test]
-fn a_run_whose_every_attempt_fails_tells_all_of_them_the_last_one_too() {
+fn a_run_whose_attempts_all_fail_reports_each_of_them() {
     let (first, second) = (Server::with(|_, _| Answer::json("{}").status(503)), Server::with(|_, _| Answer::closed()));
     let place = place(json!({ "fallback_models": ["second"], "retry": { "attempts": 2, "base_ms": 1, "max_ms": 1 } }));
     let model = |server: &Server| json!({ "provider": "openai", "base_url": server.url() });

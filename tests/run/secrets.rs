@@ -294,19 +294,19 @@ fn a_secret_is_hidden_also_where_the_action_that_uses_it_was_never_called() {
         [web("keyed", "http://tools.example.com/", keyed), web("other", "http://tools.example.com/", json!({}))];
     let read = |project: Value| {
         place.actions(&tools, &project);
-        let tells = json!({ "kept_by_the_server": HEADER });
+        let answer = json!({ "kept_by_the_server": HEADER });
         let pause = think("__pause_for_human__", json!({ "question": HEADER }));
         let other = think("other", json!({}));
         let replies = [other.clone(), pause, other, complete(json!(HEADER))];
-        place.json("script.json", &json!({ "replies": replies, "tools": { "other": [tells] } }));
+        place.json("script.json", &json!({ "replies": replies, "tools": { "other": [answer] } }));
         let args = ["run", "loop.json", "--script", "script.json", "--output", "json", "--store", "sqlite:s.db"];
-        let begun = place.call_with(&args, &ENV);
-        let id = begun.json()["run_id"].as_str().expect("an id").to_owned();
+        let started = place.call_with(&args, &ENV);
+        let id = started.json()["run_id"].as_str().expect("an id").to_owned();
         let args =
             ["resume", &id, "--answer", "x", "--script", "script.json", "--output", "json", "--store", "sqlite:s.db"];
         let ended = place.call_with(&args, &ENV);
         assert_eq!(ended.code, 0, "{ended:#?}");
-        format!("{}{}{}{}", begun.stdout, begun.stderr, ended.stdout, ended.stderr)
+        format!("{}{}{}{}", started.stdout, started.stderr, ended.stdout, ended.stderr)
     };
     let plain = escaped(HEADER);
     assert!(!read(json!({ "orgconfig": { "key": "env:HEADER_KEY" } })).contains(&plain));
@@ -322,9 +322,9 @@ fn fields_that_are_named_like_secrets_are_hidden_and_others_stay() {
     let input = json!({ "password": "hunter-two", "api_key": "abc-key-def", "token": "tok-1234", "badge": 5150,
         "nested": [{ "Authorization": "Basic Zm9v", "name": "x" }], "text": "{\"client_secret\": \"inner-secret\"}",
         "next_page_token": "page-77", "max_tokens": 4097, "token_count": 12, "id": "5f0c954e-1111-4222-8333-944455556666" });
-    let mut told = input.clone();
-    told["badge"] = json!(null);
-    let thought = format!("I send {told} now, and \"password\" : \"hunter-two");
+    let mut changed = input.clone();
+    changed["badge"] = json!(null);
+    let thought = format!("I send {changed} now, and \"password\" : \"hunter-two");
     let call = json!({ "thought": thought, "action": "send", "action_input": input });
     let replies = json!({ "replies": [call, complete(json!("done"))], "tools": { "send": [input] } });
     place.json("script.json", &replies);

@@ -57,7 +57,7 @@ fn cms_orchestrator_killed_after_a_step_goes_on_with_its_working_memory() {
 }
 
 #[test]
-fn cms_orchestrator_takes_entities_into_memory_and_tells_each_step_with_its_usage() {
+fn cms_orchestrator_takes_entities_into_memory_and_reports_each_step_with_its_usage() {
     let used =
         |reply: Value, input: u64| json!({ "text": reply.to_string(), "usage": { "input": input, "output": 5 } });
     let recall = think("__retrieve_memory__", json!({ "key": "entity" }));
@@ -66,9 +66,9 @@ fn cms_orchestrator_takes_entities_into_memory_and_tells_each_step_with_its_usag
     let args = ["run", "loop.json", "--script", "script.json", "--output", "ndjson", "--store", "memory"];
     let lines = lines(&place.call(&args).stdout);
     let steps: Vec<&Value> = lines.iter().filter(|line| line["event"] == "observed").collect();
-    let told: Vec<(&Value, &Value)> =
+    let usage: Vec<(&Value, &Value)> =
         steps.iter().map(|step| (&step["iteration"], &step["usage"]["input_tokens"])).collect();
-    assert_eq!(told, [(&json!(1), &json!(30)), (&json!(2), &json!(40)), (&json!(3), &json!(50))]);
+    assert_eq!(usage, [(&json!(1), &json!(30)), (&json!(2), &json!(40)), (&json!(3), &json!(50))]);
     assert_eq!(steps[1]["observation"], 1, "{steps:#?}");
 }
 

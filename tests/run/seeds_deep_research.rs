@@ -80,14 +80,14 @@ fn deep_research_always_has_some_output_and_says_why_it_ended() {
         let (ended, result) = ended(&properties, &replies);
         assert_eq!((ended, &result["termination"]), (code, &json!(termination)), "{result:#}");
         assert_eq!(result["trace"][0]["observation"], json!({ "seen": 1 }), "what was found is there: {result:#}");
-        let told = if code == 0 { &result["result"]["answer"] } else { &result["error"]["message"] };
-        assert!(told.as_str().is_some_and(|text| !text.is_empty()), "{result:#}");
+        let outcome = if code == 0 { &result["result"]["answer"] } else { &result["error"]["message"] };
+        assert!(outcome.as_str().is_some_and(|text| !text.is_empty()), "{result:#}");
         assert_eq!(result["last_thought"].is_string(), code != 0, "{result:#}");
     }
 }
 
 #[test]
-fn deep_research_tells_rounds_and_tokens_in_its_events() {
+fn deep_research_reports_rounds_and_tokens_in_its_events() {
     let place = Place::new();
     let last = json!({ "text": complete(json!("done")).to_string(), "usage": { "input": 70, "output": 7 } });
     place.looped(&json!({})).script(&[reading(50), last]);

@@ -90,24 +90,25 @@ fn executionkit_counts_rounds_calls_and_what_was_cut_or_left_out() {
     let replies = [look("a"), cut, look("b"), complete(json!("done"))];
     let history = json!({ "history": { "max_messages": 4, "keep_last": 2 } });
     let (code, result) = ended(history, &replies, json!({ "look": ["x".repeat(12_001), "seen"] }));
-    let told = &result["metadata"];
-    let counts = ["rounds", "tool_calls_made", "truncated_responses", "truncated_observations"].map(|name| &told[name]);
+    let metadata = &result["metadata"];
+    let counts =
+        ["rounds", "tool_calls_made", "truncated_responses", "truncated_observations"].map(|name| &metadata[name]);
     assert_eq!((code, counts), (0, [&json!(4), &json!(2), &json!(1), &json!(1)]), "{result:#}");
-    assert!(told["messages_trimmed"].as_u64() > Some(0), "{told:#}");
+    assert!(metadata["messages_trimmed"].as_u64() > Some(0), "{metadata:#}");
     let (_, result) = ended(json!({}), &[look("a"), complete(json!("done"))], json!({ "look": ["seen"] }));
     let none = ["truncated_responses", "truncated_observations", "messages_trimmed"];
     assert!(none.iter().all(|name| result["metadata"][*name] == 0), "{result:#}");
 }
 
 #[test]
-fn executionkit_tells_the_model_the_class_of_a_failure_and_no_more() {
+fn executionkit_shows_the_model_the_class_of_a_failure_and_no_more() {
     let server = Server::with(|_, _| Answer::json("{\"trace\": \"at pool.rs:7, user admin\"}").status(503));
     let action = web("look", &format!("{}/look", server.url()), json!({ "parameters": { "type": "object" } }));
     let allow = json!({ "allow": { "private_addresses": true } });
     let result = calling(&action, &allow, &[think("look", json!({})), complete(json!("done"))]);
     assert_eq!(result["trace"][0]["success"], false, "{result:#}");
-    let told = observed(&result["trace"][0]);
-    assert!(told.contains("http 503") && !told.contains("pool.rs"), "{told}");
+    let observation = observed(&result["trace"][0]);
+    assert!(observation.contains("http 503") && !observation.contains("pool.rs"), "{observation}");
     assert_eq!(result["result"]["answer"], "done", "a failed call ends no run");
 }
 

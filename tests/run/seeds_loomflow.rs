@@ -117,10 +117,10 @@ fn loomflow_makes_the_calls_of_a_turn_side_by_side_and_one_that_fails_touches_no
     let place = served(&server, &json!({ "private_addresses": true }), &[looks(3), json!({ "answer": "done" })]);
     let (ran, result) = place.run(&["--store", "memory"]);
     assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!("done")), "{ran:#?}");
-    let told: Vec<(&Value, &Value)> =
+    let outcomes: Vec<(&Value, &Value)> =
         (0..3).map(|at| (&result["trace"][at]["iteration"], &result["trace"][at]["success"])).collect();
     let (one, yes, no) = (json!(1), json!(true), json!(false));
-    assert_eq!(told, [(&one, &yes), (&one, &no), (&one, &yes)], "{result:#}");
+    assert_eq!(outcomes, [(&one, &yes), (&one, &no), (&one, &yes)], "{result:#}");
     assert_eq!(result["trace"][2]["observation"], json!({ "path": "/look/2" }));
 }
 

@@ -41,7 +41,7 @@ fn a_signal_stops_the_called_loop_after_its_step_and_both_are_taken_up() {
 }
 
 #[test]
-fn what_the_models_of_called_loops_lack_is_told_before_anything_is_run() {
+fn what_the_models_of_called_loops_lack_is_reported_before_anything_is_run() {
     let place = place();
     let models = json!({ "cheap": { "provider": "openai", "price": { "input": 1.0, "output": 1.0 } },
         "free": { "provider": "openai" } });
@@ -83,7 +83,7 @@ fn a_mistake_in_a_called_loop_keeps_the_first_one_from_running() {
 }
 
 #[test]
-fn a_circle_is_told_once_when_a_folder_is_checked() {
+fn a_cycle_is_reported_once_when_a_folder_is_checked() {
     let place = Place::new();
     let looped = |name: &str, calls: &str| {
         json!({ "type": "loop", "name": name, "description": "Does it.", "properties": { "mode": "react",
@@ -95,10 +95,10 @@ fn a_circle_is_told_once_when_a_folder_is_checked() {
     place.json("loop.json", &looped("main", "c"));
     let ran = place.call(&["check", "--format", "json"]);
     assert_eq!(ran.code, 1, "{ran:#?}");
-    let told = ran.json();
-    assert_eq!(told.as_array().unwrap().len(), 1, "{told:#}");
-    assert_eq!(told[0]["code"], "L048");
-    assert!(told[0]["message"].as_str().unwrap().contains("a -> b -> a"), "{told:#}");
+    let faults = ran.json();
+    assert_eq!(faults.as_array().unwrap().len(), 1, "{faults:#}");
+    assert_eq!(faults[0]["code"], "L048");
+    assert!(faults[0]["message"].as_str().unwrap().contains("a -> b -> a"), "{faults:#}");
     let ran = place.call(&["run", "loop.json", "--store", "memory"]);
     assert_eq!(ran.code, 2, "{ran:#?}");
 }

@@ -90,10 +90,10 @@ fn a_run_is_a_tree_of_spans_by_the_conventions() {
     let chats: Vec<_> = children.iter().filter(|span| span.name.starts_with("chat")).collect();
     assert_eq!(chats.len(), 4);
     for chat in &chats {
-        let told = attributes(chat);
-        assert_eq!(told["gen_ai.operation.name"], "chat");
-        assert!(told["gen_ai.usage.input_tokens"].as_i64().is_some_and(|tokens| tokens > 0), "{told:?}");
-        assert!(told.contains_key("gen_ai.provider.name") && told.contains_key("gen_ai.request.model"));
+        let attribute = attributes(chat);
+        assert_eq!(attribute["gen_ai.operation.name"], "chat");
+        assert!(attribute["gen_ai.usage.input_tokens"].as_i64().is_some_and(|tokens| tokens > 0), "{attribute:?}");
+        assert!(attribute.contains_key("gen_ai.provider.name") && attribute.contains_key("gen_ai.request.model"));
     }
     assert_eq!(
         chats.iter().flat_map(|chat| &chat.events).map(|event| event.name.as_str()).collect::<Vec<_>>(),
@@ -110,7 +110,7 @@ fn a_run_is_a_tree_of_spans_by_the_conventions() {
 }
 
 #[test]
-fn what_was_said_is_told_with_the_switch_alone_and_secrets_never() {
+fn messages_are_exported_only_with_the_switch_and_secrets_never() {
     for on in [false, true] {
         let (place, server) = (place(), Server::with(|_, _| Answer::new("application/x-protobuf", "")));
         let url = server.url();

@@ -97,7 +97,7 @@ fn a_spent_budget_ends_a_run_before_the_next_call() {
 }
 
 #[test]
-fn a_stuck_agent_fails_and_the_pattern_is_told() {
+fn a_stuck_agent_fails_and_the_pattern_is_reported() {
     let place = Place::new();
     place.looped(&json!({})).script(&[look("a"), look("a"), look("a"), complete(json!("no"))]);
     let (ran, result) = place.run(&[]);

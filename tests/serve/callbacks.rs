@@ -138,11 +138,11 @@ fn a_store_that_can_t_be_read_for_a_moment_keeps_no_result_back() {
         let offered = &served.folder.loops["test"];
         let engine = served.runs.engine(&offered.root).unwrap();
         let start = Start { callback_url: Some(hook.url()), ..Start::default() };
-        let Begin::New(begun) = engine.begin(&offered.program, start).await.unwrap() else { panic!("it is new") };
+        let Begin::New(started) = engine.begin(&offered.program, start).await.unwrap() else { panic!("it is new") };
         // What is to be posted is read when the run has ended.
         journal.unreadable.store(1, Ordering::SeqCst);
         let program = ProgramOfRun { program: Arc::clone(&offered.program), engine: engine.clone() };
-        served.scheduler.start(program, begun, Admission::default()).await.unwrap();
+        served.scheduler.start(program, started, Admission::default()).await.unwrap();
     });
     hook.wait_for(1);
     assert_eq!(hook.requests()[0].json()["payload"]["final_answer"], "ok");

@@ -187,19 +187,19 @@ fn each_of_many_readers_reads_an_event_once_however_often_it_is_woken() {
     for _ in 0..READERS {
         let mut reader = TcpStream::connect(address).unwrap();
         ask_for_events(&mut reader, address, id);
-        let mut told = vec![0; 1];
+        let mut received = vec![0; 1];
         // It has read what there is.
-        reader.read_exact(&mut told).unwrap();
-        readers.push((reader, told));
+        reader.read_exact(&mut received).unwrap();
+        readers.push((reader, received));
     }
     let whole = counting.whole.load(Ordering::SeqCst);
     assert_eq!(whole, 0, "a run that was driven here is answered from its state");
     let answer = ask(address, "POST", &format!("/agents/{id}/resume"), &json!({ "answer": "yes" }));
-    for (mut reader, mut told) in readers {
-        reader.read_to_end(&mut told).unwrap();
-        let told = stream(&String::from_utf8(parse(&told).unwrap().body).unwrap());
-        assert_eq!(told.iter().filter(|(_, data)| data["event"] == "progress").count(), STEPS);
-        assert_eq!(told.last().unwrap().1["result"]["answer"], "ok");
+    for (mut reader, mut received) in readers {
+        reader.read_to_end(&mut received).unwrap();
+        let seen = stream(&String::from_utf8(parse(&received).unwrap().body).unwrap());
+        assert_eq!(seen.iter().filter(|(_, data)| data["event"] == "progress").count(), STEPS);
+        assert_eq!(seen.last().unwrap().1["result"]["answer"], "ok");
     }
     // The first one twice: for its document, and to be told.
     assert_eq!(counting.from.load(Ordering::SeqCst), (events() + 1) * READERS);
@@ -225,30 +225,30 @@ fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_
     let counting = Arc::new(Counting::default());
     let served = served(&place, Arc::clone(&counting) as Arc<dyn Journal>);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let told = runtime.block_on(async {
+    let received = runtime.block_on(async {
         let offered = &served.folder.loops["test"];
         let engine = served.runs.engine(&offered.root).unwrap();
         let finished = engine.run(&offered.program, Start::default(), Watch::default()).await.unwrap();
         let opened = Feed::new(Arc::clone(&served), finished.run_id(), None).await;
         let mut feed = opened.unwrap_or_else(|_| panic!("it can be read")).expect("there is something to tell");
-        let mut told = String::new();
+        let mut received = String::new();
         while let Some(Ok(piece)) = feed.next().await {
-            told.push_str(&piece);
+            received.push_str(&piece);
             let event: usize = piece["id: ".len()..].split('.').next().unwrap().parse().unwrap();
             // He may stop reading here. The first event was read twice.
             let read = counting.from.load(Ordering::SeqCst) - 1;
             assert!(read - event <= AHEAD, "{read} events were read when number {event} was told");
         }
-        told
+        received
     });
-    let told = stream(&told);
-    let steps: Vec<&str> = told
+    let events = stream(&received);
+    let steps: Vec<&str> = events
         .iter()
         .filter(|(_, data)| data["event"] == "progress")
         .filter_map(|(_, data)| data["message"].as_str())
         .collect();
     assert_eq!(steps, (0..STEPS).map(message).collect::<Vec<_>>());
-    assert_eq!(told.last().unwrap().1["result"]["answer"], "ok");
+    assert_eq!(events.last().unwrap().1["result"]["answer"], "ok");
     assert_eq!(counting.whole.load(Ordering::SeqCst), 0, "no journal was read whole");
 }
 

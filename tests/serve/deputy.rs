@@ -192,8 +192,8 @@ fn s7_a_caller_s_token_and_the_folder_s_secret_reach_only_whom_they_are_for() {
     assert!(!theirs.contains(SECRET), "{theirs}");
     assert!(foreign.requests().iter().all(|request| request.header("x-key").is_none()), "{theirs}");
     assert!(foreign.requests().len() >= 2, "the twin: it was asked: {:?}", foreign.requests());
-    let told = run["trace"].as_array().unwrap().iter().map(observed).collect::<String>();
-    assert!(!told.contains(SECRET) && !run.to_string().contains(SECRET));
+    let observations = run["trace"].as_array().unwrap().iter().map(observed).collect::<String>();
+    assert!(!observations.contains(SECRET) && !run.to_string().contains(SECRET));
     assert!(!theirs.contains("the-secret-of-the-callbacks") && theirs.contains("/hook"), "{theirs}");
     // 30: the token of the caller goes to no tool and no callback.
     for host in [&own, &foreign] {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::{Serving, place, stream, until};
 use crate::common::{complete, look, think};
 
-fn told(events: &[(String, Value)]) -> Vec<String> {
+fn kinds(events: &[(String, Value)]) -> Vec<String> {
     events.iter().map(|(_, data)| data["event"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -20,9 +20,9 @@ fn a_reader_who_comes_again_at_any_place_gets_the_rest_and_only_that() {
     let run = server.execute("", json!({ "loop": "test" })).json();
     let id = run["agent_run_id"].as_str().unwrap();
     let all = server.events(id, &[]);
-    assert_eq!(told(&all).first().unwrap(), "run_started");
-    assert_eq!(told(&all).last().unwrap(), "result");
-    assert!(told(&all).contains(&"progress".to_owned()), "{all:?}");
+    assert_eq!(kinds(&all).first().unwrap(), "run_started");
+    assert_eq!(kinds(&all).last().unwrap(), "result");
+    assert!(kinds(&all).contains(&"progress".to_owned()), "{all:?}");
     let mut places: Vec<&String> = all.iter().map(|(id, _)| id).collect();
     places.dedup();
     assert_eq!(places.len(), all.len(), "each has a place of its own");
@@ -51,7 +51,7 @@ fn what_happens_while_it_is_read_is_the_same_as_what_is_read_later() {
     let reply = crate::client::parse(live.as_bytes()).unwrap();
     let live = stream(&String::from_utf8(reply.body).unwrap());
     assert_eq!(live, server.events(id, &[]));
-    let names = told(&live);
+    let names = kinds(&live);
     let paused = names.iter().position(|name| name == "paused").unwrap();
     assert!(names[paused..].contains(&"run_resumed".to_owned()), "{names:?}");
 }
@@ -76,7 +76,7 @@ fn a_reader_stays_with_a_run_that_goes_on_elsewhere_with_another_document() {
     reader.read_to_end(&mut live).unwrap();
     let live = stream(&String::from_utf8(crate::client::parse(&live).unwrap().body).unwrap());
     assert_eq!(live, server.events(id, &[]));
-    assert_eq!(told(&live).iter().filter(|name| *name == "run_started").count(), 1, "{live:?}");
+    assert_eq!(kinds(&live).iter().filter(|name| *name == "run_started").count(), 1, "{live:?}");
     assert_eq!(live.last().unwrap().1["result_key"], "found", "the new document's key");
 }
 
@@ -92,17 +92,17 @@ fn text_of_a_model_makes_no_event_of_its_own() {
     let reply = server.send("GET", &format!("/agents/{id}/events"), &[], b"");
     assert!(!reply.body.contains(&0x1b));
     let events = stream(&String::from_utf8(reply.body).unwrap());
-    assert_eq!(told(&events).iter().filter(|name| *name == "run_ended").count(), 1);
+    assert_eq!(kinds(&events).iter().filter(|name| *name == "run_ended").count(), 1);
     assert_eq!(events.last().unwrap().1["result"]["answer"], forged);
 }
 
 #[test]
-fn the_stream_tells_of_calls_and_observations() {
+fn the_stream_reports_calls_and_observations() {
     let place = place(json!({ "retry": { "attempts": 1 } }), &[look("a"), complete(json!("ok"))]);
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test" })).json();
     let events = server.events(run["agent_run_id"].as_str().unwrap(), &[]);
-    let names = told(&events);
+    let names = kinds(&events);
     let expected = ["run_started", "model_asked", "model_replied", "tool_called", "observed", "model_asked"];
     assert_eq!(names[..6], expected, "{names:?}");
     assert_eq!(events[3].1["action"], "look");
@@ -117,7 +117,7 @@ fn names_that_the_project_hides_are_hidden_in_what_others_wrote_and_our_own_fiel
     let server = Serving::start(&place, &[]);
     let run = server.execute("", json!({ "loop": "test" })).json();
     let events = server.events(run["agent_run_id"].as_str().unwrap(), &[]);
-    let names = told(&events);
+    let names = kinds(&events);
     assert_eq!((names[0].as_str(), names.last().unwrap().as_str()), ("run_started", "result"), "{names:?}");
     let called = &events.iter().find(|(_, data)| data["event"] == "tool_called").unwrap().1;
     assert_eq!(called["call"]["iteration"], 1, "{called}");

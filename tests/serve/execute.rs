@@ -132,14 +132,14 @@ fn a_document_is_checked_as_the_command_checks_it() {
     let wrong =
         json!({ "type": "loop", "properties": { "mode": "react", "objective": "x", "tools": [], "max_iteration": 3 } });
     place.json("wrong/request.json", &wrong);
-    let told = place.call(&["check", "wrong/request.json", "--format", "json"]).json();
+    let checked = place.call(&["check", "wrong/request.json", "--format", "json"]).json();
     let found = server.send("POST", "/check", &[], serde_json::to_string_pretty(&wrong).unwrap().as_bytes());
     assert_eq!(found.status, 200);
     let codes = |list: &Value| {
         list.as_array().unwrap().iter().map(|f| (f["code"].clone(), f["line"].clone())).collect::<Vec<_>>()
     };
-    assert_eq!(codes(&found.json()), codes(&told));
-    assert!(!codes(&told).is_empty());
+    assert_eq!(codes(&found.json()), codes(&checked));
+    assert!(!codes(&checked).is_empty());
     let broken = server.send("POST", "/check", &[], b"{\"type\": \"loop\",");
     assert_eq!((broken.status, broken.json()[0]["severity"].clone()), (200, json!("error")), "{broken:?}");
 }

@@ -19,7 +19,7 @@ fn wide(at: usize) -> Value {
 }
 
 #[test]
-fn documents_of_half_a_megabyte_are_judged_or_told_to_come_again_while_others_are_answered() {
+fn documents_of_half_a_megabyte_are_checked_or_asked_to_retry_while_others_are_answered() {
     let place = place(json!({}), &[complete(json!("ok"))]);
     let server = Serving::start(&place, &[]);
     std::thread::scope(|scope| {

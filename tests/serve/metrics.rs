@@ -26,7 +26,7 @@ fn runs_replies_calls_and_tokens_are_counted_and_strangers_make_no_series() {
         "completed"
     );
     assert_eq!(server.send("DELETE", &agent(&other), &[], b"").status, 200);
-    let told = text();
+    let exported = text();
     for (series, count) in [
         ("loopctl_runs_started_total", 2.0),
         ("loopctl_runs_ended_total{status=\"completed\",termination=\"complete\"}", 1.0),
@@ -37,10 +37,10 @@ fn runs_replies_calls_and_tokens_are_counted_and_strangers_make_no_series() {
         ("loopctl_runs_driven", 0.0),
         ("loopctl_runs_queued", 0.0),
     ] {
-        assert_eq!(value(&told, series), Some(count), "{series}\n{told}");
+        assert_eq!(value(&exported, series), Some(count), "{series}\n{exported}");
     }
-    assert!(!told.contains("no_such_tool_0042"), "a model makes no series: {told}");
-    assert!(told.ends_with("# EOF\n"));
+    assert!(!exported.contains("no_such_tool_0042"), "a model makes no series: {exported}");
+    assert!(exported.ends_with("# EOF\n"));
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn calls_of_tools_are_counted_by_tool_and_outcome() {
     scripted(&place, &replies, json!({}));
     let server = Serving::start(&place, &[]);
     server.execute("", json!({ "loop": "test" }));
-    let told = String::from_utf8(server.get("/metrics").body).unwrap();
+    let exported = String::from_utf8(server.get("/metrics").body).unwrap();
     for success in ["true", "false"] {
         let series = format!("loopctl_tool_seconds_count{{tool=\"look\",success=\"{success}\"}}");
-        assert_eq!(value(&told, &series), Some(1.0), "{told}");
+        assert_eq!(value(&exported, &series), Some(1.0), "{exported}");
     }
 }
 
@@ -77,8 +77,8 @@ fn every_series_is_on_the_page_and_a_token_of_one_organisation_sees_none() {
     assert_eq!(server.get("/metrics").status, 401);
     let with = |token: &str| server.send("GET", "/metrics", &[("authorization", &format!("Bearer {token}"))], b"");
     assert_eq!(with(&acme.0).code(), "forbidden");
-    let told = String::from_utf8(with(&ops.0).body).unwrap();
-    let names = told.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let exported = String::from_utf8(with(&ops.0).body).unwrap();
+    let names = exported.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     for (name, kind) in names {
         let name = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
         assert!(page.contains(&format!("`{name}`")), "docs/serve.md: {name}");

@@ -25,7 +25,7 @@ fn served(tools: &Server, properties: &Value, replies: &[Value]) -> Place {
 }
 
 #[test]
-fn a_run_that_goes_in_circles_is_told_what_to_do_instead() {
+fn a_run_that_repeats_itself_can_be_given_a_hint() {
     let Some(browser) = Browser::open(PHONE, false) else { return };
     let tools = Server::with(|_, _| Answer::json(&json!({ "seen": 1 })));
     let replies = [look("a"), look("a"), look("a"), look("b"), complete(json!("Found in b."))];

@@ -39,8 +39,8 @@ const ELEMENTS: &str = "const count = {}; for (const one of document.querySelect
 fn counted(browser: &Browser, texts: &[&str]) -> Vec<BTreeMap<String, Value>> {
     let said = texts.join("\n");
     let answer = json!({ "said": texts, "key": { said.as_str(): said } });
-    let told = answer.clone();
-    let tools = Server::with(move |_, _| Answer::json(&told));
+    let seen = answer.clone();
+    let tools = Server::with(move |_, _| Answer::json(&seen));
     let mut input = json!({ "what": said });
     input[said.as_str()] = json!(texts);
     let with_thought = |action: &str, input: Value| {

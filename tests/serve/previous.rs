@@ -38,7 +38,7 @@ fn one_that_has_not_ended_is_a_409_and_begins_nothing() {
 }
 
 #[test]
-fn another_organisation_s_run_is_told_of_like_one_that_is_not_there() {
+fn another_organisations_run_is_reported_as_unknown() {
     let place = place(json!({}), &[]);
     let (mut tokens, mut entries) = (Vec::new(), Vec::<Value>::new());
     for org in ["acme", "other"] {

@@ -23,9 +23,9 @@ fn note(n: u32) -> Value {
 fn cut_off() -> Place {
     let replies: Vec<Value> = (0..9).map(note).chain([complete(json!("ok"))]).collect();
     let place = place(json!({ "max_iterations": 20 }), &replies);
-    let begun =
+    let killed =
         place.command(&["run", "loop.json", "--run-id", "r"]).env("LOOPCTL_FAIL", "journal:1:after-sync").output();
-    assert_eq!(begun.unwrap().status.signal(), Some(9));
+    assert_eq!(killed.unwrap().status.signal(), Some(9));
     place
 }
 

@@ -69,7 +69,7 @@ fn with_room_for_several_several_are_driven_at_once() {
 }
 
 #[test]
-fn a_run_that_is_ended_while_it_waits_is_told_of_before_its_turn_comes() {
+fn a_run_that_is_ended_while_it_is_queued_is_reported_before_its_turn() {
     let gate = Gate::default();
     let held = gate.clone();
     let tools = Server::with(move |_, _| Answer::json(&json!({})).behind(&held));
@@ -88,22 +88,22 @@ fn a_run_that_is_ended_while_it_waits_is_told_of_before_its_turn_comes() {
 }
 
 #[test]
-fn who_begins_a_run_while_the_server_ends_is_told_that_it_is_left() {
+fn a_start_while_the_server_stops_reports_that_the_run_is_left() {
     let place = place(json!({}), &[complete(json!("ok"))]);
     let served = served(&place, Arc::new(MemoryJournal::new()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let settled = runtime.block_on(async {
         let offered = &served.folder.loops["test"];
         let engine = served.runs.engine(&offered.root).unwrap();
-        let Begin::New(begun) = engine.begin(&offered.program, Start::default()).await.unwrap() else {
+        let Begin::New(started) = engine.begin(&offered.program, Start::default()).await.unwrap() else {
             panic!("it is new")
         };
-        let run_id = begun.run_id().to_owned();
+        let run_id = started.run_id().to_owned();
         // The queue is left before the run gets there.
         served.scheduler.drain();
         served.scheduler.leave_all().await;
         let program = ProgramOfRun { program: Arc::clone(&offered.program), engine: engine.clone() };
-        served.scheduler.start(program, begun, Admission::default()).await.unwrap();
+        served.scheduler.start(program, started, Admission::default()).await.unwrap();
         tokio::time::timeout(Duration::from_secs(20), served.scheduler.wait(&run_id, None, None)).await
     });
     assert!(settled.expect("who waits is told").unwrap().is_none(), "it goes on at the next server");

@@ -64,13 +64,13 @@ fn read_by(readers: usize) -> usize {
 }
 
 #[test]
-fn a_hundred_readers_of_one_run_are_each_told_all() {
+fn a_hundred_readers_of_one_run_each_get_every_event() {
     read_by(100);
 }
 
 #[test]
 #[ignore = "nightly: 1,000 streams at once"]
-fn a_thousand_readers_of_one_run_are_each_told_all() {
+fn a_thousand_readers_of_one_run_each_get_every_event() {
     let each = read_by(1_000);
     assert!(each < 200, "{each} KB a reader");
 }
@@ -105,8 +105,8 @@ fn unread(readers: usize, pieces: usize) -> (Serving, String, Vec<(TcpStream, St
     let done = server.post(&resume, &json!({ "answer": "yes" })).json();
     assert_eq!(done["status"], "completed", "the run did not wait for them");
     // Another one is told all in the meantime.
-    let told = server.events(id(&run), &[]);
-    assert_eq!(told.iter().filter(|(_, data)| data["event"] == "progress").count(), pieces);
+    let all = server.events(id(&run), &[]);
+    assert_eq!(all.iter().filter(|(_, data)| data["event"] == "progress").count(), pieces);
     // The twin: they are behind, as soon as the server has told them what their connections hold.
     let behind = (0..200_000).any(|_| {
         std::thread::yield_now();
@@ -218,7 +218,7 @@ fn ended(server: &Serving) -> String {
 }
 
 #[test]
-fn a_reader_who_comes_again_with_the_id_of_another_run_is_told_this_one_s() {
+fn a_reader_who_comes_again_with_the_id_of_another_run_gets_the_events_of_this_one() {
     let replies = [says("one"), says("two"), says("three"), json!("unreadable"), complete(json!("ok"))];
     let place = place(json!({}), &replies);
     let server = Serving::start(&place, &[]);
@@ -229,9 +229,9 @@ fn a_reader_who_comes_again_with_the_id_of_another_run_is_told_this_one_s() {
     assert!(all.len() > 10, "{}", all.len());
     // A place is one of the run that is asked for: that of another one is a place of this one, or none.
     for (at, (place, _)) in theirs.iter().enumerate().take(theirs.len() - 1) {
-        let told = server.events(&long, &[("last-event-id", place)]);
-        assert_eq!(told, all[at + 1..], "after {place}");
-        let text = Value::from(told.iter().map(|(_, data)| data.clone()).collect::<Vec<_>>()).to_string();
+        let rest = server.events(&long, &[("last-event-id", place)]);
+        assert_eq!(rest, all[at + 1..], "after {place}");
+        let text = Value::from(rest.iter().map(|(_, data)| data.clone()).collect::<Vec<_>>()).to_string();
         assert!(!text.contains(&other), "nothing of the other run");
     }
     let target = format!("/agents/{long}/events");

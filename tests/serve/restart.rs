@@ -39,8 +39,8 @@ fn a_signal_lets_the_step_end_and_the_next_server_goes_on() {
         }
         assert_eq!(server.execute("", json!({ "loop": "test", "input": { "n": 3 } })).code(), "draining");
         gate.open();
-        let told = waits.join().unwrap();
-        assert_eq!((told.status, &told.json()["status"]), (202, &json!("running")), "{told:?}");
+        let reply = waits.join().unwrap();
+        assert_eq!((reply.status, &reply.json()["status"]), (202, &json!("running")), "{reply:?}");
         assert_eq!(queued.join().unwrap().status, 202);
     });
     assert_eq!(server.ended(), Some(0));

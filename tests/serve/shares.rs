@@ -366,6 +366,6 @@ fn what_is_refused_and_what_is_open_is_counted() {
         "loopctl_connections{kind=\"known\"} 3",
         "loopctl_event_streams 0",
     ] {
-        assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+        assert!(text.lines().any(|written| written == line), "{line}\n{text}");
     }
 }

@@ -90,11 +90,11 @@ fn the_yaml_of_the_page_is_yaml() {
     place.file("texts.json", texts);
     let script = "import json\ntry:\n    import yaml\nexcept ImportError:\n    print('SKIPPED: the YAML was not read: no PyYAML')\n\
                   else:\n    print(sum(isinstance(yaml.safe_load(text), dict) for text in json.load(open('texts.json'))))\n";
-    let Some(told) = python(&place, script) else { return };
-    if told.starts_with("SKIPPED") {
-        eprintln!("{told}");
+    let Some(output) = python(&place, script) else { return };
+    if output.starts_with("SKIPPED") {
+        eprintln!("{output}");
     } else {
-        assert_eq!(told.trim(), "3");
+        assert_eq!(output.trim(), "3");
     }
 }
 
@@ -119,8 +119,8 @@ fn the_python_of_the_page_runs_a_loop_once_and_hands_its_callback_on() {
          print(start_loop(event, None)['agent_run_id'] == start_loop(event, None)['agent_run_id'])\n",
         hook.url()
     );
-    let Some(told) = python(&place, &first) else { return };
-    assert_eq!(told, "ok ok\nTrue\n");
+    let Some(output) = python(&place, &first) else { return };
+    assert_eq!(output, "ok ok\nTrue\n");
     assert_eq!(server.get("/agents").json()["agents"].as_array().unwrap().len(), 2, "each key is one run");
     hook.wait_for(1);
     let post = hook.requests().remove(0);
@@ -132,6 +132,6 @@ fn the_python_of_the_page_runs_a_loop_once_and_hands_its_callback_on() {
         "{head}event = json.load(open('event.json'))\nos.environ['CALLBACK_SECRET'] = 's3cret'\n\
          print(loop_ended(event, None))\nevent['body'] += ' '\nprint(loop_ended(event, None))\n"
     );
-    let told = python(&place, &second).unwrap();
-    assert_eq!(told, "success a/b+c= \"ok\"\n{'statusCode': 200}\n{'statusCode': 401}\n");
+    let output = python(&place, &second).unwrap();
+    assert_eq!(output, "success a/b+c= \"ok\"\n{'statusCode': 200}\n{'statusCode': 401}\n");
 }

@@ -27,7 +27,7 @@ pub struct Ledger {
     tools: BTreeMap<String, BTreeSet<CallId>>,
     /// Tokens that were told of, and those of each call.
     tokens: u64,
-    told: BTreeMap<CallId, u64>,
+    reported: BTreeMap<CallId, u64>,
     /// Calls that spend, were made, and whose end is not known yet.
     open: BTreeSet<CallId>,
     replies: u32,
@@ -67,9 +67,9 @@ impl Ledger {
             EventKind::ToolReturned(returned) => {
                 self.finished.insert(returned.call);
                 self.open.remove(&returned.call);
-                self.tells(returned.call, returned.tokens);
+                self.report(returned.call, returned.tokens);
             }
-            EventKind::ToolPaused(paused) => self.tells(paused.call, paused.tokens),
+            EventKind::ToolPaused(paused) => self.report(paused.call, paused.tokens),
             EventKind::Resumed => self.note_resumed(program, before),
             EventKind::Human(decided) => {
                 self.note_decision(before, decided.call, &decided.decision);
@@ -87,9 +87,9 @@ impl Ledger {
     }
 
     /// A call told what it used until now.
-    fn tells(&mut self, call: CallId, tokens: Option<Tokens>) {
+    fn report(&mut self, call: CallId, tokens: Option<Tokens>) {
         let now = tokens.map_or(0, |tokens| tokens.input + tokens.output);
-        let before = self.told.insert(call, now).unwrap_or_default();
+        let before = self.reported.insert(call, now).unwrap_or_default();
         assert!(now >= before, "{call}: what was used is used");
         self.tokens += now - before;
     }

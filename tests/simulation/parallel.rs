@@ -46,9 +46,9 @@ fn several_calls_a_turn_come_back_in_any_order_twice_late_or_not_at_all() {
         }
         world.ledger.began_with(1);
         let played = world.play();
-        let told: Vec<_> =
+        let observed: Vec<_> =
             played.inputs.iter().filter(|(iteration, _)| *iteration == 1).map(|(_, input)| input).collect();
         let asked: Vec<_> = turn.calls.iter().map(|call| &call.input).collect();
-        assert!(told == asked || played.ending == "cancelled", "seed {seed}: told {told:?}, asked {asked:?}");
+        assert!(observed == asked || played.ending == "cancelled", "seed {seed}: told {observed:?}, asked {asked:?}");
     }
 }

@@ -75,7 +75,7 @@ fn a_slip_of_the_finger_is_one_and_another_word_is_none() {
 }
 
 #[test]
-fn everything_that_has_one_reading_is_mended_in_the_end() {
+fn everything_that_has_one_reading_is_fixed_in_the_end() {
     let text = "\u{feff}{
   \"type\": \"loop\", // a loop
   // only a comment
@@ -88,9 +88,9 @@ fn everything_that_has_one_reading_is_mended_in_the_end() {
   }
 }
 ";
-    let mended = settled(text);
+    let fixed = settled(text);
     assert_eq!(
-        mended,
+        fixed,
         "{
   \"type\": \"loop\",
   \"properties\": {
@@ -103,7 +103,7 @@ fn everything_that_has_one_reading_is_mended_in_the_end() {
 }
 "
     );
-    assert!(judged(&mended).1.is_empty());
+    assert!(judged(&fixed).1.is_empty());
 }
 
 #[test]
@@ -137,9 +137,9 @@ fn what_may_be_meant_otherwise_is_left_to_its_author() {
 #[test]
 fn two_slips_of_one_name_do_not_both_become_it() {
     let text = document("\"max_iteration\": 5, \"max_iterationz\": 6");
-    let mended = settled(&text);
-    assert_eq!(mended.matches("\"max_iterations\"").count(), 1, "{mended}");
-    assert!(mended.contains("max_iterationz"), "{mended}");
+    let fixed = settled(&text);
+    assert_eq!(fixed.matches("\"max_iterations\"").count(), 1, "{fixed}");
+    assert!(fixed.contains("max_iterationz"), "{fixed}");
 }
 
 #[test]
@@ -169,9 +169,9 @@ proptest! {
 
     #[test]
     fn a_second_time_finds_nothing_to_fix(text in spoiled()) {
-        let mended = settled(&text);
-        prop_assert_eq!(&once(&mended), &mended);
-        let (source, faults) = judged(&mended);
+        let fixed = settled(&text);
+        prop_assert_eq!(&once(&fixed), &fixed);
+        let (source, faults) = judged(&fixed);
         let (_, before) = judged(&text);
         let errors = |faults: &[Diagnostic]| faults.iter().filter(|fault| SYNTAX.contains(&fault.code)).count();
         prop_assert!(errors(&faults) <= errors(&before), "{}", source.text);

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{all_shown, case, judged, texts, told};
+use super::{all_diagnostics, all_shown, case, judged, texts};
 
 #[test]
 fn an_agent_request_is_judged_at_its_own_places() {
@@ -45,7 +45,7 @@ fn an_action_in_a_file_beside_is_judged_there() {
 }
 
 #[test]
-fn all_faults_of_a_project_file_are_told_in_its_order() {
+fn all_faults_of_a_project_file_are_reported_in_its_order() {
     let project = r#"{"model": "mian", "models": {"main": {"provider": "openai", "base_url": "http://m.example/v1", "api_key": "orgconfig:key"}},
 "orgconfig": {"key": "env:KEY", "other": "env:"}, "allow": {"hosts": ["*", "api.example.com:x", "a b", "*.ok.example:443"]},
 "store": "sqlite://runs.db"}"#;
@@ -73,7 +73,7 @@ fn a_template_host_must_be_able_to_be_in_the_list() {
             "actions": [{{"action_name": "a", "kind": "http", "description": "d", "url": "{url}", "http_method": "GET"}}]}}"#
         );
         let project = format!(r#"{{"allow": {{"hosts": [{hosts}]}}}}"#);
-        told(&texts(&main, &project, "")).iter().any(|fault| fault.code == "L108")
+        all_diagnostics(&texts(&main, &project, "")).iter().any(|fault| fault.code == "L108")
     };
     assert!(!fires("https://{{t}}.example.com/", r#""*.example.com""#));
     assert!(!fires("https://{{t}}.example.com/", r#""eu.example.com""#));
@@ -86,13 +86,13 @@ fn a_template_host_must_be_able_to_be_in_the_list() {
 }
 
 #[test]
-fn a_host_that_its_end_bounds_is_not_told_to_be_any() {
+fn a_host_with_a_fixed_ending_is_not_reported_as_any_host() {
     let fires = |url: &str| {
         let main = format!(
             r#"{{"type": "loop", "properties": {{"mode": "react", "objective": "x", "tools": ["a"]}},
             "actions": [{{"action_name": "a", "kind": "http", "description": "d", "url": "{url}", "http_method": "GET"}}]}}"#
         );
-        told(&texts(&main, "", "")).iter().any(|fault| fault.code == "L107")
+        all_diagnostics(&texts(&main, "", "")).iter().any(|fault| fault.code == "L107")
     };
     assert!(fires("https://{{h}}/") && fires("https://{{h}}:8443/") && fires("https://{{input.h}}/"));
     assert!(
@@ -108,8 +108,8 @@ fn a_value_after_the_script_of_a_shell_is_only_a_value() {
             r#"{{"type": "loop", "properties": {{"mode": "react", "objective": "x", "tools": [{{"type": "action", "name": "a"}}]}},
 "actions": [{{"action_name": "a", "kind": "command", "description": "d", "program": "bash", "args": {args}}}]}}"#
         );
-        let told = told(&texts(&main, r#"{"allow": {"commands": ["bash"]}}"#, ""));
-        told.into_iter().map(|fault| (fault.code, fault.is_error())).collect::<Vec<_>>()
+        let diagnostics = all_diagnostics(&texts(&main, r#"{"allow": {"commands": ["bash"]}}"#, ""));
+        diagnostics.into_iter().map(|fault| (fault.code, fault.is_error())).collect::<Vec<_>>()
     };
     assert_eq!(found(r#"["-ec", "wc \"$1\"", "bash", "{{x}}"]"#), [("L111", false)]);
     assert_eq!(found(r#"["-c", "wc {{input.x}}"]"#), [("L111", false)]);
@@ -123,7 +123,7 @@ fn a_schema_that_contradicts_itself_is_found_where_it_does() {
         let main = format!(
             r#"{{"type": "loop", "input": {schema}, "properties": {{"mode": "react", "objective": "x", "tools": ["__complete__"]}}}}"#
         );
-        let found = told(&texts(&main, "", "")).into_iter().find(|fault| fault.code == "L120");
+        let found = all_diagnostics(&texts(&main, "", "")).into_iter().find(|fault| fault.code == "L120");
         found.map(|fault| fault.path)
     };
     let some = |path: &str| Some(path.to_owned());
@@ -155,7 +155,7 @@ proptest! {
                 text
             };
             let project = whole.project.as_ref().map_or_else(String::new, |project| change(&project.text));
-            told(&texts(&change(&whole.main.text), &project, ""));
+            all_diagnostics(&texts(&change(&whole.main.text), &project, ""));
         }
     }
 }

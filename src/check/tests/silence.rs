@@ -1,9 +1,9 @@
 //! When rules are silent: what a rule needs is broken, or its fault is told already.
 
-use super::{all_shown, texts, told};
+use super::{all_diagnostics, all_shown, texts};
 
 fn codes(main: &str, project: &str) -> Vec<&'static str> {
-    told(&texts(main, project, "")).into_iter().map(|fault| fault.code).collect()
+    all_diagnostics(&texts(main, project, "")).into_iter().map(|fault| fault.code).collect()
 }
 
 /// A loop with these properties, that uses these actions.
@@ -42,7 +42,7 @@ fn a_property_with_an_error_silences_its_own_rules_and_no_others() {
 }
 
 #[test]
-fn a_misspelt_tool_is_not_told_a_second_time_as_an_action_that_nothing_uses() {
+fn a_misspelt_tool_is_not_reported_a_second_time_as_an_unused_action() {
     let main = with("", GET).replace(r#""name": "a""#, r#""name": "b""#);
     assert_eq!(codes(&main, ""), ["L030"]);
     let cut = with("", GET).replace(r#"[{"type": "action", "name": "a"}]"#, r#"[{"type": "action", "name": }]"#);
@@ -50,7 +50,7 @@ fn a_misspelt_tool_is_not_told_a_second_time_as_an_action_that_nothing_uses() {
 }
 
 #[test]
-fn a_key_that_was_pasted_is_told_once_and_never_shown() {
+fn a_pasted_key_is_reported_once_and_never_shown() {
     let key = concat!("sk-", "a1b2c3d4e5f6g7h8i9j0k1l2");
     for project in [
         format!(r#"{{"orgconfig": {{"k": "{key}"}}}}"#),
@@ -64,14 +64,14 @@ fn a_key_that_was_pasted_is_told_once_and_never_shown() {
         r#"{"models": {"m": {"provider": "openai", "base_url": "https://u:hunter2hunter2@h/"}}}"#,
         r#"{"models": {"m": {"provider": "openai", "base_url": "hunter2hunter2:x"}}}"#,
     ] {
-        let found = told(&texts(&with("", GET), project, ""));
+        let found = all_diagnostics(&texts(&with("", GET), project, ""));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(!format!("{found:?}").contains("hunter2"), "{found:?}");
     }
 }
 
 #[test]
-fn one_fault_of_a_host_is_told_by_one_rule() {
+fn one_fault_of_a_host_is_reported_by_one_rule() {
     let url = |url: &str| with("", &GET.replace("https://api.example.com/x", url));
     // A secret that would go where the model says is an error of its own.
     let wandering = url("https://{{h}}/x?key=orgconfig:k");

@@ -5,7 +5,7 @@ use crate::check::sql::{Does, verb};
 use crate::language::action::CommandAction;
 
 #[test]
-fn what_a_query_does_is_told_by_its_first_word() {
+fn the_first_word_of_a_query_says_what_it_does() {
     let does = |query: &str| verb(query).map(|(does, range)| (does, query[range].to_owned()));
     let writes = |word: &str| Some((Does::Writes, word.to_owned()));
     assert_eq!(does("-- INSERT\n /* x */ delete from t"), writes("delete"));

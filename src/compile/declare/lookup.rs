@@ -33,7 +33,7 @@ impl<'a> Declare<'a> {
         }
         let broken = shelf.beside.iter().find(|document| document.is_broken() && names_it(document));
         if let Some(document) = broken {
-            self.tell_of(document);
+            self.report_faults_of(document);
         }
         broken.is_some()
     }
@@ -67,7 +67,7 @@ impl<'a> Declare<'a> {
         }
         // It may be in a file that could not be read.
         for document in shelf.beside.iter().filter(|document| document.is_broken()) {
-            self.tell_of(document);
+            self.report_faults_of(document);
         }
         self.faults.extend(self.texts.unread.iter().cloned());
     }
@@ -119,7 +119,7 @@ impl<'a> Declare<'a> {
         });
         if self.unknown == 1 {
             for document in self.shelf.beside.iter().filter(|document| document.is_broken()) {
-                self.tell_of(document);
+                self.report_faults_of(document);
             }
             self.faults.extend(self.texts.unread.iter().cloned());
         }
@@ -175,7 +175,7 @@ impl<'a> Declare<'a> {
         let broken =
             all.iter().find(|document| document.is_broken() && document.tree.source.text.contains(&quoted_name));
         if let Some(document) = broken {
-            return self.tell_of(document);
+            return self.report_faults_of(document);
         }
         let files: Vec<&str> = all.iter().map(|document| &*document.tree.source.name).collect();
         let looked = match files.as_slice() {

@@ -315,15 +315,15 @@ async fn local_names_are_not_even_looked_up() {
 async fn a_client_asks_the_guard_for_a_name_and_dials_nothing_that_it_refuses() {
     let (guard, lookups) = looking_up(vec![vec![LOOPBACK]]);
     let error = guard.client(0).unwrap().get("http://turned.example:9/").send().await.unwrap_err();
-    let told = format!("{error:?}");
-    assert!(told.contains("allow.private_addresses"), "{told}");
+    let message = format!("{error:?}");
+    assert!(message.contains("allow.private_addresses"), "{message}");
     assert_eq!(lookups.load(Ordering::SeqCst), 1);
 }
 
 #[test]
 fn a_guard_in_a_log_says_what_it_allows() {
-    let told = format!("{:?}", hosts(&["api.example.com"]));
-    assert!(told.contains("api.example.com") && told.contains("private: false"), "{told}");
+    let shown = format!("{:?}", hosts(&["api.example.com"]));
+    assert!(shown.contains("api.example.com") && shown.contains("private: false"), "{shown}");
 }
 
 #[tokio::test]

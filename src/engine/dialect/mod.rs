@@ -87,7 +87,7 @@ pub fn is_native(dialect: Dialect) -> bool {
 }
 
 /// The name that the model knows a tool by.
-pub fn told_name<'a>(program: &'a Program, name: &'a str) -> &'a str {
+pub fn name_for_model<'a>(program: &'a Program, name: &'a str) -> &'a str {
     if is_native(program.properties.dialect) { program.called.out(name) } else { name }
 }
 

@@ -20,13 +20,13 @@ fn ended(text: &str) -> State {
         error: None,
         at_ms: 0,
     };
-    let begun = RunHeader {
+    let header = RunHeader {
         run_id: text.to_owned(),
         loop_name: text.to_owned(),
         objective: text.to_owned(),
         ..RunHeader::default()
     };
-    State { phase: Phase::Ended(Box::new(ending)), header: std::sync::Arc::new(begun), ..State::default() }
+    State { phase: Phase::Ended(Box::new(ending)), header: std::sync::Arc::new(header), ..State::default() }
 }
 
 fn account(state: &State) -> String {
@@ -52,8 +52,12 @@ fn an_account_is_lines_of_json_and_bounded_whatever_the_run_said() {
         ending.error = Some(RunError { code: "c".to_owned(), message, retryable: false });
         ending.answer = None;
     }
-    let told = account(&failed);
-    assert!(told.contains("- error = \"\\n") && told.contains("of 100002 characters of JSON") && told.len() < 12_000);
+    let account = account(&failed);
+    assert!(
+        account.contains("- error = \"\\n")
+            && account.contains("of 100002 characters of JSON")
+            && account.len() < 12_000
+    );
 }
 
 #[test]
@@ -63,8 +67,8 @@ fn a_secret_goes_before_the_cut_could_part_it() {
         Value::Object(map) if map.contains_key("a") => json!({ "a": "[hidden]" }),
         other => other,
     };
-    let told = Earlier::of(&ended(&"secret".repeat(5_000)), hide).expect("it has ended").previous.account;
-    assert!(!told.contains("secret") && told.contains("[hidden]"), "{told}");
+    let account = Earlier::of(&ended(&"secret".repeat(5_000)), hide).expect("it has ended").previous.account;
+    assert!(!account.contains("secret") && account.contains("[hidden]"), "{account}");
 }
 
 #[test]
@@ -78,19 +82,23 @@ fn a_run_that_has_not_ended_has_no_account() {
 }
 
 #[test]
-fn memory_is_taken_over_beside_a_session_s_own_and_what_does_not_fit_is_told() {
+fn memory_of_the_previous_run_joins_the_sessions_and_what_does_not_fit_is_reported() {
     let earlier = |memory: BTreeMap<String, Value>| Earlier {
         previous: Previous { run_id: "a".to_owned(), account: "- run = \"a\"".to_owned() },
         memory,
     };
     let keys = |from: usize, to: usize| (from..to).map(|n| (format!("k{n:03}"), json!(n))).collect::<BTreeMap<_, _>>();
     let mut own = BTreeMap::from([("k001".to_owned(), json!("own"))]);
-    let told = earlier(keys(0, 3)).give(&mut own);
-    assert_eq!((own.len(), &own["k001"], told.account.as_str()), (3, &json!("own"), "- run = \"a\""));
+    let previous = earlier(keys(0, 3)).give(&mut own);
+    assert_eq!((own.len(), &own["k001"], previous.account.as_str()), (3, &json!("own"), "- run = \"a\""));
     let mut own = keys(0, 250);
-    let told = earlier(keys(240, 260)).give(&mut own);
+    let previous = earlier(keys(240, 260)).give(&mut own);
     assert_eq!(own.len(), 256);
-    assert!(told.account.ends_with("\n- 4 keys of its memory did not fit and are not here"), "{}", told.account);
+    assert!(
+        previous.account.ends_with("\n- 4 keys of its memory did not fit and are not here"),
+        "{}",
+        previous.account
+    );
 }
 
 #[test]
@@ -103,14 +111,14 @@ fn a_journal_from_before_is_read_and_a_run_without_an_earlier_one_writes_as_befo
         what
     };
     assert_eq!(read(&written, &started()), started());
-    let told = |what: EventKind| match what {
+    let without_org = |what: EventKind| match what {
         EventKind::Started(mut started) => {
             started.previous = Some(Previous { run_id: "a".to_owned(), account: "- run = \"a\"".to_owned() });
             EventKind::Started(started)
         }
         other => other,
     };
-    let event = told(started());
+    let event = without_org(started());
     let again = read(&serde_json::to_string(&event).expect("JSON"), &event);
     assert_eq!(again, event);
     let program = crate::engine::tests::program(&json!({}));

@@ -226,7 +226,7 @@ fn names_in_a_sentence_are_shortened_and_escaped() {
 }
 
 #[test]
-fn the_first_pattern_of_the_order_is_told() {
+fn the_first_pattern_of_the_order_is_reported() {
     let rows: Vec<Row> = (0..6).map(|_| ("t", "a", json!({}), json!({ "error": 1 }), true, false)).collect();
     assert_eq!(fires(&rows, 2), Some((2, StuckPattern::SameAction)));
     let steps: Vec<StepDigest> = rows.iter().enumerate().map(|(i, row)| step(i + 1, row)).collect();

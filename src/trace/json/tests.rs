@@ -36,9 +36,9 @@ fn what_is_laid_out_means_the_same() {
 fn a_gist_keeps_the_shape_and_counts_what_is_left_out() {
     let rows: Vec<Value> = (0..40).map(|id| json!({"id": id, "body": "lorem ipsum ".repeat(20)})).collect();
     let value = json!({"rows": rows, "row_count": 40});
-    let told = gist(&value, 200);
-    assert!(told.width() <= 200 && told.contains("lorem ipsum") && told.contains('…'), "{told}");
-    assert!(told.ends_with(" more], \"row_count\": 40}"), "{told}");
+    let short = gist(&value, 200);
+    assert!(short.width() <= 200 && short.contains("lorem ipsum") && short.contains('…'), "{short}");
+    assert!(short.ends_with(" more], \"row_count\": 40}"), "{short}");
     assert_eq!(gist(&json!({"id": 1}), 200), r#"{"id": 1}"#);
     assert_eq!(gist(&json!("x".repeat(500)), 100), format!("\"{}…\"", "x".repeat(80)));
 }
@@ -46,9 +46,9 @@ fn a_gist_keeps_the_shape_and_counts_what_is_left_out() {
 #[test]
 fn a_gist_of_rows_keeps_the_first_row_and_what_stands_after_them() {
     let row = json!({"charge_id": "ch_1", "invoice_id": "INV-1", "status": "succeeded"});
-    let told = gist(&json!({"rows": vec![row; 4], "row_count": 4}), 130);
+    let short = gist(&json!({"rows": vec![row; 4], "row_count": 4}), 130);
     assert_eq!(
-        told,
+        short,
         r#"{"rows": [{"charge_id": "ch_1", "invoice_id": "INV-1", "status": "succeeded"}, … 3 more], "row_count": 4}"#
     );
 }

@@ -120,7 +120,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
 }
 
 #[test]
-fn a_question_is_not_told_again_as_a_call() {
+fn a_question_is_not_shown_again_as_a_call() {
     let id = CallId { iteration: 1, index: 0 };
     let call = Call {
         id,
@@ -187,7 +187,7 @@ fn the_trace_and_the_key_are_there_when_the_document_wants_them() {
 }
 
 #[test]
-fn an_unreadable_reply_has_no_action_and_a_fault_tells_the_operator_the_whole() {
+fn an_unreadable_reply_has_no_action_and_its_fault_shows_the_operator_all_of_it() {
     let unread = StoredEntry { action: None, action_input: Value::Null.into(), success: false, ..entry(2) };
     let failed = StoredEntry {
         success: false,
@@ -203,7 +203,7 @@ fn an_unreadable_reply_has_no_action_and_a_fault_tells_the_operator_the_whole() 
 }
 
 #[test]
-fn a_cost_is_told_only_when_the_price_is_known_and_an_estimate_is_called_one() {
+fn a_cost_is_shown_only_when_the_price_is_known_and_an_estimate_says_so() {
     let mut state = state();
     assert!(shown(&state)["usage"].get("cost_usd").is_none());
     std::sync::Arc::make_mut(&mut state.header).model = ModelFacts {

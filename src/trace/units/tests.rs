@@ -28,7 +28,7 @@ fn counts_are_grouped_and_nouns_agree() {
 }
 
 #[test]
-fn a_small_cost_is_not_told_as_nothing() {
+fn a_small_cost_is_not_shown_as_zero() {
     assert_eq!(dollars(0.0), "$0.0000");
     assert_eq!(dollars(0.000_001), "under $0.0001");
     assert_eq!(dollars(0.0021), "$0.0021");

@@ -157,15 +157,15 @@ async fn blocks_of_a_stream_are_put_together() {
     assert_eq!((reply.text.as_str(), reply.finish), ("I look.", Finish::Stop));
 }
 
-fn told() -> Conversation {
-    let mut told = hello();
-    told.push_calls("I look.".to_owned(), vec![call("a.1", "look", "{\"n\":1E400}"), call("b", "act", "{}")]);
-    told.push_answer("a.1".to_owned(), false, "seen".to_owned());
-    told.push_answer("b".to_owned(), true, "Error: no".to_owned());
-    told.push(Role::User, "Hint: stop.");
-    told.push_calls(String::new(), vec![call("c", "act", "{}")]);
-    told.push_answer("c".to_owned(), false, String::new());
-    told
+fn conversation() -> Conversation {
+    let mut conversation = hello();
+    conversation.push_calls("I look.".to_owned(), vec![call("a.1", "look", "{\"n\":1E400}"), call("b", "act", "{}")]);
+    conversation.push_answer("a.1".to_owned(), false, "seen".to_owned());
+    conversation.push_answer("b".to_owned(), true, "Error: no".to_owned());
+    conversation.push(Role::User, "Hint: stop.");
+    conversation.push_calls(String::new(), vec![call("c", "act", "{}")]);
+    conversation.push_answer("c".to_owned(), false, String::new());
+    conversation
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn calls_and_observations_go_back_as_openai_wants_them() {
     let request = models(&json!({"models": {"m": {"provider": "openai", "base_url": "http://localhost:1"}}}))
         .get(Some("m"))
         .unwrap()
-        .request(&plain(&told()), &mut Wire::default());
+        .request(&plain(&conversation()), &mut Wire::default());
     let body: Value = serde_json::from_slice(&request).unwrap();
     let function = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
     assert_eq!(
@@ -195,7 +195,7 @@ fn calls_and_observations_go_back_as_anthropic_wants_them() {
     let model = models(&json!({"models": {"m": {"provider": "anthropic", "base_url": "http://localhost:1"}}}))
         .get(Some("m"))
         .unwrap();
-    let request = model.request(&plain(&told()), &mut Wire::default());
+    let request = model.request(&plain(&conversation()), &mut Wire::default());
     let text = String::from_utf8(request.to_vec()).unwrap();
     assert!(text.contains("\"input\":{\"n\":1E400}"), "{text}");
     let body: Value = serde_json::from_str(&text.replace("1E400", "1")).unwrap();
@@ -216,7 +216,7 @@ fn calls_and_observations_go_back_as_anthropic_wants_them() {
         ]
     );
     // A trimmed history may begin with the model's word.
-    let mut trimmed = told();
+    let mut trimmed = conversation();
     trimmed.messages.remove(1);
     let body: Value = serde_json::from_slice(&model.request(&plain(&trimmed), &mut Wire::default())).unwrap();
     assert_eq!(body["messages"][0]["role"], "user");

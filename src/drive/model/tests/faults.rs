@@ -54,7 +54,7 @@ async fn a_request_that_is_too_long_has_its_own_code() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_and_the_next_attempt_answers() {
+async fn a_failure_is_reported_and_the_next_attempt_answers() {
     let server = Server::new(vec![
         error(429, "{}").header("retry-after", "0"),
         error(500, "<html></html>"),
@@ -101,26 +101,26 @@ async fn a_server_that_does_not_speak_tls_is_a_fault_and_no_panic() {
     let fault = greet(&models(&file).get(Some("m")).unwrap(), 1).await.0.unwrap_err();
     assert_eq!(fault.code, ModelFaultCode::ModelUnreachable);
     // A machine without certificates can't speak TLS at all, and says so.
-    let told = ["no connection to 127.0.0.1:", "connection reset by 127.0.0.1:", "no HTTP client can be made"];
-    assert!(told.iter().any(|words| fault.message.starts_with(words)), "{}", fault.message);
+    let messages = ["no connection to 127.0.0.1:", "connection reset by 127.0.0.1:", "no HTTP client can be made"];
+    assert!(messages.iter().any(|words| fault.message.starts_with(words)), "{}", fault.message);
 }
 
 #[tokio::test]
-async fn a_retry_after_of_seconds_is_told_before_it_is_waited() {
+async fn a_retry_after_of_seconds_is_reported_before_the_wait() {
     let server = Server::new(vec![error(429, "{}").header("Retry-After", "120")]);
     let model = openai(&server);
-    let told = tokio::sync::Notify::new();
+    let waiting = tokio::sync::Notify::new();
     let delay = AtomicUsize::new(0);
     let failed = |attempt: RetriedAttempt| {
         delay.store(usize::try_from(attempt.delay_ms).unwrap(), Ordering::SeqCst);
-        told.notify_one();
+        waiting.notify_one();
     };
     let (conversation, mut wire, retry) = (hello(), Wire::default(), retry(2));
     let asked = plain(&conversation);
     let call = ask(std::slice::from_ref(&model), &asked, &mut wire, &retry, &failed);
     tokio::select! {
         _ = call => panic!("it did not wait"),
-        () = told.notified() => {}
+        () = waiting.notified() => {}
     }
     assert_eq!(delay.load(Ordering::SeqCst), 120_000);
 }
@@ -203,12 +203,12 @@ async fn a_servers_words_are_shown_short_and_without_terminal_tricks() {
 }
 
 #[tokio::test]
-async fn a_key_is_sent_and_never_told() {
+async fn a_key_is_sent_and_never_shown() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("key"), "sk-very-secret-key\n").unwrap();
     let echo = |_: usize, request: &server::Request| {
-        let told = request.header("authorization").or(request.header("x-api-key")).unwrap_or("none").to_owned();
-        error(401, &serde_json::json!({"error": {"message": format!("bad key: {told}")}}).to_string())
+        let key = request.header("authorization").or(request.header("x-api-key")).unwrap_or("none").to_owned();
+        error(401, &serde_json::json!({"error": {"message": format!("bad key: {key}")}}).to_string())
     };
     let server = Server::with(echo);
     let file = |provider: &str| {

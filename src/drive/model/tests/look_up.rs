@@ -12,8 +12,8 @@ fn environment(file: &serde_json::Value, variable: fn(&str) -> Option<String>) -
 
 #[test]
 fn without_any_name_it_says_where_to_write_one() {
-    let told = wrong(&models(&serde_json::json!({})), None);
-    assert!(told.contains("loopctl.json") && told.contains("--model"), "{told}");
+    let message = wrong(&models(&serde_json::json!({})), None);
+    assert!(message.contains("loopctl.json") && message.contains("--model"), "{message}");
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn a_provider_that_needs_a_key_says_which_variable() {
     let file = serde_json::json!({"models": {"gpt-4o-small": {"provider": "openai", "base_url": "http://127.0.0.1:9"},
                                              "claude": {"provider": "anthropic"}}});
     let models = models(&file);
-    let told = wrong(&models, Some("gpt-4o-smal"));
+    let message = wrong(&models, Some("gpt-4o-smal"));
     for words in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "\"gpt-4o-smal\"", "is named \"gpt-4o-small\""] {
-        assert!(told.contains(words), "{told}");
+        assert!(message.contains(words), "{message}");
     }
     assert!(wrong(&models, Some("claude")).contains("ANTHROPIC_API_KEY"));
 }
@@ -114,7 +114,7 @@ async fn an_embedders_key_goes_where_the_key_of_the_environment_would_go() {
 }
 
 #[test]
-fn an_address_that_is_none_is_told_without_its_password() {
+fn an_invalid_address_is_reported_without_its_password() {
     for (base, words) in [
         ("localhost:8080", "http://"),
         ("ftp://x", "http://"),
@@ -122,10 +122,10 @@ fn an_address_that_is_none_is_told_without_its_password() {
         ("http://", "base_url"),
         ("http://me:hunter22@127.0.0.1", "api_key"),
     ] {
-        let told =
+        let message =
             wrong(&models(&serde_json::json!({"models": {"m": {"provider": "openai", "base_url": base}}})), Some("m"));
-        assert!(told.contains(words) && told.contains("base_url of the model \"m\""), "{told}");
-        assert!(!told.contains("hunter22"), "{told}");
+        assert!(message.contains(words) && message.contains("base_url of the model \"m\""), "{message}");
+        assert!(!message.contains("hunter22"), "{message}");
     }
 }
 

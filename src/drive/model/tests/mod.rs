@@ -86,8 +86,8 @@ async fn greet_all(
     attempts: u32,
 ) -> (Result<Reply, ModelFault>, Vec<RetriedAttempt>) {
     let failed = Mutex::new(Vec::new());
-    let told = |attempt| failed.lock().unwrap().push(attempt);
-    let reply = ask(models, &plain(&hello()), wire, &retry(attempts), &told).await;
+    let on_failure = |attempt| failed.lock().unwrap().push(attempt);
+    let reply = ask(models, &plain(&hello()), wire, &retry(attempts), &on_failure).await;
     (reply, failed.into_inner().unwrap())
 }
 

@@ -114,7 +114,7 @@ async fn unknown_fields_of_any_depth_do_no_harm() {
 }
 
 #[tokio::test]
-async fn a_page_of_html_is_told_as_such() {
+async fn a_page_of_html_is_reported_as_such() {
     let page = Answer::new("text/html; charset=utf-8", "<html>Welcome to the hotel</html>");
     let server = Server::new(vec![page]);
     let fault = greet(&openai(&server), 1).await.0.unwrap_err();

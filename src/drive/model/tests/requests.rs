@@ -218,7 +218,7 @@ async fn a_server_without_a_key_gets_no_authorization() {
 }
 
 #[tokio::test]
-async fn anthropic_is_told_the_protocols_version() {
+async fn anthropic_gets_the_version_of_the_protocol() {
     let server = Server::with(|_, _| Answer::anthropic("Hi"));
     greet(&anthropic(&server), 1).await.0.unwrap();
     let request = &server.requests()[0];

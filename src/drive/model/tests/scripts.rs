@@ -35,7 +35,7 @@ async fn objects_are_said_with_their_digits_as_they_are_written() {
 }
 
 #[tokio::test]
-async fn a_directive_may_tell_usage_and_end() {
+async fn a_directive_may_set_usage_and_end() {
     let replies = all(r#"{"replies": [
             {"text": "cut", "finish": "length", "usage": {"input": 4, "output": 2}},
             {"delay_ms": 1, "text": {"thought": "t", "n": 1.0}}

@@ -54,7 +54,7 @@ impl ProcessMark {
     #[cfg(target_os = "linux")]
     pub(super) fn kill(&self) {
         let entry = format!("{VARIABLE}={}", self.0).into_bytes();
-        let begun = clock::instant();
+        let start = clock::instant();
         // Those of which nothing more is to be learned: they are not the call's, were killed, or have ended.
         let mut settled = HashSet::new();
         let mut again = true;
@@ -62,7 +62,7 @@ impl ProcessMark {
             again = false;
             // The youngest first: what leaves a next one and ends is among them, and is not there for long.
             let Some(pids) = pids() else {
-                again = clock::elapsed_ms(begun) <= PATIENCE_MS;
+                again = clock::elapsed_ms(start) <= PATIENCE_MS;
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             };
@@ -90,7 +90,7 @@ impl ProcessMark {
             }
             let mut looks = 0;
             while !again && !starting.is_empty() {
-                if clock::elapsed_ms(begun) > PATIENCE_MS {
+                if clock::elapsed_ms(start) > PATIENCE_MS {
                     return;
                 }
                 rest(looks);
@@ -101,7 +101,7 @@ impl ProcessMark {
                     news.is_none()
                 });
             }
-            again &= clock::elapsed_ms(begun) <= PATIENCE_MS;
+            again &= clock::elapsed_ms(start) <= PATIENCE_MS;
         }
     }
 

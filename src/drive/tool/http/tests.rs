@@ -99,7 +99,7 @@ async fn head_gives_status_and_some_headers() {
 }
 
 #[tokio::test]
-async fn a_failure_tells_the_model_its_status_and_the_operator_its_text() {
+async fn a_failure_shows_the_model_its_status_and_the_operator_its_text() {
     let server = TestServer::saying(answer(503, "retry-after: 7\r\n", &"no ".repeat(1000)));
     let fault = get(&server.url("/")).await.unwrap_err();
     assert_eq!(fault.class, "http 503");
@@ -217,7 +217,7 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_there_is_told_so() {
+async fn an_unknown_host_is_reported_as_such() {
     let lookup: NameLookup = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
     let http = HttpRunner::new(Egress::with_lookup(&allow(false), lookup), &vault());
     let fault = http.perform(request(Method::GET, "http://nowhere.example/"), None).await.unwrap_err();
@@ -256,7 +256,7 @@ async fn redirects_inside_the_origin_are_followed() {
 }
 
 #[tokio::test]
-async fn redirects_elsewhere_are_told_and_not_followed() {
+async fn redirects_to_another_host_are_reported_and_not_followed() {
     let other = TestServer::json("{}");
     for to in [
         other.url("/secret-path?token=hunter22"),

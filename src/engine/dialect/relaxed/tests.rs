@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Opening, RelaxedFaultKind, UnclosedBrackets, number, object, opening, whole_object, whole_string};
 
 #[test]
-fn an_object_is_read_from_its_place_and_its_end_is_told() {
+fn an_object_is_read_from_its_place_and_its_end_is_returned() {
     let text = "é {\"x\": [1, {\"y\": null}]} tail";
     let found = object(text, 3, UnclosedBrackets::Refuse).unwrap();
     assert_eq!(found.map, *json!({ "x": [1, { "y": null }] }).as_object().unwrap());
@@ -33,13 +33,13 @@ fn a_line_comment_at_the_very_end_may_hide_brackets() {
 }
 
 #[test]
-fn only_the_outermost_keys_that_stand_twice_are_told() {
+fn only_outermost_duplicate_keys_are_reported() {
     let found = object("{\"x\":1,\"x\":1,\"y\":{\"z\":1,\"z\":1}}", 0, UnclosedBrackets::Refuse).unwrap();
     assert_eq!(found.repeated, ["x"]);
 }
 
 #[test]
-fn faults_tell_their_place() {
+fn faults_report_their_place() {
     let fault = whole_object("{\n \"é\": ?}").unwrap_err();
     assert_eq!(fault.kind, RelaxedFaultKind::Value);
     assert!(fault.words("{\n \"é\": ?}").ends_with("(line 2, column 7)"), "{}", fault.words("{\n \"é\": ?}"));

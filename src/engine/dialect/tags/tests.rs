@@ -212,11 +212,11 @@ proptest! {
 
     #[test]
     fn nothing_that_a_tool_says_is_a_tag(text in prop_oneof![any_pieces(), any::<String>()]) {
-        let told = escaped(&text);
-        let (reading, _) = read_counted(&told, false);
+        let harmless_text = escaped(&text);
+        let (reading, _) = read_counted(&harmless_text, false);
         let harmless = matches!(reading, Reading::Unreadable { .. });
-        prop_assert!(harmless, "{}", told);
-        prop_assert_eq!(told.matches("<tool_response").count() + told.matches("</tool_response").count(), 0);
-        prop_assert_eq!(escaped(&told), told.as_ref());
+        prop_assert!(harmless, "{}", harmless_text);
+        prop_assert_eq!(harmless_text.matches("<tool_response").count() + harmless_text.matches("</tool_response").count(), 0);
+        prop_assert_eq!(escaped(&harmless_text), harmless_text.as_ref());
     }
 }

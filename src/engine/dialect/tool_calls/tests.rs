@@ -21,8 +21,8 @@ fn reply(text: &str, calls: &[(&str, &str)]) -> Reply {
 fn calls(reply: &Reply) -> (String, Vec<(String, Option<String>)>) {
     match read(reply) {
         Reading::Calls { thought, calls } => {
-            let told = calls.into_iter().map(|call| (call.input.to_string(), call.unread));
-            (thought, told.collect())
+            let inputs = calls.into_iter().map(|call| (call.input.to_string(), call.unread));
+            (thought, inputs.collect())
         }
         other => panic!("not read: {reply:?}\n{other:?}"),
     }
@@ -45,11 +45,11 @@ fn arguments_are_read_where_the_meaning_is_plain() {
 
 #[test]
 fn a_call_that_can_not_be_read_leaves_the_others() {
-    let (thought, told) = calls(&reply("Both.", &[("a", "{\"x\":1,\"x\":2}"), ("b", "{}"), ("c", "[1]")]));
+    let (thought, inputs) = calls(&reply("Both.", &[("a", "{\"x\":1,\"x\":2}"), ("b", "{}"), ("c", "[1]")]));
     assert_eq!(thought, "Both.");
-    assert!(told[0].1.as_ref().is_some_and(|why| why.contains("\"x\" stands there twice")), "{told:?}");
-    assert_eq!(told[1], ("{}".to_owned(), None));
-    assert!(told[2].1.is_some());
+    assert!(inputs[0].1.as_ref().is_some_and(|why| why.contains("\"x\" stands there twice")), "{inputs:?}");
+    assert_eq!(inputs[1], ("{}".to_owned(), None));
+    assert!(inputs[2].1.is_some());
     assert!(matches!(read(&reply("", &[("a", "{"), ("b", "x")])), Reading::Unreadable { .. }));
 }
 
@@ -107,10 +107,10 @@ fn calls_are_kept_as_every_provider_takes_them_back() {
         said("b\n", "a", ""),
     ];
     let kept = native::kept(calls, &called, 3, |id| id == "known" || id == "call_3_1");
-    let told: Vec<_> =
+    let shown: Vec<_> =
         kept.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
     assert_eq!(
-        told,
+        shown,
         [
             ("a", "crm_find", "{\"n\": 1E400}"),
             ("call_3_1_", "crm_find", "{\"n\":1}"),

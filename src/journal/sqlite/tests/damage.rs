@@ -55,7 +55,7 @@ fn left(path: &Path) -> Result<Vec<Result<Vec<String>, StoreFault>>, StoreFault>
 }
 
 #[test]
-fn a_thousand_damaged_files_never_panic_and_never_tell_a_wrong_text() {
+fn a_thousand_damaged_files_never_panic_and_never_return_a_wrong_text() {
     let (folder, path) = place();
     let whole = small(&path);
     let bytes = fs::read(&path).unwrap();
@@ -170,7 +170,7 @@ fn fault_of_the_texts_of_beta(journal: &SqliteJournal) -> String {
 }
 
 #[test]
-fn a_text_that_was_changed_or_is_missing_is_told_to_the_runs_that_have_it() {
+fn a_changed_or_missing_text_is_reported_for_the_runs_that_have_it() {
     let (_folder, journal) = changed("UPDATE texts SET text = 'other' WHERE text LIKE '%beta'");
     assert!(fault_of_the_texts_of_beta(&journal).contains("not what was written"));
     let (_folder, journal) = changed("DELETE FROM texts WHERE text LIKE '%beta'");
@@ -191,7 +191,7 @@ fn a_text_that_many_runs_have_is_written_once_also_by_another_process() {
 }
 
 #[test]
-fn texts_of_one_digest_are_told_apart_by_what_they_say() {
+fn texts_with_the_same_digest_are_kept_apart_by_their_content() {
     let (_folder, path) = place();
     let connection = {
         small(&path);
@@ -207,7 +207,7 @@ fn texts_of_one_digest_are_told_apart_by_what_they_say() {
 }
 
 #[test]
-fn a_memory_that_is_no_json_is_told() {
+fn a_memory_that_is_no_json_is_reported() {
     let (_folder, journal) = changed("INSERT INTO session_memory VALUES ('ada', 'k', '{oops')");
     let fault = wait(journal.recall("ada")).unwrap_err();
     assert_eq!(fault.code(), "store_corrupt");
@@ -215,7 +215,7 @@ fn a_memory_that_is_no_json_is_told() {
 }
 
 #[test]
-fn a_store_whose_tables_are_gone_is_told() {
+fn a_store_without_its_tables_is_reported() {
     let (_folder, journal) = changed("DROP TABLE events");
     let fault = wait(journal.read("alpha")).unwrap_err();
     assert_eq!(fault.code(), "store_corrupt");

@@ -78,7 +78,7 @@ fn an_empty_file_becomes_a_store() {
 }
 
 #[test]
-fn a_place_that_can_t_be_written_is_told() {
+fn a_place_that_can_t_be_written_is_reported() {
     let (folder, path) = place();
     fs::write(&path, "I am a file").unwrap();
     for bad in [folder.path().to_owned(), path.join("runs.db"), PathBuf::from("/proc/loopctl/runs.db")] {
@@ -90,7 +90,7 @@ fn a_place_that_can_t_be_written_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn a_store_that_may_only_be_read_is_told() {
+fn a_read_only_store_is_reported() {
     use std::os::unix::fs::PermissionsExt;
     let (_folder, path) = place();
     drop(open(&path));
@@ -132,7 +132,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged_and_the_run_goes_on_when_ther
 }
 
 #[test]
-fn a_store_that_another_process_locks_is_told_and_works_when_it_is_free() {
+fn a_store_that_another_process_locks_is_reported_and_works_when_it_is_free() {
     let (_folder, path) = place();
     let options = SqliteOptions { busy_timeout: Duration::from_millis(20), ..SqliteOptions::default() };
     let journal = SqliteJournal::open_with(&path, options.clone()).unwrap();
@@ -153,7 +153,7 @@ fn a_store_that_another_process_locks_is_told_and_works_when_it_is_free() {
 }
 
 #[test]
-fn a_new_store_that_is_locked_for_long_is_told() {
+fn a_new_store_that_stays_locked_is_reported() {
     let (_folder, path) = place();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();

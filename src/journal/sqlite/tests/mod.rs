@@ -41,13 +41,13 @@ fn refused(path: &Path) -> StoreFault {
 impl SqliteJournal {
     /// Runs SQL on the writer's connection.
     fn sql(&self, sql: &'static str) {
-        let (done, told) = channel();
+        let (done, received) = channel();
         self.writer.touch(move |connection| {
             connection.execute_batch(sql).unwrap();
             done.send(()).unwrap();
             true
         });
-        told.recv().unwrap();
+        received.recv().unwrap();
     }
 
     /// Keeps the writer busy until the sender is dropped: what is asked meanwhile is one batch.

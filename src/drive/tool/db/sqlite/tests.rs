@@ -65,7 +65,7 @@ async fn columns_of_one_name_are_all_there() {
 }
 
 #[tokio::test]
-async fn a_write_tells_what_it_changed() {
+async fn a_write_reports_how_many_rows_it_changed() {
     let folder = Folder::new(INIT);
     let insert = folder.ask("INSERT INTO t (name) VALUES (:name)", false, json!({"name": "c"})).await.unwrap();
     assert_eq!(insert, json!({"changes": 1, "last_insert_rowid": 3}));

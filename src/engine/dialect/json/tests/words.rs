@@ -52,7 +52,7 @@ fn an_unreadable_reply_keeps_what_it_thought() {
 }
 
 #[test]
-fn the_place_of_a_fault_is_told() {
+fn the_place_of_a_fault_is_reported() {
     assert!(refusal("Well:\n{\"action\": \"a\",\n \"action_input\": {\"x\": nope}}").contains("line 3, column 24"));
 }
 
@@ -74,7 +74,7 @@ fn a_reply_in_the_words_of_json_calls_nothing_in_another_dialect() {
 }
 
 #[test]
-fn the_dispatch_tells_the_reader_that_the_reply_was_cut_off() {
+fn the_dispatch_passes_on_that_the_reply_was_cut_off() {
     let text = r#"{"action":"a","action_input":{"x":"y"}"#.to_owned();
     let reply = |finish| Reply { text: text.clone(), finish, ..Reply::default() };
     assert!(matches!(dialect::read(Dialect::Json, &reply(Finish::Stop)), Reading::Calls { .. }));
