@@ -26,7 +26,7 @@ struct Arguments {
     /// How many tools each of them has.
     #[arg(long, default_value_t = 10)]
     tools: usize,
-    /// How often all is done; the medians are told, and the first time beside them.
+    /// How often each measurement is repeated. The medians are reported, with the first time beside them.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Only what is checked from memory, without the others: for a profiler.
@@ -149,7 +149,7 @@ fn write_own(folder: &Path, documents: &[String]) -> Result<Vec<PathBuf>, Box<dy
     Ok(files)
 }
 
-/// Documents of one folder whose actions stand in `actions/` beside them.
+/// Documents of one folder whose actions are in `actions/` beside them.
 fn write_beside(folder: &Path, documents: usize, tools: usize) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let folder = folder.join("beside");
     std::fs::create_dir_all(folder.join("actions"))?;

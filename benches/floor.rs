@@ -130,7 +130,7 @@ async fn play(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Plays runs until all are begun.
+/// Plays runs until all have started.
 async fn play_all(shared: Arc<Shared>) {
     while let Some(run) = shared.count.next() {
         shared.count.take(run_once(&shared, run).await.map_err(|error| error.to_string()));

@@ -1,13 +1,12 @@
-//! A server of OpenAI's chat-completions protocol for benchmarks: it knows one plot, told by the
-//! model's name `mock-k<K>-l<MS>`: call `echo` K times with changing text, then complete; each
-//! reply comes after MS milliseconds. With `-d<DIALECT>` behind it, it says so in another dialect
-//! than `json`; with `-aprogress` it calls the built-in `__log_progress__` in place of `echo`, with
-//! `-ahuman` it asks a human.
+//! A server of OpenAI's chat-completions protocol for benchmarks. It plays one script, which the model's name
+//! `mock-k<K>-l<MS>` sets: call `echo` K times with changing text, then complete; each reply comes after MS
+//! milliseconds. With the suffix `-d<DIALECT>` it uses another dialect than `json`; with `-aprogress` it calls
+//! the built-in `__log_progress__` instead of `echo`, with `-ahuman` it asks a human.
 //!
-//! Its replies depend on the request alone, it holds no run's state, and it does as little as it
-//! can: it reads no JSON, it looks for two byte strings. Its own cost is nobody's figure. `GET
-//! /stats` tells how many requests and body bytes came since the last time it was asked, so that
-//! two peers can be shown to have sent the same.
+//! Its replies depend on the request alone, it keeps no state of a run, and it does as little as it can: it
+//! does not parse JSON, it searches for two byte strings. Its own cost is in no figure. `GET /stats` returns
+//! how many requests and body bytes have come since the last such request, to show that two peers have sent the
+//! same.
 #![expect(clippy::print_stdout, reason = "the port is what the caller reads")]
 
 use std::cell::Cell;
@@ -177,7 +176,7 @@ fn ends(dialect: &str, steps: usize) -> String {
     }
 }
 
-/// What the model's name tells.
+/// What the name of the model asks for.
 struct Plot<'a> {
     steps: usize,
     wait: u64,

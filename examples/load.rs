@@ -178,7 +178,7 @@ async fn run_once(shared: &Shared) -> Result<String, String> {
     }
 }
 
-/// Plays runs until all are begun.
+/// Plays runs until all have started.
 async fn play_all(shared: Arc<Shared>) {
     while shared.count.next().is_some() {
         shared.count.take(run_once(&shared).await);

@@ -41,7 +41,7 @@ use serde_json::Value;
 
 use choices::{Choices, tapes};
 
-/// What is told of a shape; the last one says that schema and types disagree.
+/// The codes that report a shape; the last one says that schema and types disagree.
 const SHAPE: [&str; 8] = ["L010", "L011", "L012", "L013", "L014", "L015", "L016", "L017"];
 
 /// The schema of a kind as it is published, and what compares with it.
@@ -70,7 +70,7 @@ fn config(cases: u32, seed: u64) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// What is told of a document's shape by the reader that the compiler uses, and the value that it
+/// The faults of a document's shape, from the reader that the compiler uses, and the value that the reader
 /// hands to the types: its numbers are spelled so that serde reads them.
 fn read_document(kind: DocumentKind, document: &Value) -> (Vec<String>, Value) {
     let source = Source::new("document.json", format!("{document:#}"));
@@ -97,7 +97,7 @@ fn typed_request(document: &Value) -> Result<(), String> {
     typed::<AgentRequest>(document)?;
     let mut properties = document.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
     if properties.contains_key("objective") || properties.contains_key("tools") {
-        return Err("`config` has what stands at the top".to_owned());
+        return Err("`config` repeats a field of the top".to_owned());
     }
     if properties.shift_remove("mode").is_some_and(|mode| mode != "react") {
         return Err("the mode is not `react`".to_owned());
@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// Plays what is sound; tells whether it was.
+/// Plays a sound document; returns whether it was sound.
 fn played(played: &loops::Played) -> Result<bool, TestCaseError> {
     let compiled = compile(&played.texts);
     match load_texts(&played.texts, PathBuf::from(".")) {

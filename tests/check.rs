@@ -1,9 +1,8 @@
-//! Every code that a check tells is shown by cases that stand as files in `tests/check/CODE`: in
-//! `fires` (and `fires-2`, ...) documents that it is told of, with what is told, for people and for
-//! machines; in `clean` documents like them that are sound. And every code has its page, whose
-//! examples do what they say.
+//! Every code of `check` is shown by cases: folders in `tests/check/CODE`. `fires` (and `fires-2`, ...) are
+//! documents with that fault, and the report on them for people and for machines; `clean` are similar documents
+//! that are sound. Every code also has a page, whose examples do what they say.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --test check` writes what is told anew: read the difference.
+//! `UPDATE_GOLDEN=1 cargo test --test check` writes the reports again: read the difference.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::string_slice, reason = "a test says why")]
 
 #[path = "check/case.rs"]
@@ -20,7 +19,7 @@ use loopctl::diagnostic::codes::{self, Code, TABLE};
 /// Codes that no file can show, and why.
 const UNSEEN: &[(&str, &str)] = &[
     ("L017", "only a schema that disagrees with its own type brings it: that would be a fault of ours"),
-    ("L073", "what it tells is told as L018 before; it stays for those who compile an action alone"),
+    ("L073", "L018 reports the same before it; L073 stays for those who compile an action alone"),
 ];
 
 /// Codes whose page shows no document, and why.
@@ -36,7 +35,7 @@ const UNWRITTEN: &[(&str, &str)] = &[
     ("L073", "no document brings it"),
 ];
 
-/// Cases where two errors stand at one place, and why both are right.
+/// Cases where two errors are at one place, and why both are right.
 const SHARED: &[(&str, &str)] = &[];
 
 fn listed(list: &[(&str, &str)], name: &str) -> bool {
@@ -64,7 +63,7 @@ fn a_case_that_fires_has_its_code_and_a_clean_one_has_no_error() {
         let report = case.report();
         let has = report.diagnostics.iter().any(|fault| fault.code == case.code);
         if case.fires() && !has {
-            faults.push(format!("{}: {} is not told", case.name(), case.code));
+            faults.push(format!("{}: {} is not reported", case.name(), case.code));
         }
         if !case.fires() && (has || report.diagnostics.iter().any(|fault| fault.is_error())) {
             faults.push(format!("{}: is not clean:\n{}", case.name(), report.human()));

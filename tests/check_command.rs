@@ -1,5 +1,5 @@
-//! `loopctl check` and `loopctl explain` as a user or a pipeline meets them: what is looked at, what is
-//! told where, and how it ends.
+//! `loopctl check` and `loopctl explain` as a user or a pipeline meets them: which files are checked, where
+//! what is reported, and the exit code.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, dead_code, missing_docs)]
 #![allow(clippy::needless_pass_by_value)]
 
@@ -125,7 +125,7 @@ fn an_action_is_judged_by_the_project_that_it_belongs_to_and_by_none_where_there
     check(&place, &[], 0);
     place.file("loopctl.json", r#"{"orgconfig": {"dusk": "env:DESK"}}"#);
     assert_eq!(codes(&report(&place, &[], 1)), [("L041", "actions/look.json")]);
-    // A loop that uses it meets the same fault, and it is told once all the same.
+    // A loop that uses it meets the same fault, and it is still reported once.
     place.file("a.json", SOUND);
     assert_eq!(codes(&report(&place, &[], 1)), [("L041", "actions/look.json")]);
     place.file("loopctl.json", r#"{"orgconfig": {"desk": "env:DESK"}}"#);
@@ -180,7 +180,7 @@ fn warnings_are_no_fault_unless_they_are_denied() {
     assert!(check(&place, &[], 0).stderr.ends_with("\n1 warning in 2 files\n"));
     check(&place, &["--deny-warnings"], 1);
     check(&place, &["--deny-warnings", "--format", "sarif"], 1);
-    // A run tells them in a line each.
+    // A run reports each of them in one line.
     let ran = place.call(&["run", "loops/a.json", "--script", "no.json"]);
     let line = "warning[L072] loops/actions/look.json:1:17: the action `look` has no description; `loopctl check loops/a.json` shows the details";
     assert_eq!(ran.stderr.lines().next(), Some(line));

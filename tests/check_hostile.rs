@@ -8,7 +8,7 @@ mod common;
 use common::{ACTION, Place, SOUND, sound};
 use serde_json::{Value, json};
 
-/// What is told of errors.
+/// The errors that `check` reports.
 fn report(place: &Place, args: &[&str]) -> Vec<Value> {
     let args: Vec<&str> = ["check", "--format", "json"].iter().chain(args).copied().collect();
     let ran = place.call(&args);

@@ -115,7 +115,7 @@ fn kills(strike: impl Fn(&Nested, &str) -> Ran) -> (Vec<usize>, Vec<String>) {
 #[test]
 fn a_kill_at_every_boundary_until_the_called_loop_asks_ends_in_the_same_results() {
     let (counts, asked) = kills(Nested::start);
-    // Begun, called; the helper begun, its call, the outcome, its question; the question told on.
+    // Started, called; the helper started, its call, the outcome, its question; the question passed up.
     assert_eq!(counts.get(..3), Some([7, 7, 7].as_slice()), "{counts:?}");
     assert!(counts[3] >= 5, "{counts:?}");
     let expected =
@@ -129,7 +129,7 @@ fn a_kill_at_every_boundary_after_the_answer_hands_it_on_once() {
         assert_eq!(nested.start("").code, 3);
         nested.resume(&["--answer", "yes"], at)
     });
-    // The answer; the helper has it, and ends; its answer is told on; the end.
+    // The answer; the helper gets it, and ends; its answer is passed up; the end.
     assert_eq!(counts.get(..3), Some([5, 5, 5].as_slice()), "{counts:?}");
     assert!(asked.is_empty(), "{asked:?}");
 }

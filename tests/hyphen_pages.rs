@@ -1,7 +1,7 @@
-//! The documents of Hyphen's public pages, as far as they could be seen (long texts are stand-ins in our own
-//! words): each is told what it should be told, and nothing besides. Those that end before their end have
-//! what was cut off told as missing, and nothing else; those that are whole, with their actions beside them,
-//! have nothing, or that workflows and `foreach` can't be run yet.
+//! The documents of Hyphen's public pages, as far as they could be seen (we put our own words in place of long
+//! texts): `check` reports exactly the expected faults. Where a page cuts a document off, what was cut off is
+//! reported as missing, and nothing else. Whole documents, with their actions beside them, have no fault,
+//! except that workflows and `foreach` can't be run yet.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
 
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! Small texts, thrown at the JSON reader in the manner of the known suites for JSON parsers: a
-//! case that begins with `y` must be read, one with `n` must be refused with one fault that lies in
-//! the text, `i` may be either. None may make anything panic.
+//! Small texts for the JSON reader, in the manner of the known suites for JSON parsers: a case that begins with
+//! `y` must be read, one with `n` must be refused with one fault whose place is in the text, `i` may be either.
+//! None may cause a panic.
 //!
 //! A case is a line of a file of `json_suite/`: `y NAME TEXT`. In a text, `⟦0a ff⟧` are bytes, and
 //! `⟦[*100⟧` is a text a hundred times.
@@ -35,7 +35,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The bytes that a case's text stands for.
+/// The bytes that a case's text encodes.
 fn bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;

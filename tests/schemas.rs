@@ -20,7 +20,7 @@ fn published_schemas_are_those_of_the_types() {
         let published = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             published == text,
-            "schemas/{kind}.json is stale; mend it with: UPDATE_SCHEMAS=1 cargo test --test schemas"
+            "schemas/{kind}.json is stale; update it with: UPDATE_SCHEMAS=1 cargo test --test schemas"
         );
     }
 }
@@ -168,7 +168,7 @@ fn the_published_schema_of_events_is_that_of_the_types() {
     let published = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         published == text,
-        "schemas/events.schema.json is stale; mend it with: UPDATE_SCHEMAS=1 cargo test --test schemas"
+        "schemas/events.schema.json is stale; update it with: UPDATE_SCHEMAS=1 cargo test --test schemas"
     );
     let printed =
         std::process::Command::new(env!("CARGO_BIN_EXE_loopctl")).args(["schema", "events"]).output().unwrap();

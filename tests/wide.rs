@@ -1,5 +1,5 @@
-//! Documents that have one construct of the language very often: judging one takes work in proportion to its
-//! size, tells no more than a bounded number of faults, or says that the document is too large (L009).
+//! Documents that use one construct of the language very often: checking one takes work in proportion to its
+//! size, reports a bounded number of faults, or reports that the document is too large (L009).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says why")]
 
 #[path = "wide/constructs.rs"]

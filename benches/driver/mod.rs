@@ -50,7 +50,7 @@ pub struct Count {
 }
 
 impl Work {
-    /// The model's name, which tells the server what to play.
+    /// The model's name, which selects what the server plays.
     pub fn model(&self) -> String {
         let dialect = if self.dialect == "json" { String::new() } else { format!("-d{}", self.dialect) };
         let action = if self.action == "echo" { String::new() } else { format!("-a{}", self.action) };
@@ -70,13 +70,14 @@ impl Count {
         Self { work, began: Instant::now(), started, ok, errors: Mutex::default() }
     }
 
-    /// The number of the next run, from 0; none when all have begun.
+    /// The number of the next run, from 0; none when all have started.
     pub fn next(&self) -> Option<u32> {
         let run = self.started.fetch_add(1, Ordering::Relaxed);
         (run < self.work.runs).then_some(run)
     }
 
-    /// Takes a run's answer: only one that begins as the server was told to say is right.
+    /// Takes the answer of a run, and counts it as right only if it begins with the words that the server was
+    /// asked for.
     pub fn take(&self, answer: Result<String, String>) {
         let error = match answer {
             Ok(answer) if answer.starts_with(&format!("Done after {} ", self.work.steps)) => {

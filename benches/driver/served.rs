@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub struct Served {
     child: Child,
     client: Client,
-    // Closed, it would be told that nobody reads it.
+    // The server would get an error if nobody read its output.
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -55,7 +55,7 @@ impl Served {
         &self.client
     }
 
-    /// The memory that it has now, in MB; Linux tells.
+    /// The resident memory in MB, as Linux reports it.
     pub fn resident_mb(&self) -> Result<f64, Box<dyn Error>> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
@@ -94,7 +94,7 @@ impl Client {
         read(request.header("content-type", "application/json").body(body)).await
     }
 
-    /// What stands at this address.
+    /// The reply to a GET of this address.
     pub async fn get(&self, target: &str) -> Result<Value, String> {
         read(self.http.get(format!("{}{target}", self.base))).await
     }

@@ -1,4 +1,4 @@
-//! A text is cleaned of a secret that stands in it: none of it is left, and nothing panics.
+//! Removes a secret from a text that contains it: no part of it is left, and nothing panics.
 #![no_main]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A template, a zero byte, and the input that it is rendered with, for each place that it may stand in.
+//! A template, a zero byte, and the input that it is rendered with, for each place that a template may be in.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

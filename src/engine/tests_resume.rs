@@ -88,7 +88,7 @@ fn memory_takes_no_value_that_would_close_the_session_for_ever() {
         let store = call("__store_memory__", &json!({ "key": "k", "value": bad }));
         let state = play(&program, vec![(0, started()), (1, store)]);
         assert!(state.memory.is_empty());
-        assert!(!state.entries[0].success, "the model is told");
+        assert!(!state.entries[0].success, "the entry is a failure");
     }
 }
 
@@ -108,7 +108,7 @@ fn the_last_word_stores_nothing() {
     let look = call("look", &json!({ "at": "a" }));
     let state = play(&program, vec![(0, started()), (1, look), (2, returns(1, ToolResult::Ok(json!(1)))), (3, store)]);
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::MaxIterations));
-    assert!(state.memory.is_empty(), "what no effect told of may not be there");
+    assert!(state.memory.is_empty(), "nothing changes without its effect");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_late_result_after_the_deadline_is_refused() {
     let look = call("look", &json!({ "at": "a" }));
     let mut state = play(&program, vec![(0, started()), (1, look), (50, EventKind::DeadlinePassed)]);
     assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Timeout));
-    assert_eq!(state.entries.len(), 1, "the call that was cut off is told of");
+    assert_eq!(state.entries.len(), 1, "the call that was cut off has its entry");
     let late = ToolReturned {
         call: CallId { iteration: 1, index: 0 },
         result: ToolResult::Failed(ToolFault { class: "late".to_owned(), detail: String::new() }),

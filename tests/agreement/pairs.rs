@@ -41,7 +41,7 @@ fn sound() -> Value {
 /// A value that is wrong, and what is reported of it: its code and its pointer.
 struct Slip {
     at: &'static str,
-    /// What stands there; nothing when the field is left out.
+    /// The value at that place; none when the field is left out.
     value: Option<Value>,
     code: &'static str,
     path: &'static str,

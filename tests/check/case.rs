@@ -1,4 +1,4 @@
-//! A case: a folder with a document, and what is told of it.
+//! A case: a folder with a document, and the report of the checks on it.
 
 #![expect(clippy::disallowed_methods, reason = "a test's own switch comes from the environment")]
 
@@ -25,7 +25,7 @@ pub struct Case {
     folder: PathBuf,
 }
 
-/// What is told of texts.
+/// What the checks report about texts.
 pub struct CaseReport {
     pub diagnostics: Vec<Diagnostic>,
     pub sources: Vec<Source>,
@@ -34,7 +34,7 @@ pub struct CaseReport {
 /// All cases, in the order of their names.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    // Relative, so that what is told names no folder of this machine.
+    // Relative, so that reports name no folder of this machine.
     for of_code in entries(Path::new("tests/check")).into_iter().filter(|path| path.is_dir()) {
         for folder in entries(&of_code) {
             cases.push(Case { code: name(&of_code), folder });
@@ -61,7 +61,7 @@ impl Case {
         format!("{}/{}", self.code, name(&self.folder))
     }
 
-    /// Whether its code is told; else it is a clean one.
+    /// Whether its code is reported; else the case is a clean one.
     pub fn fires(&self) -> bool {
         let name = name(&self.folder);
         let fires = name.starts_with("fires");
@@ -69,7 +69,7 @@ impl Case {
         fires
     }
 
-    /// What is told of its document.
+    /// The report on its document.
     pub fn report(&self) -> CaseReport {
         match self.texts() {
             Ok(texts) => CaseReport::of(&texts, self.input()),
@@ -88,7 +88,7 @@ impl Case {
         Some(serde_json::from_str(&text).unwrap())
     }
 
-    /// How what is told differs from what is kept; nothing when it is the same.
+    /// The differences between the report and the golden files; empty when they are the same.
     pub fn differences(&self) -> Vec<String> {
         let update = std::env::var_os("UPDATE_GOLDEN").is_some();
         let report = self.report();
@@ -100,13 +100,13 @@ impl Case {
             }
             let kept = fs::read_to_string(&path).unwrap_or_default();
             if kept != text {
-                different.push(format!("{}: kept:\n{kept}\ntold now:\n{text}", path.display()));
+                different.push(format!("{}: golden:\n{kept}\nnow:\n{text}", path.display()));
             }
         }
         different
     }
 
-    /// The suggestions after which the fault is still told, or another error is.
+    /// The suggestions that leave the fault in place, or bring another error.
     pub fn useless_suggestions(&self) -> Vec<String> {
         let Ok(texts) = self.texts() else { return Vec::new() };
         let report = CaseReport::of(&texts, None);
@@ -131,7 +131,7 @@ impl Case {
 }
 
 impl CaseReport {
-    /// What is told of texts, and of a run's input when they are sound.
+    /// The report on texts, and on the input of a run when the texts are sound.
     pub fn of(texts: &Texts, input: Option<Value>) -> Self {
         match load_texts(texts, PathBuf::new()) {
             Ok(loaded) => {

@@ -6,7 +6,7 @@ use loopctl::diagnostic::codes::Code;
 
 use super::case::CaseReport;
 
-/// What is wrong with a page. Under `## Example` stands a document that brings that code, under
+/// What is wrong with a page. Under `## Example` is a document with that fault, under
 /// `## Instead` one that does not. A block ```` ```json NAME ```` is another file beside the one before:
 /// `loopctl.json`, `actions/NAME`, `loops/NAME`, `workflows/NAME`, or `input.json`, the input of a run.
 pub fn faults(row: &Code, without_documents: bool) -> Vec<String> {
@@ -16,7 +16,7 @@ pub fn faults(row: &Code, without_documents: bool) -> Vec<String> {
         return vec![format!("{}: its page has no `## Why`", row.code)];
     };
     if about.lines().skip(1).all(str::is_empty) {
-        fail("its page does not say what it tells".to_owned());
+        fail("its page does not say what it reports".to_owned());
     }
     let Some((why, rest)) = rest.split_once("\n## Example\n") else {
         return vec![format!("{}: its page has no `## Example`", row.code)];
@@ -76,7 +76,7 @@ fn documents(part: &str) -> Vec<Document> {
             documents.push(Document { texts: Texts::new(Source::new("loop.json", text)), input: None });
             continue;
         }
-        let document = documents.last_mut().expect("the document stands before the files beside it");
+        let document = documents.last_mut().expect("the document comes before the files beside it");
         match name {
             "loopctl.json" => document.texts.project = Some(Source::new(name, text)),
             "input.json" => document.input = Some(serde_json::from_str(text).expect("the input is JSON")),

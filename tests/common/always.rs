@@ -1,10 +1,10 @@
 //! Always resumed: with `LOOPCTL_ALWAYS_RESUME` set, every `run` and `resume` of the suite is played by
 //! processes that die after each single event and are resumed, until the run ends or waits.
 //!
-//! A process is killed right after its event is durable. A later one begins with the events that say that
-//! it took up the run, and each run that this one called; it dies at the first one that says more. A call
-//! whose intent was the last event was never made: where the tool is not idempotent the run asks, and is
-//! told to make it. A process that hangs is killed, and its test has failed.
+//! A process is killed right after its event is durable. A later one starts with the events that say that it
+//! resumed the run, and each run that this one called; it dies at the first other event. A call whose intent
+//! was the last event was never made: where the tool is not idempotent the run asks, and is answered that it
+//! should make the call. A process that hangs is killed, and its test has failed.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Output};
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Whether the suite is played so.
 pub fn wanted() -> bool {
-    #![allow(clippy::disallowed_methods, reason = "the suite is told from outside how it is to be played")]
+    #![allow(clippy::disallowed_methods, reason = "the environment says how the suite is to be played")]
     std::env::var_os("LOOPCTL_ALWAYS_RESUME").is_some()
 }
 

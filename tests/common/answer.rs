@@ -46,7 +46,7 @@ impl Answer {
         Self::of(kind, Body::Sized(body.into()))
     }
 
-    /// JSON, written as it stands.
+    /// JSON, written unchanged.
     pub fn json(body: &(impl ToString + ?Sized)) -> Self {
         Self::new("application/json", body.to_string())
     }

@@ -302,7 +302,7 @@ pub fn killed(mut command: Command, fail: &str) -> Ran {
     ran
 }
 
-/// A loop that is sound, with the action `look` that stands in no file of it.
+/// A loop that is sound, with the action `look` that none of its files declares.
 pub const SOUND: &str = r#"{"type": "loop", "properties": {"mode": "react", "objective": "Do it.", "tools": [{"type": "action", "name": "look"}]}}"#;
 /// The action `look`.
 pub const ACTION: &str = r#"{"action_name": "look", "kind": "http", "description": "Looks.", "url": "https://example.com/x", "http_method": "GET"}"#;
@@ -315,9 +315,9 @@ pub fn sound() -> Place {
     place
 }
 
-/// Brings a run to its end as an operator would, who knows what the server saw: `resume` hands a decision on,
-/// `was_posted` tells whether the call of unknown outcome was made. What the run said last, and how often such
-/// a call was asked about.
+/// Drives a run to its end as an operator would who knows what the server saw: `resume` passes a decision on,
+/// `was_posted` says whether the call of unknown outcome was made. Returns the last output of the run, and how
+/// often such a call was asked about.
 pub fn finished(mut ran: Ran, resume: impl Fn(&[&str]) -> Ran, was_posted: impl Fn() -> bool) -> (Ran, u32) {
     let mut uncertain = 0;
     for _ in 0..10 {

@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 server for tests, on threads: it answers as it is told, counts and keeps what it
-//! was asked, and fails in the ways that servers fail. It listens on a free port of 127.0.0.1.
+//! A small HTTP/1.1 server for tests, on threads: it gives the answers that a test sets, counts and keeps the
+//! requests, and fails in the ways that servers fail. It listens on a free port of 127.0.0.1.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc, reason = "a test's helper may panic")]
 

@@ -1,5 +1,5 @@
-//! R1b: the process is killed at a random microsecond. The fail points stand where we think that a kill
-//! hurts; this finds out about the rest.
+//! R1b: the process is killed at a random microsecond. The fail points are where we think that a kill hurts;
+//! this test looks for the other places.
 #![allow(clippy::disallowed_methods, reason = "how long a run takes is measured here")]
 
 use std::collections::BTreeMap;
@@ -141,7 +141,7 @@ fn played(first: u64, kills: u64) -> BTreeMap<Hit, u64> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(some))));
     let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "what these seeds did stands above: {failed:?}");
+    assert!(failed.is_empty(), "what these seeds did is above: {failed:?}");
     hits.into_inner().unwrap()
 }
 

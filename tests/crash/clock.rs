@@ -1,6 +1,6 @@
-//! R9: the machine's clock is set back by an hour, or forward by a day, while a model thinks, while a
-//! tool is called, and while the run waits for a human. Times that a run may take are told by a clock
-//! that no one can set; the order of the trace is the journal's.
+//! R9: the machine's clock is set back by an hour, or forward by a day, while a model thinks, while a tool is
+//! called, and while the run waits for a human. The time limits of a run use a clock that no one can set; the
+//! order of the trace is the journal's.
 
 use serde_json::{Value, json};
 

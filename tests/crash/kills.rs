@@ -100,11 +100,12 @@ fn on_uncertain_retry_calls_again_and_fail_reports_to_the_model() {
     }
 }
 
-/// What the journal tells, without times, and without what the resumed processes and the operator added.
+/// What the journal holds, without times, and without what the resumed processes and the operator added.
 fn happened(reference: &Reference) -> Vec<Value> {
     let added = |what: &Value| *what == json!("resumed") || what["human"]["decision"] == json!("retry");
     let whats = reference.events().into_iter().map(|mut event| event["what"].take());
-    // Where the server listens is in the document, and differs from place to place: so does what stands for its text.
+    // The address of the server is in the document, and differs from place to place: so does the digest of the
+    // text.
     let place = reference.server.url();
     let neutral = |what: Value| what.to_string().replace(&place, "http://server");
     let whats = whats.filter(|what| !added(what)).map(|what| serde_json::from_str(&neutral(what)).expect("JSON"));

@@ -163,7 +163,7 @@ impl Reference {
 /// The events of the run `r` that are durable.
 pub fn events_of(place: &Place) -> Vec<Value> {
     let store = place.path().join(".loopctl/runs.db");
-    // For reading only: what lies in the log of a killed process is for the next one to find.
+    // For reading only: what is in the log of a killed process is for the next one to find.
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let Ok(connection) = rusqlite::Connection::open_with_flags(store, flags) else { return Vec::new() };
     let sql = "SELECT event FROM events JOIN runs ON runs.id = events.run WHERE run_id = 'r' ORDER BY seq";

@@ -48,7 +48,7 @@ fn is_above_a_function(line: &str) -> bool {
     line.starts_with("//") || line.starts_with("#[") || line.ends_with(")]") || line.starts_with("reason")
 }
 
-/// How many arguments stand in the parentheses, and how many bytes these take.
+/// How many arguments are in the parentheses, and how many bytes these take.
 fn arguments(code: &str) -> Option<(usize, usize)> {
     let mut depth = 0_usize;
     let mut count = 0_usize;

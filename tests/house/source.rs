@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A source file: as it stands, and with its comments, strings and characters blanked out.
+/// A source file: its text, and the same with comments, strings and characters blanked out.
 pub struct File {
     pub path: PathBuf,
     pub text: String,
@@ -15,7 +15,7 @@ impl File {
         self.path.strip_prefix(root()).unwrap_or(&self.path).display().to_string()
     }
 
-    /// The folder below `src` that it stands in; none for `main.rs` and `lib.rs`.
+    /// The folder below `src` that it is in; none for `main.rs` and `lib.rs`.
     pub fn room(&self) -> Option<String> {
         let mut parts = self.path.strip_prefix(root().join("src")).ok()?.components();
         let first = parts.next()?.as_os_str().to_str()?.to_owned();
@@ -131,7 +131,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// Where a word stands in code, as a whole word.
+/// Where a word occurs in code, as a whole word.
 pub fn occurrences(code: &str, word: &str) -> Vec<usize> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word)
@@ -144,7 +144,7 @@ pub fn occurrences(code: &str, word: &str) -> Vec<usize> {
         .collect()
 }
 
-/// The first names of what stands after `prefix`: one name, or those at the top of a `{...}`.
+/// The first names of what follows `prefix`: one name, or those at the top of a `{...}`.
 pub fn names_after(code: &str, prefix: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for at in occurrences(code, prefix.trim_end_matches("::")) {

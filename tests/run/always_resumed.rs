@@ -35,7 +35,7 @@ const NOT_IN_PIECES: [(&str, &str); 26] = [
     ("subloops::the_time_of_the_run_bounds_the_called_one_which_ends_with_it", CALLED_FIRST),
 ];
 
-const LIVE_VIEW: &str = "who watches is told after an event is durable: the process dies in between";
+const LIVE_VIEW: &str = "notices come after an event is durable: the process dies in between";
 const ASKED: &str = "a human is asked about a call that is not idempotent, and circles are counted from there";
 const CALLED_FIRST: &str = "the called run is ended first: who dies then has a little time again, and sees it ended";
 const CONNECTION: &str = "each process has a connection of its own";

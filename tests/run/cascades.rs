@@ -97,7 +97,7 @@ fn llm_actions_and_loops_that_one_turn_mixes_pass_the_budget_by_one_call_at_most
         let ask = |text: &str| ("translate", json!({ "text": text }));
         let mixed = turn(&[ask("a"), part(1), part(2), ask("b")]);
         let main = model(vec![mixed, "<answer>ok</answer>".to_owned()]);
-        // Side by side they come in any order: whose reply it is, the conversation tells.
+        // They come in any order; the conversation shows whose reply it is.
         let helper = Server::reading(|_, request| {
             let went_on = request.text().contains("went-on-already");
             let reply = if went_on { complete(json!("helped")) } else { goes_on("went-on-already") };

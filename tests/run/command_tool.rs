@@ -124,13 +124,13 @@ fn the_environment_is_what_is_declared_and_nothing_else() {
         names.sort();
         names
     };
-    // `_`, `PWD` and `SHLVL` are a shell's own, and no shell stands between.
+    // `_`, `PWD` and `SHLVL` are set by a shell itself, and no shell is between.
     assert_eq!(names(&trace[0]), ["LANG", "LOOPCTL_CALL", "PATH"], "{:#}", trace[0]);
     assert_eq!(names(&trace[1]), ["HOME", "LANG", "LOOPCTL_CALL", "PATH", "TICKET", "X"], "{:#}", trace[1]);
     assert!(observed(&trace[1]).contains("TICKET=T=1\nX=2"), "a line end in a value is the value's");
 }
 
-/// What is told of a document whose program has this variable.
+/// The report on a document whose program has this variable.
 fn refused(name: &str, value: &str) -> String {
     let mut env = json!({});
     env[name] = json!(value);
@@ -183,7 +183,7 @@ fn the_working_folder_stays_inside_of_the_project() {
         let message = place(&[("sub/none", "")], &[program("p", "pwd", json!({ "cwd": outside }))]).refused();
         assert!(message.contains("L126"), "{outside}: {message}");
     }
-    // What only the disk can tell is refused when it is called.
+    // What only the disk can show is refused when it is called.
     let folders = ["sub", "/", "link", "missing", "."];
     let actions: Vec<Value> =
         folders.iter().enumerate().map(|(at, cwd)| program(&format!("p{at}"), "pwd", json!({ "cwd": cwd }))).collect();

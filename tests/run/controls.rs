@@ -28,7 +28,7 @@ fn base64(seed: u64, letters: usize) -> String {
     (0..letters).map(letter).collect()
 }
 
-/// The controls, each with the name of the field that it stands in.
+/// The controls, each with the name of the field that contains it.
 fn controls() -> Vec<(String, String)> {
     let mut all: Vec<(&str, String)> = Vec::new();
     for (at, name) in

@@ -136,7 +136,7 @@ fn the_streams_of_a_run_and_its_resumes_make_one_trace() {
                 (&asks["kind"], &asks["context"], &asks["options"]),
                 (&json!("human"), &json!("Two."), &json!(["A", "B"]))
             );
-            assert!(asks.get("calls").is_none(), "the question is told once: {asks}");
+            assert!(asks.get("calls").is_none(), "the question is reported once: {asks}");
         }
         all.extend(lines);
     }

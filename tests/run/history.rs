@@ -1,4 +1,4 @@
-//! A history that grows too long: what goes, what stays, and who is told.
+//! A history that grows too long: what is trimmed, what stays, and who gets a notice.
 
 use serde_json::{Value, json};
 

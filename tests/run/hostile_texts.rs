@@ -178,7 +178,7 @@ fn what_describes_a_tool_is_no_message_in_any_dialect() {
             assert!(!request.text().contains(PLANTED) && !request.text().contains(SECRET));
             (roles(&request), request.json().as_object().expect("an object").keys().cloned().collect::<Vec<_>>())
         };
-        // What names a secret is told by the check; the rest is data.
+        // The check reports what names a secret; the rest is data.
         let hostile: Vec<String> = TEXTS
             .iter()
             .filter(|text| !text.contains("orgconfig") && !text.contains('\0'))
@@ -291,7 +291,7 @@ fn a_question_of_an_llm_tool_is_one_message_of_the_user() {
     let calls: Vec<Value> = TEXTS.iter().map(|text| think("asked", json!({ "text": text }))).collect();
     let asked = AtomicUsize::new(0);
     let server = Server::with(move |_, request| {
-        // The tool's question is told by its length: the loop's own requests are long.
+        // The tool's question is found by its length: the loop's own requests are long.
         if request.header("content-length").and_then(|length| length.parse::<usize>().ok()) < Some(1200) {
             return Answer::openai("{\"action\":\"__complete__\",\"action_input\":{\"answer\":\"approved\"}}");
         }

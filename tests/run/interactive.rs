@@ -42,7 +42,7 @@ fn calls_are_approved_denied_and_edited_on_the_spot() {
     terminal.types(r#"{"what": 7}"#);
     terminal.sees("y: yes, anything else: no >");
     terminal.types("y");
-    // By the tool's schema it is no input: told, and asked again.
+    // The tool's schema refuses this input: the prompt says so, and asks again.
     terminal.sees("the edited input is not accepted");
     terminal.sees("s: leave it paused >");
     terminal.types("e");

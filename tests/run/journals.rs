@@ -29,7 +29,7 @@ const KINDS: [&str; 10] = [
     "new_document",
 ];
 
-/// The runs of each store, with where they stand.
+/// The runs of each store, with their status.
 const RUNS: [(&str, &str); 9] = [
     ("finished", "completed"),
     ("paused", "paused"),

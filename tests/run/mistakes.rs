@@ -1,5 +1,5 @@
-//! Slips of the finger on the command line: each is told before anything is done, with a word about how
-//! it is meant; nearly all end with exit code 2 there.
+//! Mistakes on the command line: each is reported before anything is done, with the right form; nearly all end
+//! with exit code 2.
 
 use std::collections::BTreeSet;
 

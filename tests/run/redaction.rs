@@ -34,7 +34,7 @@ impl Planted {
         }
     }
 
-    /// As it stands in a text.
+    /// As it is written in a text.
     fn text(&self) -> String {
         match self {
             Self::Field(name, secret) => json!({ *name: secret }).to_string(),

@@ -1,4 +1,4 @@
-//! Memory: what tools are told to remember, how it is shown, and how far one session's words reach.
+//! Memory: what tools are asked to remember, how it is shown, and how far the words of one session reach.
 
 use serde_json::{Value, json};
 

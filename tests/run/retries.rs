@@ -1,4 +1,4 @@
-//! Models that fail and come back: what is tried again, in what order, and that each attempt is told.
+//! Models that fail and recover: what is retried, in what order, and that each attempt is reported.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn every_failed_attempt_is_in_the_trace_with_its_reason_and_its_wait() {
     let page = place.call(&["trace", "r", "--format", "html"]);
     assert!(page.stdout.contains("http 429"), "{page:#?}");
     let again: Value = place.call(&["trace", "r", "--format", "json"]).json();
-    assert_eq!(again["attempts"], result["attempts"], "what is kept is what was told");
+    assert_eq!(again["attempts"], result["attempts"], "the journal keeps what was reported");
 }
 
 #[test]

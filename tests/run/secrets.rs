@@ -78,7 +78,7 @@ fn encodings(text: &str) -> Vec<String> {
     all
 }
 
-/// The pieces of base64 that stand for the text alone, wherever it begins in what was encoded.
+/// The pieces of base64 that encode the text alone, wherever it begins in what was encoded.
 fn pieces(text: &str) -> Vec<String> {
     (0..3_usize)
         .map(|before| {

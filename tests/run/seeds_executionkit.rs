@@ -1,4 +1,4 @@
-//! executionkit: what is checked before a call, cut after it, counted, and told when it fails.
+//! executionkit: what is checked before a call, cut after it, counted, and reported when it fails.
 
 use serde_json::{Value, json};
 

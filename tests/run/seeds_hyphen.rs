@@ -1,4 +1,4 @@
-//! Hyphen: the configuration of its page runs as it stands, and ends by its page's termination table.
+//! Hyphen: the configuration on its page runs unchanged, and ends as the termination table of that page says.
 
 use serde_json::{Value, json};
 

@@ -36,7 +36,7 @@ const ALL: [UnderWay; 6] = [
     UnderWay::Write,
 ];
 
-/// Leaves its pid and its child's, and waits to be told to go on.
+/// Writes its pid and its child's, and waits for the signal to go on.
 const SLOW: &str = "#!/bin/sh\nsleep 1000 & child=$!\necho $$ >> pids; echo $child >> pids\n\
                     while [ ! -e go ]; do sleep 0.02; done\nkill $child\necho done\n";
 

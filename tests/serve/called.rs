@@ -106,7 +106,7 @@ fn a_called_run_takes_no_turn_of_its_own_and_a_killed_server_s_goes_on_with_its_
     let server = Serving::start(&place, &["--max-concurrent-runs", "1"]);
     tools.wait_for(2);
     let ready = server.get("/readyz").json();
-    assert_eq!((&ready["driven"], &ready["queued"]), (&json!(1), &json!(0)), "the called run is not taken up");
+    assert_eq!((&ready["driven"], &ready["queued"]), (&json!(1), &json!(0)), "the sub-run is not resumed by itself");
     gate.open();
     assert_eq!(server.events(id, &[]).last().unwrap().1["status"], "completed");
     let requests = tools.requests();

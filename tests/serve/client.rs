@@ -1,4 +1,4 @@
-//! A server of its own for a test, and a client that sends exactly what it is told to.
+//! A server of its own for a test, and a client that sends exactly the given bytes.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -294,7 +294,7 @@ pub fn ask_for_events(stream: &mut TcpStream, address: SocketAddr, id: &str) {
     write!(stream, "GET /agents/{id}/events HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
 }
 
-/// Reads until this was told.
+/// Reads until this text has come.
 pub fn until(stream: &mut TcpStream, what: &str) -> String {
     let mut text = String::new();
     let mut piece = [0; 4096];

@@ -201,7 +201,7 @@ fn each_of_many_readers_reads_an_event_once_however_often_it_is_woken() {
         assert_eq!(seen.iter().filter(|(_, data)| data["event"] == "progress").count(), STEPS);
         assert_eq!(seen.last().unwrap().1["result"]["answer"], "ok");
     }
-    // The first one twice: for its document, and to be told.
+    // The first event twice: for the document, and for the stream.
     assert_eq!(counting.from.load(Ordering::SeqCst), (events() + 1) * READERS);
     // The driver that goes on reads it whole, once for the decision and the answer; readers do not.
     let whole = counting.whole.load(Ordering::SeqCst) - whole;
@@ -230,14 +230,14 @@ fn of_a_long_run_no_more_is_read_ahead_of_a_reader_than_a_piece_and_he_gets_all_
         let engine = served.runs.engine(&offered.root).unwrap();
         let finished = engine.run(&offered.program, Start::default(), Watch::default()).await.unwrap();
         let opened = Feed::new(Arc::clone(&served), finished.run_id(), None).await;
-        let mut feed = opened.unwrap_or_else(|_| panic!("it can be read")).expect("there is something to tell");
+        let mut feed = opened.unwrap_or_else(|_| panic!("it can be read")).expect("the run has events");
         let mut received = String::new();
         while let Some(Ok(piece)) = feed.next().await {
             received.push_str(&piece);
             let event: usize = piece["id: ".len()..].split('.').next().unwrap().parse().unwrap();
             // He may stop reading here. The first event was read twice.
             let read = counting.from.load(Ordering::SeqCst) - 1;
-            assert!(read - event <= AHEAD, "{read} events were read when number {event} was told");
+            assert!(read - event <= AHEAD, "{read} events were read when number {event} was sent");
         }
         received
     });

@@ -124,7 +124,8 @@ fn s7_neither_keys_nor_sessions_lead_into_another_organisation() {
     let run = |who: &As<'_>, body: &str| who.send("POST", "/agents/execute?include_trace=true", &key, body);
     let first = run(&acme, &body).json();
     assert_eq!(first["status"], "completed", "{first:#}");
-    // 19: a key that another organisation used gives a run of one's own, 20: and tells nothing by a conflict.
+    // 19: a key that another organisation used starts a run of one's own, 20: and no conflict reveals the other
+    // run.
     let theirs = run(&other, &body).json();
     assert_ne!(id(&theirs), id(&first));
     assert_eq!(run(&other, &body).json()["agent_run_id"], theirs["agent_run_id"]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Serving, scripted};
 use crate::common::{Place, complete, think};
 
-/// Whether an answer holds what is shown: `"..."` stands for any text, an empty array for any.
+/// Whether an answer matches the documented one: `"..."` there matches any text, an empty array any array.
 fn holds(shown: &Value, answer: &Value, at: &str) {
     match (shown, answer) {
         (Value::String(any), Value::String(_)) if any == "..." => {}

@@ -64,7 +64,7 @@ fn an_agent_request_is_run_with_the_actions_of_the_folder() {
     assert_eq!((wrong.status, wrong.code()), (422, "document".to_owned()), "{wrong:?}");
     let found = server.post("/check", &with(request, json!({ "tools": [{ "type": "action", "name": "look_upp" }] })));
     assert_eq!(found.status, 200);
-    // `session` stands beside the document, and was taken out of it without moving anything.
+    // `session` is beside the document, and was taken out of it without moving anything.
     assert_eq!(
         wrong.json()["diagnostics"][0]["code"],
         found

@@ -32,7 +32,7 @@ fn ask(address: SocketAddr, asked: &Asked<'_>) -> Reply {
     parse(&answer).expect("an answer")
 }
 
-/// What a caller can tell an answer by: all but the moment and the request's own id.
+/// What a caller can distinguish a reply by: all but its time and the request's own id.
 fn seen(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
     let own = |name: &str| name == "x-request-id" || name == "date";
     let headers = reply.headers.iter().filter(|(name, _)| !own(name)).cloned().collect();
@@ -76,7 +76,7 @@ fn another_organisation_s_run_and_none_are_answered_alike_and_cost_the_store_ali
         assert_eq!((status, headers, body), missing.1, "{method}");
         assert_eq!(work, missing.2, "{method}: the store is asked the same");
         assert!(work.contains(&"find_of") && !work.contains(&"find"), "{method}: {work:?}");
-        // The twin: a run of its own is told of, and read.
+        // The twin: a previous run of the same owner is accepted, and read.
         assert!(own.1.0 != status || own.2.len() > work.len(), "{method}: {own:?}");
     }
 }

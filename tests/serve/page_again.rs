@@ -80,8 +80,8 @@ fn calls_of_unknown_outcome_are_decided_in_the_page_that_outlived_two_servers() 
     gate.open();
 }
 
-/// Stands between the page and its server: streams of events are answered 502 at first, then cut after so
-/// many bytes each. Where it listens, and how many streams it had.
+/// A proxy between the page and its server: it answers 502 to streams of events at first, then cuts each after
+/// so many bytes. Returns its address, and the number of streams.
 fn cutting(server: SocketAddr, bytes: usize) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, streams) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));

@@ -106,5 +106,5 @@ fn a_start_while_the_server_stops_reports_that_the_run_is_left() {
         served.scheduler.start(program, started, Admission::default()).await.unwrap();
         tokio::time::timeout(Duration::from_secs(20), served.scheduler.wait(&run_id, None, None)).await
     });
-    assert!(settled.expect("who waits is told").unwrap().is_none(), "it goes on at the next server");
+    assert!(settled.expect("the caller gets a reply").unwrap().is_none(), "it goes on at the next server");
 }

@@ -1,5 +1,5 @@
-//! Many readers of one run's events, readers that stop reading, and readers that come again: the run
-//! waits for none of them, and nobody is told what is not his.
+//! Many readers of one run's events, readers that stop reading, and readers that come again: the run waits for
+//! none of them, and nobody gets events of a run that is not theirs.
 
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -86,7 +86,7 @@ fn stalled(server: &Serving) -> usize {
     lines.lines().skip(1).filter(waits).count()
 }
 
-/// A run that tells far more than connections hold, with this many readers that take nothing of it.
+/// A run with far more events than connections hold, and this many readers that read none of them.
 fn unread(readers: usize, pieces: usize) -> (Serving, String, Vec<(TcpStream, String)>) {
     let text = "x".repeat(20_000);
     let mut replies = vec![asks()];
@@ -104,10 +104,10 @@ fn unread(readers: usize, pieces: usize) -> (Serving, String, Vec<(TcpStream, St
     let resume = format!("/agents/{}/resume", id(&run));
     let done = server.post(&resume, &json!({ "answer": "yes" })).json();
     assert_eq!(done["status"], "completed", "the run did not wait for them");
-    // Another one is told all in the meantime.
+    // Meanwhile another reader gets all of them.
     let all = server.events(id(&run), &[]);
     assert_eq!(all.iter().filter(|(_, data)| data["event"] == "progress").count(), pieces);
-    // The twin: they are behind, as soon as the server has told them what their connections hold.
+    // The twin: they are behind, as soon as the server has sent them what their connections hold.
     let behind = (0..200_000).any(|_| {
         std::thread::yield_now();
         stalled(&server) == readers

@@ -109,7 +109,7 @@ fn the_python_of_the_page_runs_a_loop_once_and_hands_its_callback_on() {
     let base = format!("http://{}", server.address);
     // AWS is not here: what is handed to it is printed.
     let aws = "import sys, types\nclass States:\n    class exceptions:\n        TaskTimedOut = InvalidToken = KeyError\n    \
-               def send_task_success(self, **told): print('success', told['taskToken'], told['output'])\n\
+               def send_task_success(self, **given): print('success', given['taskToken'], given['output'])\n\
                sys.modules['boto3'] = types.SimpleNamespace(client=lambda name: States())\n";
     let head = format!("{aws}{}\n{}\n{}\n", pieces[0], pieces[1], pieces[2]);
     let first = format!(

@@ -32,7 +32,7 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> EventKind {
 /// A decision that this pause must refuse.
 pub fn refused(chance: &mut Chance, pause: &Pause) -> EventKind {
     let other = match pause.kind {
-        // What an edit may be, only the run below can tell.
+        // Only the run below knows which edits are valid.
         Termination::Approval if pause.asks.is_some() => {
             chance.pick(&[Decision::Answer("yes".to_owned()), Decision::Retry])
         }

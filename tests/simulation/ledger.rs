@@ -25,7 +25,7 @@ pub struct Ledger {
     denied: BTreeSet<CallId>,
     /// Calls that were made, by tool.
     tools: BTreeMap<String, BTreeSet<CallId>>,
-    /// Tokens that were told of, and those of each call.
+    /// Tokens that were reported, in all and by each call.
     tokens: u64,
     reported: BTreeMap<CallId, u64>,
     /// Calls that spend, were made, and whose end is not known yet.
@@ -86,7 +86,7 @@ impl Ledger {
         }
     }
 
-    /// A call told what it used until now.
+    /// A call reported the tokens that it has used until now.
     fn report(&mut self, call: CallId, tokens: Option<Tokens>) {
         let now = tokens.map_or(0, |tokens| tokens.input + tokens.output);
         let before = self.reported.insert(call, now).unwrap_or_default();
@@ -200,7 +200,7 @@ impl Ledger {
         );
         assert!(self.last_words <= 1, "there is one last word");
         let counted = state.counters.tokens.input + state.counters.tokens.output;
-        assert!(counted >= self.tokens, "tokens were told of and not counted: {counted} of {}", self.tokens);
+        assert!(counted >= self.tokens, "tokens were reported and not counted: {counted} of {}", self.tokens);
         if let Some(bound) = program.properties.budget.as_ref().and_then(|budget| budget.tokens) {
             let most = bound + words::MOST * u64::from(1 + self.last_words);
             assert!(self.tokens <= most, "{} tokens: over the budget of {bound} by more than one call", self.tokens);

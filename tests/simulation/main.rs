@@ -71,7 +71,7 @@ fn played(seeds: std::ops::Range<u64>, twice: u64) -> BTreeMap<String, u64> {
     let mut failed = failed.into_inner().unwrap();
     failed.sort_unstable();
     let first: Vec<_> = failed.iter().take(20).collect();
-    assert!(failed.is_empty(), "{} seeds failed, what each says stands above: {first:?}", failed.len());
+    assert!(failed.is_empty(), "{} seeds failed, what each says is above: {first:?}", failed.len());
     endings.into_inner().unwrap()
 }
 

@@ -1,4 +1,4 @@
-//! Turns of several calls: they come back in any order, and are told in the model's.
+//! Turns of several calls: results come back in any order, and the model gets them in its own order.
 
 use loopctl::Program;
 use loopctl::engine::event::{CallId, Event, Moment};
@@ -49,6 +49,6 @@ fn several_calls_a_turn_come_back_in_any_order_twice_late_or_not_at_all() {
         let observed: Vec<_> =
             played.inputs.iter().filter(|(iteration, _)| *iteration == 1).map(|(_, input)| input).collect();
         let asked: Vec<_> = turn.calls.iter().map(|call| &call.input).collect();
-        assert!(observed == asked || played.ending == "cancelled", "seed {seed}: told {observed:?}, asked {asked:?}");
+        assert!(observed == asked || played.ending == "cancelled", "seed {seed}: observed {observed:?}, asked {asked:?}");
     }
 }

@@ -58,7 +58,7 @@ fn letters(mut at: usize) -> String {
     word
 }
 
-/// A loop with these tools, and with what stands around its properties.
+/// A loop with these tools, and with these fields around its properties.
 fn whole(objective: &str, tools: &str, around: &str) -> String {
     format!(
         "{{\"type\":\"loop\",{around}\"properties\":{{\"mode\":\"react\",\"objective\":\"{objective}\",\"tools\":[{tools}]}}}}"
