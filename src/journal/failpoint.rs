@@ -1,5 +1,5 @@
 //! Fail points for crash tests: places at which a test build kills or stops itself, or at which a call
-//! to the store fails; times that it waits, and a clock that can be moved. In a release build all of
+//! to the store fails; times that it waits, and a clock that can be moved. A release build has none of
 //! this is nothing.
 //!
 //! `LOOPCTL_FAIL` is a list, parted by commas, of
@@ -9,15 +9,15 @@
 //!   With `-stop` behind it the process stops itself there (SIGSTOP) and continues on SIGCONT; with
 //!   `-hold` this thread alone waits there, for the end of what the FIFO `LOOPCTL_HOLD` gives it; with
 //!   `-panic` it panics.
-//! - `way:N:after-sync`: the same kill after the N-th event, from 0, that says more than that a run was
-//!   taken up. A process that dies so has made some way, however many runs it had to take up.
+//! - `way:N:after-sync`: the same kill after the N-th event, from 0, other than those that say that a run was
+//!   resumed. A process that dies at this point has made progress, however many runs it had to resume.
 //! - `store:N:FAULT`: the N-th call to a store, from 0, fails without being done. FAULT is `busy`,
 //!   `full`, `ioerr` or `readonly`.
-//! - `time:MS:WHAT`: how long something lasts in this process, in milliseconds. WHAT is `lease` (others
-//!   leave a driver alone that hangs) or `busy` (a locked store is waited for).
+//! - `time:MS:WHAT`: how long something lasts in this process, in milliseconds. WHAT is `lease` (how long
+//!   others leave the runs of a hanging driver alone) or `busy` (how long a locked store is waited for).
 //!
-//! `LOOPCTL_CLOCK` is a file that holds the milliseconds by which the machine's clock is ahead (or, with
-//! a minus, behind). It is read at each look at that clock, so that a test can move it under way.
+//! `LOOPCTL_CLOCK` is a file with the milliseconds by which the machine's clock is ahead (or, with a minus,
+//! behind). It is read each time that the clock is read, so that a test can move the clock during a run.
 
 pub use imp::{appended, before_effect, clock_ahead_ms, count_appended, hit, store_call, time, way, written};
 
@@ -87,7 +87,7 @@ mod imp {
         }
     }
 
-    /// Called for each event that is written: what says more than that a run was taken up is way.
+    /// Called for each event that is written: every event other than "resumed" is progress.
     pub fn written(event: &str) {
         if !event.ends_with(r#""what":"resumed"}"#) {
             WAY.fetch_add(1, Ordering::SeqCst);
@@ -102,13 +102,13 @@ mod imp {
         }
     }
 
-    /// How long this lasts by the plan; `None` when the plan says nothing of it.
+    /// How long this lasts by the plan; `None` when the plan does not set it.
     pub fn time(what: &str) -> Option<Duration> {
         let plan = plans().iter().find(|plan| plan.room == "time" && plan.what == what)?;
         Some(Duration::from_millis(plan.number))
     }
 
-    /// By how many milliseconds the machine's clock is ahead, as the test wants it.
+    /// By how many milliseconds the machine's clock is ahead, as the test sets it.
     pub fn clock_ahead_ms() -> i64 {
         static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
         #[expect(clippy::disallowed_methods, reason = "tests move the clock of a test build from outside")]
@@ -118,7 +118,7 @@ mod imp {
     }
 
     fn stop() {
-        // To this very thread: it stops here, and not a little later with a lock in its hands.
+        // To this very thread, so that it stops here, and not a little later while it holds a lock.
         #[cfg(unix)]
         let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP);
     }
@@ -126,7 +126,7 @@ mod imp {
     fn hold() {
         #[expect(clippy::disallowed_methods, reason = "crash tests steer a test build from outside")]
         if let Some(file) = std::env::var_os("LOOPCTL_HOLD") {
-            // The test that opens it to write knows that this point is reached, and closes it to go on.
+            // The test that opens it for writing knows that this point is reached, and closes it to continue.
             drop(std::fs::read(file));
         }
     }

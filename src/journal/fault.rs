@@ -1,6 +1,6 @@
-//! What can go wrong with a store.
+//! The errors of a store.
 
-/// A store's fault. What was acknowledged before is still there.
+/// An error of a store. What was acknowledged before is still there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreFault {
     /// The store can't be opened.
@@ -32,7 +32,7 @@ pub enum StoreFault {
     /// It can't be written.
     #[error("the store can't be written: {0}")]
     ReadOnly(String),
-    /// What it holds makes no sense.
+    /// Its content is not valid.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
     /// Another driver took the run over.
@@ -44,7 +44,7 @@ pub enum StoreFault {
     /// There is no such run.
     #[error("there is no run {0}")]
     NoSuchRun(String),
-    /// Anything else that the database or the disk said.
+    /// Any other error of the database or the disk.
     #[error("the store failed: {0}")]
     Other(String),
 }

@@ -14,7 +14,7 @@ use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
 use crate::engine::tight::push_tight;
 
-/// The kind of store, as names write it.
+/// The kind of store.
 pub(super) const KIND: StoreKind = StoreKind {
     scheme: "memory",
     form: "memory",
@@ -26,12 +26,12 @@ pub(super) const KIND: StoreKind = StoreKind {
     },
 };
 
-/// A store that ends with the process, and keeps every run until then, also those that have ended: some
-/// kilobytes each. A process that plays runs without end needs one on disk. A run that appends locks itself
+/// A store that ends with the process. It keeps every run until then, also those that have ended: some
+/// kilobytes each. A process that plays runs without end needs a store on disk. An append locks its own run
 /// only.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    /// Locked for writing while a run is made, and never longer.
+    /// Locked for writing only while a run is created.
     shelf: RwLock<RunTable>,
     sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
 }
@@ -39,12 +39,13 @@ pub struct MemoryJournal {
 #[derive(Debug, Default)]
 struct RunTable {
     by_id: HashMap<Arc<str>, Arc<StoredRun>>,
-    /// The same runs by organisation: whoever asks for another one's run finds as little as for none.
+    /// The same runs by organisation: the look-up of another organisation's run costs as much as that of no
+    /// run.
     by_org: HashMap<Option<String>, HashMap<Arc<str>, Arc<StoredRun>>>,
     in_order: Vec<Arc<StoredRun>>,
 }
 
-/// A run: what never changes, and what does.
+/// A run: the fields that never change, and those that do.
 #[derive(Debug)]
 struct StoredRun {
     run_id: Arc<str>,
@@ -61,7 +62,7 @@ struct StoredRun {
 #[derive(Debug)]
 struct Book {
     events: Log,
-    /// As they were handed in: who shares them is not for the store to find out.
+    /// As they were passed in: the caller shares equal texts, not the store.
     texts: Vec<Blob>,
     status_record: StatusRecord,
     fence: u64,
@@ -70,12 +71,11 @@ struct Book {
     callback: CallbackProgress,
 }
 
-/// How many bytes lie together.
+/// The bytes of a block.
 const BLOCK: usize = 1000;
 
-/// The events of a run, one behind the other. Texts of their own, which outlive the step that made them,
-/// would lie in the way of all that comes and goes with it; one text that grows would leave holes. Blocks of
-/// one size do neither.
+/// The events of a run, one after the other, in blocks of one size. A string for each event would outlive the
+/// step that made it and fragment the memory between shorter allocations; one growing string would leave holes.
 #[derive(Debug, Default)]
 struct Log {
     blocks: Vec<Vec<u8>>,
@@ -106,7 +106,7 @@ impl Log {
         push_tight(&mut self.ends, end.saturating_add(event.len()));
     }
 
-    /// The events from this one on, until they come to so many bytes.
+    /// The events from this number on, until they amount to so many bytes.
     fn from(&self, first: usize, most: usize) -> Vec<String> {
         let begin = first.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let mut begin = begin.unwrap_or_else(|| self.end());
@@ -120,7 +120,7 @@ impl Log {
             .map(|end| {
                 let event = bytes.get(begin - gone..*end - gone).unwrap_or_default();
                 begin = *end;
-                // Whole texts were put in.
+                // Only whole strings were put in.
                 String::from_utf8_lossy(event).into_owned()
             })
             .collect()
@@ -211,7 +211,7 @@ impl MemoryJournal {
     }
 }
 
-/// Whether a run is one of those that are asked for, but for its place in the list.
+/// Whether the filter matches a run, apart from its place in the list.
 fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
     filter.status.is_none_or(|status| run.status == status)
         && (filter.called || run.parent_run_id.is_none())
@@ -224,7 +224,7 @@ fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
             || run.callback.as_ref().is_some_and(|callback| callback.progress.state == CallbackState::Pending))
 }
 
-/// What both stores say about an event that is not the next one.
+/// The fault of both stores for an event that is not the next one.
 pub(super) fn out_of_order(run_id: &str, seq: u64, next: u64) -> StoreFault {
     StoreFault::Other(format!("event {seq} of run {run_id} can't be appended: its next event is number {next}"))
 }
@@ -234,7 +234,7 @@ impl StoredRun {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The book, for whoever has the lease of this number.
+    /// The events of the run, for the holder of the lease with this number.
     fn held(&self, fence: u64) -> Result<MutexGuard<'_, Book>, StoreFault> {
         let book = self.book();
         if book.driven && book.fence == fence { Ok(book) } else { Err(StoreFault::Fenced(self.run_id.to_string())) }

@@ -1,5 +1,5 @@
-//! WHAT LASTS: the journal of runs. It knows runs by their ids and events as texts; programs,
-//! models and tools are nothing to it.
+//! Durable storage: the journal of runs. It knows runs by their ids and events as texts; it knows nothing of
+//! programs, models and tools.
 
 pub mod failpoint;
 pub mod fault;
@@ -34,11 +34,11 @@ const STORES: &[StoreKind] = &[
     sqlite::KIND,
 ];
 
-/// A store of runs. Every method answers by a [`Ticket`]: done at once, or awaited; what it
+/// A store of runs. Every method returns a [`Ticket`], which is ready at once or can be awaited; what is
 /// acknowledged is durable.
 pub trait Journal: Send + Sync {
-    /// Creates a run with its first event and leases it to the caller. When the id is taken already, returns
-    /// the run that has it.
+    /// Creates a run with its first event and leases it to the caller. When a run has the id already, says
+    /// whether it is the same run.
     fn create(&self, run: NewRun) -> Ticket<Created>;
 
     /// Appends one event. `seq` counts from 0 and must be the next one; `fence` must be the lease's.
@@ -47,18 +47,19 @@ pub trait Journal: Send + Sync {
     /// All events of a run in their order.
     fn read(&self, run_id: &str) -> Ticket<Vec<String>>;
 
-    /// The events of a run from number `from` on, counted from 0, until they come to `most` bytes: the one
-    /// that does is the last. At least one where there is one; none when the run has no more.
+    /// The events of a run from number `from` on, counted from 0, until they amount to `most` bytes; the event
+    /// that reaches them is the last. At least one event where there is one; none when the run has no more.
     fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>>;
 
-    /// The long texts that a run's events name, in no order: to be read after the events.
+    /// The long texts that the events of a run name, in no order. Read them after the events.
     fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>>;
 
     /// One run's summary; `None` when there is no such run.
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>>;
 
     /// One run's summary when it belongs to this organisation, or to none where `org` is `None`. One look-up by
-    /// both: another organisation's run costs what a run costs that does not exist, so that its time says nothing.
+    /// both: a run of another organisation costs as much as a run that does not exist, so that the time reveals
+    /// nothing.
     fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>>;
 
     /// Runs, newest first.
@@ -70,26 +71,26 @@ pub trait Journal: Send + Sync {
     /// Takes the lease of a run: refused while another living driver has it.
     fn lease(&self, run_id: &str) -> Ticket<Lease>;
 
-    /// Gives the lease back. A lease that is not the current one is left alone.
+    /// Releases the lease. A lease that is not the current one is ignored.
     fn release(&self, run_id: &str, fence: u64) -> Ticket<()>;
 
-    /// Whether the lease still holds, renewed if it is old: to be asked right before an effect.
+    /// Whether the lease is still valid; renews it if it is old. To be called right before an effect.
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()>;
 
-    /// Asks whoever drives the run to end it.
+    /// Asks the driver of the run to end it.
     fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()>;
 
-    /// Whether the run's end was asked for, and why. Cheap: looked at between two steps.
+    /// Whether the end of the run was requested, and why. Cheap: called between two steps.
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>>;
 
-    /// Notes how far the callback of a run is. A run without one is left alone.
+    /// Records the progress of a run's callback. Ignored for a run without one.
     fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()>;
 
-    /// What a session remembers.
+    /// The memory of a session.
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
 }
 
-/// A run to be made.
+/// A run to be created.
 #[derive(Debug, Clone)]
 pub struct NewRun {
     /// Its id.
@@ -104,8 +105,8 @@ pub struct NewRun {
     pub callback_url: Option<String>,
     /// The run that called this one, when one did.
     pub parent_run_id: Option<String>,
-    /// What makes two starts the same: a text over document and input. Another run of this id with
-    /// another text is a conflict.
+    /// What two starts must have in common to be the same: a text over document and input. A start with the id
+    /// of another run and another text is a conflict.
     pub identity: String,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
@@ -115,14 +116,14 @@ pub struct NewRun {
     pub texts: Vec<Blob>,
 }
 
-/// What came of making a run.
+/// The outcome of creating a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
-    /// It was made, and is leased to the caller.
+    /// It was created, and is leased to the caller.
     New(Lease),
-    /// There was one of this id and identity already.
+    /// A run of this id and identity exists.
     Same,
-    /// There was one of this id, of another identity.
+    /// A run of this id, and another identity, exists.
     Conflict,
 }
 
@@ -139,9 +140,9 @@ pub struct Append {
     pub event: String,
     /// The long texts that the event names, durable together with it: kept once for all runs.
     pub texts: Vec<Blob>,
-    /// The run's new status_record; `None` when it did not change.
+    /// The run's new status record; `None` when it did not change.
     pub status_record: Option<StatusRecord>,
-    /// What the session is to remember, durable together with the event.
+    /// What to add to the memory of the session, durable together with the event.
     pub remember: Vec<(String, Value)>,
 }
 
@@ -150,7 +151,7 @@ pub struct Append {
 pub struct StatusRecord {
     /// The status.
     pub status: Status,
-    /// Why it ended or waits; none for one that a signal stopped, which can go on.
+    /// Why it ended or waits; none for a run that a signal stopped, which can be resumed.
     pub termination: Option<Termination>,
     /// Iterations so far.
     pub iterations: u32,
@@ -165,13 +166,13 @@ pub struct Lease {
     pub fence: u64,
     /// How many events the run has.
     pub events: u64,
-    /// How many drivers in a row took the run up, did nothing in it and died; 0 again as soon as something
+    /// How many drivers in a row resumed the run, did nothing in it and died; 0 again as soon as something
     /// happens in it or in one of its sub-runs. A store in memory ends with its drivers: it counts none.
     pub failed_take_ups: u32,
 }
 
-/// So many failed take-ups in a row set a run aside: from then on it is `quarantined`, and only who asks for
-/// it by its id takes it up.
+/// So many failed resumptions in a row quarantine a run: from then on it is resumed only when somebody asks for
+/// it by its id.
 pub const MOST_FAILED_TAKE_UPS: u32 = 3;
 
 /// A run in a list.
@@ -193,7 +194,7 @@ pub struct RunSummary {
     pub iterations: u32,
     /// When it began, in milliseconds since 1970.
     pub started_at_ms: i64,
-    /// When its status_record last changed, in milliseconds since 1970.
+    /// When its status record last changed, in milliseconds since 1970.
     pub updated_at_ms: i64,
     /// Whether a living driver has it now.
     pub driven: bool,
@@ -201,7 +202,7 @@ pub struct RunSummary {
     /// id is to be trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
-    /// What makes two starts the same.
+    /// What two starts must have in common to be the same.
     #[serde(skip)]
     pub identity: String,
     /// The run that called this one, when one did.
@@ -229,7 +230,7 @@ pub struct Callback {
 pub struct CallbackProgress {
     /// Whether it is still to be made.
     pub state: CallbackState,
-    /// How often it was tried.
+    /// The number of tries.
     pub tries: u32,
 }
 
@@ -242,7 +243,7 @@ pub enum CallbackState {
     Pending,
     /// The other side took it.
     Delivered,
-    /// It was tried as often as it is tried.
+    /// All tries failed.
     GivenUp,
 }
 
@@ -271,7 +272,7 @@ pub struct RunFilter {
     pub limit: usize,
 }
 
-/// That a run's end was asked for.
+/// A request to end a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelRequest {
     /// Why.

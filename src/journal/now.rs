@@ -32,7 +32,7 @@ impl Clock {
         now.saturating_add_unsigned(self.ahead()).saturating_add(failpoint::clock_ahead_ms())
     }
 
-    /// Milliseconds since this clock was made; never goes back.
+    /// Milliseconds since this clock was created; never goes back.
     pub(super) fn monotonic_ms(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(self.ahead())
     }
@@ -48,7 +48,7 @@ impl Clock {
         self.ahead_ms.load(std::sync::atomic::Ordering::SeqCst)
     }
 
-    /// Puts both clocks, and those cloned of this one, forward.
+    /// Advances both clocks, and their clones.
     #[cfg(test)]
     pub(super) fn advance(&self, by_ms: u64) {
         self.ahead_ms.fetch_add(by_ms, std::sync::atomic::Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! From a store's name, as it is written in a project file or on the command line, to the store.
+//! Opens the store that a name means, as the name is written in a project file or on the command line.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::{Journal, STORES, StoreFault};
 
 /// A kind of store.
 pub(super) struct StoreKind {
-    /// What its names are, or begin with before a colon.
+    /// The name itself, or what is before its colon.
     pub scheme: &'static str,
     /// How its names are written, for messages.
     pub form: &'static str,
@@ -19,7 +19,7 @@ pub(super) struct StoreKind {
     pub open: fn(&StoreName<'_>) -> Result<Arc<dyn Journal>, StoreFault>,
 }
 
-/// The name of a store, taken apart.
+/// The parts of the name of a store.
 pub(super) struct StoreName<'a> {
     /// As it is written.
     pub written: &'a str,
@@ -45,7 +45,7 @@ impl<'a> StoreName<'a> {
         StoreFault::Open { store: self.written.to_owned(), reason: reason.to_owned() }
     }
 
-    /// The fault of a name that is of no kind.
+    /// The fault of a name of an unknown kind.
     pub fn unknown(&self) -> StoreFault {
         let forms: Vec<&str> = STORES.iter().map(|kind| kind.form).collect();
         self.refuse(&format!("a store is {}; put sqlite: before the path of a file", forms.join(" or ")))

@@ -40,12 +40,12 @@ pub(in crate::journal) fn event(id: &str, fence: u64, seq: u64) -> Append {
     }
 }
 
-/// Awaits on a small runtime of its own.
+/// Awaits a future on a runtime of its own.
 pub(in crate::journal) fn wait<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// Makes a run and tells the fence of its lease.
+/// Creates a run and returns the fence of its lease.
 pub(in crate::journal) fn begin(journal: &dyn Journal, id: &str) -> u64 {
     match wait(journal.create(new_run(id))).unwrap() {
         Created::New(lease) => lease.fence,
@@ -171,7 +171,7 @@ fn what_is_not_there_is_said_to_be_not_there() {
 #[test]
 fn a_list_shows_the_newest_first_with_their_standing() {
     with_both(|journal| {
-        // The clock goes back meanwhile: the order is that of the making.
+        // The clock goes back meanwhile: the order is that of the creation.
         for (id, at_ms) in [("a", 3_000), ("b", 2_000), ("c", 1_000)] {
             wait(journal.create(NewRun { at_ms, ..new_run(id) })).unwrap();
         }
@@ -296,7 +296,7 @@ fn a_store_is_opened_by_its_name() {
     }
 }
 
-/// What is done to a store in the test below.
+/// An operation on a store in the test below.
 #[derive(Debug, Clone)]
 enum Deed {
     Create { run: usize, other: bool },
@@ -320,7 +320,7 @@ fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<Deed>> {
     proptest::collection::vec(deed, 1..60)
 }
 
-/// Does it, and tells what the store said.
+/// Performs an operation, and returns the store's result as text.
 fn outcome(journal: &dyn Journal, deed: &Deed) -> String {
     let id = |run: &usize| format!("run{run}");
     match deed {

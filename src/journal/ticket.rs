@@ -1,4 +1,4 @@
-//! The promise of a store's answer.
+//! The future of a store's answer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,17 +8,17 @@ use tokio::sync::oneshot;
 
 use super::fault::StoreFault;
 
-/// A store's answer: there already, or coming. No allocation where it is there already.
+/// An answer of the store: ready, or awaited. A ready one needs no allocation.
 #[derive(Debug)]
 pub enum Ticket<T> {
-    /// There already; `None` once it was taken.
+    /// Ready; `None` once it was taken.
     Ready(Option<Result<T, StoreFault>>),
-    /// Coming.
+    /// Awaited.
     Coming(oneshot::Receiver<Result<T, StoreFault>>),
 }
 
 impl<T> Ticket<T> {
-    /// An answer that is there already.
+    /// An answer that is ready.
     pub fn ready(answer: Result<T, StoreFault>) -> Self {
         Self::Ready(Some(answer))
     }

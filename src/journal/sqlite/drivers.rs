@@ -1,5 +1,5 @@
-//! Who is alive: each driver holds a lock on a file of its own for as long as it lives. The system
-//! lets go of the lock when the process ends, however it ends, so nobody waits for a dead driver.
+//! Which drivers are alive: each driver holds a lock on a file of its own for as long as it lives. The system
+//! releases the lock when the process ends, however it ends, so nobody waits for a dead driver.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -25,22 +25,22 @@ pub(super) struct Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        // Said aloud: a child that is just being started may still have the file open too.
+        // Explicit: a child process that is just being started may still have the file open too.
         let _ = self.lock.unlock();
     }
 }
 
 impl Drivers {
-    /// Of the store at `store`. Touches nothing.
+    /// The folder of the store at `store`. Changes nothing.
     pub(super) fn of(store: &Path) -> Self {
         Self { folder: beside(store, ".drivers") }
     }
 
-    /// Becomes a driver.
+    /// Registers as a driver.
     pub(super) fn enter(&self) -> io::Result<Membership> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        // A neighbour who leaves takes the folder along, one who cleans may take the file in the
-        // moment before it is locked: then once more, under another name.
+        // A driver that leaves may remove the folder, and one that cleans up may remove the file before it is
+        // locked: then try again, with another name.
         for _ in 0..64 {
             fs::create_dir_all(&self.folder)?;
             let name = Uuid::now_v7().to_string();
@@ -61,29 +61,29 @@ impl Drivers {
         Err(last)
     }
 
-    /// Whether the driver of this name lives. One that can't be asked counts as living: its lease
-    /// runs out.
+    /// Whether the driver of this name lives. If that can't be found out, it counts as living: its lease
+    /// expires.
     pub(super) fn alive(&self, name: &str) -> bool {
-        // Only names that we gave are paths.
+        // Only names that we generated are paths.
         if Uuid::try_parse(name).is_err() {
             return false;
         }
         match File::open(self.path(name)) {
             Err(error) => error.kind() != io::ErrorKind::NotFound,
-            // Shared: two who ask at the same moment must not take each other for the driver.
+            // A shared lock: two processes that ask at the same moment must not take each other for the driver.
             Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock | TryLockError::Error(_))),
         }
     }
 
-    /// Takes the file of a dead driver, or our own, away.
+    /// Removes the file of a dead driver, or our own.
     pub(super) fn remove(&self, name: &str) {
         if Uuid::try_parse(name).is_ok() {
-            // A file that stays is a dead driver's like any other.
+            // A file that stays counts as a dead driver's.
             let _ = fs::remove_file(self.path(name));
         }
     }
 
-    /// Takes the files of all dead drivers away, and the folder when it is empty.
+    /// Removes the files of all dead drivers, and the folder when it is empty.
     pub(super) fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let file = entry.file_name();
@@ -94,16 +94,17 @@ impl Drivers {
         let _ = fs::remove_dir(&self.folder);
     }
 
-    /// Takes the file of a driver away that is dead. Locked until it is gone: a driver that has made its file
-    /// and not locked it yet looks dead; it gets the lock behind us, and finds that it needs another name.
+    /// Removes the file of a driver if it is dead. The file stays locked until it is removed: a driver that has
+    /// made its file and not locked it yet looks dead; it gets the lock after us, and finds that it needs
+    /// another name.
     fn clear(&self, name: &str) {
         let path = self.path(name);
-        // Only names that we gave are ours to take away.
+        // Only names that we generated are ours to remove.
         if Uuid::try_parse(name).is_ok()
             && let Ok(file) = File::open(&path)
             && file.try_lock_shared().is_ok()
         {
-            // A file that stays is a dead driver's like any other.
+            // A file that stays counts as a dead driver's.
             let _ = fs::remove_file(&path);
             let _ = file.unlock();
         }

@@ -1,8 +1,8 @@
-//! Leases: which runs this store's driver has, and until when it can be sure of them.
+//! Leases: which runs the driver of this store has, and until when it can be sure of them.
 //!
-//! A lease is the driver's, not the run's: one row says until when the driver is to be left alone,
-//! so that renewing costs the same for a thousand runs as for one. A run names its driver and counts
-//! its leases (the fence). Who finds a driver's row gone, its lock file free, or its time over, may
+//! A lease belongs to the driver, not to the run: one row says until when the driver must be left alone, so
+//! that a renewal costs the same for a thousand runs as for one. A run names its driver and counts its leases
+//! (the fence). If a driver's row is gone, its lock file is free, or its lease has expired, another driver may
 //! take its runs; the fence then keeps the old driver from writing.
 
 use std::collections::HashMap;
@@ -16,12 +16,12 @@ use super::trouble::Trouble;
 use crate::journal::StoreFault;
 use crate::journal::now::Clock;
 
-/// What may be known of the leases without asking the database.
+/// What is known of the leases without asking the database.
 #[derive(Debug, Default)]
 pub(super) struct LeaseView {
-    /// Until when others leave us alone, by the clock that they read too.
+    /// Until when others leave us alone, by the wall clock, which they read too.
     until_ms: i64,
-    /// The same by the clock that no one can set.
+    /// The same by the monotonic clock.
     until_monotonic_ms: u64,
     fences: HashMap<String, u64>,
 }
@@ -32,7 +32,7 @@ impl LeaseView {
         self.fences.get(run_id) == Some(&fence)
     }
 
-    /// Whether no one can have taken anything from us up to now.
+    /// Whether nobody can have taken a run from us until now.
     pub(super) fn is_fresh(&self, clock: &Clock) -> bool {
         clock.wall_ms() < self.until_ms && clock.monotonic_ms() < self.until_monotonic_ms
     }
@@ -45,7 +45,7 @@ pub(super) struct HeldLease {
     pub(super) row: i64,
     /// The lease's number.
     pub(super) fence: i64,
-    /// The number of its next event; `None` when the database must be asked.
+    /// The number of its next event; `None` when only the database knows it.
     pub(super) next: Option<i64>,
 }
 
@@ -58,10 +58,10 @@ pub(super) struct Leases {
     member: Option<Membership>,
     held: HashMap<String, HeldLease>,
     view: Arc<RwLock<LeaseView>>,
-    /// A renewal that waits for its commit: until when, by both clocks.
+    /// A renewal that waits for its commit: its end, by both clocks.
     beaten: Option<(i64, u64)>,
     next_beat_ms: u64,
-    /// Leases that were granted to someone who had gone, or could not be given back.
+    /// Leases that were granted after the caller had gone, or could not be released.
     orphans: Vec<(String, u64)>,
 }
 
@@ -93,20 +93,20 @@ impl Leases {
         self.held.get_mut(run_id)
     }
 
-    /// Notes a lease that was granted and is durable.
+    /// Records a lease that was granted and is durable.
     pub(super) fn granted(&mut self, run_id: &str, held: HeldLease) {
         let fence = u64::try_from(held.fence).unwrap_or(0);
         self.edit(|view| view.fences.insert(run_id.to_owned(), fence));
         self.held.insert(run_id.to_owned(), held);
     }
 
-    /// Notes that a run is no longer ours.
+    /// Records that a run is no longer ours.
     pub(super) fn lost(&mut self, run_id: &str) {
         self.edit(|view| view.fences.remove(run_id));
         self.held.remove(run_id);
     }
 
-    /// Notes a lease that nobody waits for any more.
+    /// Records a lease that nobody waits for any more.
     pub(super) fn orphaned(&mut self, run_id: &str, fence: u64) {
         self.orphans.push((run_id.to_owned(), fence));
     }
@@ -116,18 +116,18 @@ impl Leases {
         std::mem::take(&mut self.orphans)
     }
 
-    /// How long the writer may sleep before the leases must be renewed; `None` for ever.
+    /// How long the writer may sleep before the leases must be renewed; `None` without a limit.
     pub(super) fn rest(&self) -> Option<Duration> {
         let until = self.next_beat_ms.saturating_sub(self.clock.monotonic_ms());
         (!self.held.is_empty()).then(|| Duration::from_millis(until))
     }
 
-    /// Whether runs are held whose lease is to be renewed by now.
+    /// Whether the leases are due to be renewed.
     pub(super) fn is_due(&self) -> bool {
         self.rest().is_some_and(|rest| rest.is_zero())
     }
 
-    /// A driver with a fresh lease, in the transaction that is open; registered where it was not.
+    /// Returns a driver with a fresh lease, in the open transaction; registers it if needed.
     pub(super) fn ensure(&mut self, connection: &Connection) -> Result<(), Trouble> {
         let fresh = self.view.read().unwrap_or_else(PoisonError::into_inner).is_fresh(&self.clock);
         if self.beaten.is_some() || fresh && self.clock.monotonic_ms() < self.next_beat_ms {
@@ -136,11 +136,12 @@ impl Leases {
         self.beat(connection)
     }
 
-    /// Renews the lease in the transaction that is open. If it had run out, others may have taken
-    /// some of our runs: those are let go.
+    /// Renews the lease in the open transaction. If it had expired, others may have taken some of our runs:
+    /// those are given up.
     pub(super) fn beat(&mut self, connection: &Connection) -> Result<(), Trouble> {
         let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
-        // The clocks are read before the row is written: we must not be sure for longer than others.
+        // The clocks are read before the row is written: we must not rely on the lease for longer than others
+        // respect it.
         let beaten =
             (self.clock.wall_ms().saturating_add_unsigned(ttl_ms), self.clock.monotonic_ms().saturating_add(ttl_ms));
         let lapsed = !self.view.read().unwrap_or_else(PoisonError::into_inner).is_fresh(&self.clock);
@@ -160,7 +161,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Becomes a driver, and clears away those that are dead.
+    /// Registers as a driver, and removes dead drivers.
     fn register(&mut self, connection: &Connection) -> Result<(), Trouble> {
         self.drivers.sweep();
         let member = self.drivers.enter().map_err(|error| {
@@ -175,7 +176,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Lets go of the runs that others have taken.
+    /// Gives up the runs that others have taken.
     fn recount(&mut self, connection: &Connection) -> Result<(), Trouble> {
         let mut query = connection.prepare_cached("SELECT fence = ?2 AND driver = ?3 FROM runs WHERE id = ?1")?;
         let mut lost = Vec::new();
@@ -196,8 +197,8 @@ impl Leases {
         self.clock.wall_ms() < until_ms && self.drivers.alive(name)
     }
 
-    /// Takes a driver's row and file away if it is dead. One that only hangs keeps both: it may wake
-    /// up and go on with the runs that no one took.
+    /// Removes a driver's row and file if it is dead. A driver that only hangs keeps both: it may wake up and
+    /// continue the runs that nobody took.
     pub(super) fn bury(&self, connection: &Connection, name: &str) -> rusqlite::Result<()> {
         if !self.drivers.alive(name) {
             connection.prepare_cached("DELETE FROM drivers WHERE driver = ?1")?.execute([name])?;
@@ -217,7 +218,7 @@ impl Leases {
         }
     }
 
-    /// The transaction came to nothing: what was counted in it must be asked for again.
+    /// The transaction was rolled back: the numbers that it counted must be read again.
     pub(super) fn rolled_back(&mut self) {
         if self.beaten.take().is_some() || self.is_due() {
             // Not at once: the store has just failed.
@@ -228,10 +229,10 @@ impl Leases {
         }
     }
 
-    /// A driver no more: all its runs are free.
+    /// Stops being a driver: all its runs are free.
     pub(super) fn leave(&mut self, connection: &Connection) {
         if let Some(member) = self.member.take() {
-            // If this fails, the next one to come finds the lock free and clears the row away.
+            // If this fails, the next driver finds the lock free and removes the row.
             let _ = connection.execute("DELETE FROM drivers WHERE driver = ?1", [&member.name]);
             self.drivers.remove(&member.name);
             drop(member);

@@ -1,9 +1,9 @@
 //! The journal in SQLite: one file, in WAL mode, synced at each commit.
 //!
-//! What is written goes through one thread with the only connection that writes ([`writer`]); all
-//! requests that wait at the same moment share one commit. What is read has two threads with
-//! connections that only read: one for what is asked between two steps, one for what may take long
-//! (whole journals, lists), so that a list of all runs stalls neither appends nor the steps of runs.
+//! Writes go through one thread with the only connection that writes ([`writer`]); all requests that wait at
+//! the same moment share one commit. Reads have two threads with read-only connections: one for the questions
+//! between two steps, one for those that may take long (whole journals, lists), so that a list of all runs
+//! delays neither appends nor the steps of runs.
 
 mod drivers;
 mod lease;
@@ -37,7 +37,7 @@ use super::{
 };
 use crate::engine::blob::Blob;
 
-/// The kind of store, as names write it.
+/// The kind of store.
 pub(super) const KIND: StoreKind = StoreKind {
     scheme: "sqlite",
     form: "sqlite:PATH",
@@ -54,10 +54,10 @@ pub(super) const KIND: StoreKind = StoreKind {
     },
 };
 
-/// A store in an SQLite file. One opened store is one driver; when it is dropped it does what waits,
-/// gives its leases back and closes the file.
+/// A store in an SQLite file. One opened store is one driver; when it is dropped it finishes the waiting
+/// requests, releases its leases and closes the file.
 pub struct SqliteJournal {
-    // The readers end first: the last one to close the file tidies it up, and only the writer can.
+    // The readers end first: the last connection that closes the file tidies it up, and only the writer can.
     quick: SqliteReader,
     slow: SqliteReader,
     writer: SqliteWriter,
@@ -68,13 +68,13 @@ pub struct SqliteJournal {
 /// A shorter lease would keep the writer busy with renewing it.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
-/// How a store behaves.
+/// Options of a store.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// How long others leave the runs of a driver alone that lives but no longer renews its lease.
-    /// It is renewed after a third of it. Default: 30 s; at least 100 ms.
+    /// How long others leave the runs of a driver alone that lives but no longer renews its lease. It is
+    /// renewed after a third of this time. Default: 30 s; at least 100 ms.
     pub lease_ttl: Duration,
-    /// How long a statement waits for another process that holds the store locked. Default: 5 s.
+    /// How long a statement waits while another process has locked the store. Default: 5 s.
     pub busy_timeout: Duration,
 }
 
@@ -88,12 +88,11 @@ impl Default for SqliteOptions {
 }
 
 impl SqliteJournal {
-    /// Opens the store at `path`; makes it, and its folders, where there is none.
+    /// Opens the store at `path`; creates it, and its folders, if there is none.
     ///
     /// # Errors
-    /// `Open` when the file can't be opened or is none of ours, `Newer` when a newer loopctl made it,
-    /// `ReadOnly`, `Corrupt`, `Full`, or `Locked` after five seconds. A file that is refused is left
-    /// as it is.
+    /// `Open` when the file can't be opened or is no store, `Newer` when a newer loopctl made it, `ReadOnly`,
+    /// `Corrupt`, `Full`, or `Locked` after five seconds. A refused file is not changed.
     pub fn open(path: &Path) -> Result<Self, StoreFault> {
         Self::open_with(path, SqliteOptions::default())
     }
@@ -110,7 +109,7 @@ impl SqliteJournal {
     fn start(path: &Path, options: &SqliteOptions, clock: Clock) -> Result<Self, StoreFault> {
         let store = path.display().to_string();
         let failed = |error: std::io::Error| StoreFault::Open { store: store.clone(), reason: error.to_string() };
-        // An absolute path: the folder may be changed later, and `:memory:` is a name like any other.
+        // An absolute path: the folder may be changed later, and `:memory:` is an ordinary name.
         let path = std::path::absolute(path).map_err(failed)?;
         let connection = schema::open(&path, options.busy_timeout)?;
         let drivers = Drivers::of(&path);
@@ -205,8 +204,8 @@ impl Journal for SqliteJournal {
         self.write(GiveBack { run_id: run_id.to_owned(), fence })
     }
 
-    /// From memory while nobody can have taken the run: that is, before the lease's end by the clock
-    /// that all processes read, and by the monotonic one. Else the database is asked.
+    /// Answered from memory while nobody can have taken the run: before the lease's end by the wall clock,
+    /// which all processes read, and by the monotonic clock. Otherwise the database is asked.
     fn confirm(&self, run_id: &str, fence: u64) -> Ticket<()> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));
@@ -226,8 +225,8 @@ impl Journal for SqliteJournal {
         self.write(CancelRun { run_id: run_id.to_owned(), reason })
     }
 
-    /// A look-up by key on a connection that only reads: a few microseconds, always as fresh as the
-    /// file, whichever process asked for the end, and with no state of our own to keep in step.
+    /// A look-up by key on a read-only connection: a few microseconds, as fresh as the file, whichever process
+    /// requested the end, and with no state of our own to keep in step.
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
         if let Err(fault) = failpoint::store_call() {
             return Ticket::ready(Err(fault));

@@ -1,5 +1,5 @@
-//! What is read: on threads of its own with connections of its own, which in WAL mode neither wait
-//! for the writer nor make it wait.
+//! Reads: on their own threads with their own connections, which in WAL mode neither wait for the writer nor
+//! delay it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::journal::{
 
 type Question = Box<dyn FnOnce(Result<&Connection, StoreFault>) + Send>;
 
-/// A thread that reads. Its connection is opened by the first question.
+/// A thread that reads. The first question opens its connection.
 pub(super) struct SqliteReader {
     inbox: Option<Sender<Question>>,
     thread: Option<JoinHandle<()>>,
@@ -60,7 +60,7 @@ impl SqliteReader {
         Ok(Self { inbox: Some(inbox), thread: Some(thread), store })
     }
 
-    /// Asks; `run_id` is the run in question, where there is one.
+    /// Asks a question; `run_id` is the run in question, if there is one.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         run_id: Option<&str>,
@@ -72,11 +72,11 @@ impl SqliteReader {
             let found = connection.and_then(|connection| {
                 query(connection).map_err(|trouble| trouble.into_fault(&store, run_id.as_deref()))
             });
-            // An asker who has gone wants no answer.
+            // A caller who has gone wants no answer.
             let _ = asker.send(found);
         });
         if let Some(inbox) = &self.inbox {
-            // Should the thread be gone, the asker goes too, and the ticket says so.
+            // If the thread is gone, the sender is dropped, and the ticket reports that.
             let _ = inbox.send(question);
         }
         Ticket::Coming(answer)
@@ -92,7 +92,7 @@ impl Drop for SqliteReader {
     }
 }
 
-/// The events of a run from number `from` on until they come to `most` bytes, each held against its number
+/// The events of a run from number `from` on until they amount to `most` bytes, each checked against its number
 /// and its sum.
 pub(super) fn events(connection: &Connection, run_id: &str, from: i64, most: usize) -> Result<Vec<String>, Trouble> {
     let damaged = |what: String| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
@@ -119,7 +119,7 @@ pub(super) fn events(connection: &Connection, run_id: &str, from: i64, most: usi
         events.push(event);
         next += 1;
         if bytes >= most {
-            // What comes behind is not looked at now.
+            // Later rows are not read now.
             return Ok(events);
         }
     }
@@ -143,7 +143,7 @@ pub(super) fn called_under(connection: &Connection, run_id: &str) -> Result<u64,
     Ok(u64::try_from(called).unwrap_or_default())
 }
 
-/// What a session remembers.
+/// The memory of a session.
 pub(super) fn memory(connection: &Connection, session: &str) -> Result<BTreeMap<String, Value>, Trouble> {
     let mut query = connection.prepare_cached("SELECT key, value FROM session_memory WHERE session = ?1")?;
     let mut rows = query.query([session])?;
@@ -170,15 +170,15 @@ macro_rules! summary {
 
 const LIST: &str = summary!("FROM runs LEFT JOIN drivers USING (driver)");
 const FIND: &str = summary!("FROM runs LEFT JOIN drivers USING (driver) WHERE run_id = ?1");
-/// Both are looked up in one index: of a run that is another organisation's, no row is read.
+/// Both columns are in one index: no row of another organisation's run is read.
 pub(super) const FIND_OF: &str =
     summary!("FROM runs INDEXED BY runs_by_owner LEFT JOIN drivers USING (driver) WHERE org IS ?1 AND run_id = ?2");
 
-/// The same in SQL as [`status`] in Rust; the number is [`MOST_FAILED_TAKE_UPS`].
+/// The SQL form of [`status`]; the number is [`MOST_FAILED_TAKE_UPS`].
 const SET_ASIDE: &str = "(failed_take_ups >= 3 AND runs.driver IS NULL)";
 const _: () = assert!(MOST_FAILED_TAKE_UPS == 3);
 
-/// Finds which runs are driven: asks once after each driver.
+/// Finds which runs are driven: asks once for each driver.
 pub(super) struct Census {
     drivers: Drivers,
     clock: Clock,
@@ -215,7 +215,7 @@ impl Census {
         Ok(query.query_row((org, run_id), |row| self.summary(row)).optional()?)
     }
 
-    /// Runs, newest first: those made last, whatever the clock said.
+    /// Runs, newest first, in the order of their creation, whatever the clock was.
     pub(super) fn list(&mut self, connection: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
         let limit = if filter.limit == 0 { -1 } else { i64::try_from(filter.limit).unwrap_or(-1) };
         let (clauses, mut values) = clauses(filter);
@@ -225,7 +225,7 @@ impl Census {
         let mut rows = query.query(params_from_iter(values))?;
         let mut runs = Vec::new();
         while let Some(row) = rows.next()? {
-            // One record that can't be read hides no other.
+            // A record that can't be read does not hide the others.
             runs.push(self.summary(row).unwrap_or_else(|error| damaged(row, &error)));
         }
         Ok(runs)
@@ -251,7 +251,7 @@ impl Census {
     }
 }
 
-/// What a filter asks for, in SQL: only the clauses that it needs, so that their indexes are used.
+/// A filter in SQL: only the clauses that it needs, so that their indexes are used.
 fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     let mut clauses = String::new();
     let mut values = Vec::new();
@@ -298,7 +298,7 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     (clauses, values)
 }
 
-/// The status of a row: that of the run, unless it was set aside and nobody drives it since.
+/// The status of a row: that of the run, unless it is quarantined and nobody drives it.
 fn status(row: &Row<'_>) -> rusqlite::Result<Status> {
     let status = known(3, row.get_ref(3)?.as_str()?)?;
     let set_aside = row.get::<_, u32>(15)? >= MOST_FAILED_TAKE_UPS && row.get_ref(9)? == ValueRef::Null;
@@ -312,13 +312,13 @@ fn callback(row: &Row<'_>) -> rusqlite::Result<Option<Callback>> {
     Ok(Some(Callback { url, progress: CallbackProgress { state: known(13, state)?, tries: row.get(14)? } }))
 }
 
-/// A word of one of our lists.
+/// Reads a word of one of our enums.
 fn known<'a, T: Deserialize<'a>>(column: usize, word: &'a str) -> rusqlite::Result<T> {
     T::deserialize(StrDeserializer::<serde::de::value::Error>::new(word))
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }
 
-/// What is left of a record that can't be read.
+/// What can still be read of a damaged record.
 fn damaged(row: &Row<'_>, error: &rusqlite::Error) -> RunSummary {
     let text = |column: usize| {
         let bytes = row.get_ref(column).ok().and_then(|value| value.as_bytes().ok());

@@ -1,5 +1,5 @@
-//! What is written: each request to the store, with its statements. A request checks before it
-//! writes; what it refuses leaves the transaction as it was.
+//! Writes: each request to the store, with its statements. A request checks before it writes; a refused request
+//! leaves the transaction unchanged.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::engine::outcome::Status;
 use crate::journal::memory::out_of_order;
 use crate::journal::{Append, CallbackProgress, CallbackState, Created, Lease, NewRun, StoreFault, failpoint};
 
-/// The word that a status or termination is written as.
+/// The serialized word of a status or termination.
 pub(super) fn word<T: Serialize>(value: &T) -> Option<String> {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => Some(word),
@@ -21,8 +21,7 @@ pub(super) fn word<T: Serialize>(value: &T) -> Option<String> {
     }
 }
 
-/// What an event's row is checked by: FNV-1a over run, number and text. Whatever single bit the disk
-/// turns, the sum is another.
+/// The checksum of an event's row: FNV-1a over run, number and text. Any single flipped bit changes it.
 pub(super) fn sum(run_id: &str, seq: i64, event: &str) -> i64 {
     let bytes = run_id.bytes().chain([0]).chain(seq.to_le_bytes()).chain(event.bytes());
     bytes
@@ -187,7 +186,7 @@ pub(super) fn events_of(connection: &Connection, row: i64) -> rusqlite::Result<i
         .query_row([row], |row| row.get(0))
 }
 
-/// The fault of a run that had more events once.
+/// The fault of a run that has lost events.
 pub(super) fn cut_short(run_id: &str) -> StoreFault {
     StoreFault::Corrupt(format!("run {run_id}: its last events are missing"))
 }
@@ -253,7 +252,7 @@ impl WriteRequest for Take {
     }
 }
 
-/// Gives a lease back.
+/// Releases a lease.
 pub(super) struct GiveBack {
     pub(super) run_id: String,
     pub(super) fence: u64,
@@ -296,7 +295,7 @@ impl WriteRequest for GiveBack {
     }
 }
 
-/// Makes sure of a lease of which we could not be sure from memory.
+/// Confirms a lease that could not be confirmed from memory.
 pub(super) struct MakeSure {
     pub(super) run_id: String,
     pub(super) fence: u64,
@@ -318,7 +317,7 @@ impl WriteRequest for MakeSure {
     }
 }
 
-/// Asks for a run's end. The first one's reason stays.
+/// Requests a run's end. The reason of the first request stays.
 pub(super) struct CancelRun {
     pub(super) run_id: String,
     pub(super) reason: Option<String>,
@@ -343,7 +342,7 @@ impl WriteRequest for CancelRun {
     }
 }
 
-/// Notes how far the callback of a run is.
+/// Records the progress of a run's callback.
 pub(super) struct NoteCallback {
     pub(super) run_id: String,
     pub(super) progress: CallbackProgress,

@@ -1,4 +1,4 @@
-//! Opening the file: what it is, what version it has, and the tables of a new one.
+//! Opens the file: finds out what it is and which version it has, and creates the tables of a new one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
 pub(super) const VERSION: i64 = 4;
 
-/// Events of all runs lie one behind the other, with an index by run: a commit of many runs then
-/// writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
-/// `runs.events` is how many events a run had when its row was last written: it has no fewer now.
-/// The long texts of `runs` come last, so that looking at the others does not read them.
-/// `texts` are documents and prompts: many runs have the same, and `run_texts` says which run has which.
+/// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
+/// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
+/// `runs.events` is how many events a run had when its row was last written: it has no fewer now. The long
+/// texts of `runs` are the last columns, so that reading the others does not read them. `texts` are documents
+/// and prompts: many runs share them, and `run_texts` says which run has which.
 const TABLES: &str = "
 CREATE TABLE runs (
   id INTEGER PRIMARY KEY,
@@ -82,7 +82,7 @@ CREATE TABLE drivers (
 
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
-/// What brings a store of an older version to the next one: the version, and its statements.
+/// The migrations from older versions: the version, and the statements that lead to the next one.
 const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3)];
 
 const FROM_2: &str = "
@@ -91,7 +91,7 @@ ALTER TABLE runs ADD COLUMN take_up_events INTEGER;
 CREATE INDEX IF NOT EXISTS runs_by_owner ON runs (org, run_id);
 ";
 
-/// Until version 3 the identity of a sub-run was the only place that named the run which called it.
+/// Until version 3 only the identity of a sub-run named the run which called it.
 const FROM_3: &str = "
 ALTER TABLE runs ADD COLUMN parent_run_id TEXT;
 UPDATE runs SET parent_run_id = substr(identity, length('called by ') + 1) WHERE identity GLOB 'called by *';
@@ -107,14 +107,14 @@ enum StoreFile {
     Older(i64),
 }
 
-/// Opens the store for writing, and makes it where there is none.
+/// Opens the store for writing, and creates it if there is none.
 pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreFault> {
     let store = path.display().to_string();
     let failed = |error: &rusqlite::Error| opening_fault(error, &store);
     make_folder(path).map_err(|error| StoreFault::Open { store: store.clone(), reason: error.to_string() })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(&error))?;
-    // What waits in the log of a store that is not for us must stay there when we close it again.
+    // The log of a store that we refuse must stay unchanged when we close it.
     let pending = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
     keep_log(&connection, pending).map_err(|error| failed(&error))?;
     connection.busy_timeout(patience).map_err(|error| failed(&error))?;
@@ -127,7 +127,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreF
     }
     loop {
         match settle(&connection, &store) {
-            // Two that change the mode of a new file at once get this error at once.
+            // Two processes that change the mode of a new file at once get this error immediately.
             Err(StoreFault::Locked) if clock.monotonic_ms() < patience_ms => {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -139,7 +139,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection, StoreF
     Ok(connection)
 }
 
-/// Opens the store once more, for reading only. It must be there.
+/// Opens the store again, read-only. It must exist.
 pub(super) fn open_to_read(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -160,14 +160,14 @@ fn keep_log(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(|_| ())
 }
 
-/// Makes the missing folders, durable like what will stand in them.
+/// Creates the missing folders, as durable as the files in them.
 fn make_folder(path: &Path) -> std::io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.exists()) else {
         return Ok(());
     };
     fs::create_dir_all(folder)?;
     for above in folder.ancestors().skip(1) {
-        // A folder that can't be synced is a matter of the system's; the store itself is not hurt.
+        // A folder that can't be synced is the system's affair; the store itself is not damaged.
         if fs::File::open(above).and_then(|above| above.sync_all()).is_err() {
             break;
         }
@@ -175,10 +175,10 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Finds out what the file is before anything is written to it; then makes it ready.
+/// Finds out what the file is before anything is written to it; then prepares it.
 fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
-    // One look at one moment: another process may be making the tables just now.
+    // In one transaction: another process may be creating the tables right now.
     connection.execute_batch("BEGIN").map_err(failed)?;
     let found = look(connection, store);
     connection.execute_batch("ROLLBACK").map_err(failed)?;
@@ -204,7 +204,7 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     }
 }
 
-/// Makes the tables, or brings those of an older version to ours, unless another process was quicker.
+/// Creates the tables, or migrates those of an older version, unless another process was faster.
 fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
@@ -228,7 +228,7 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     made
 }
 
-/// What the file is, in the transaction that is open. Reads only.
+/// What the file is, in the open transaction. Reads only.
 fn look(connection: &Connection, store: &str) -> Result<StoreFile, StoreFault> {
     let number = |sql: &str| {
         connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| opening_fault(&error, store))

@@ -1,16 +1,16 @@
-//! How often drivers took a run up and died before anything happened in it.
+//! How often drivers resumed a run and died before anything happened in it.
 
 use rusqlite::{Connection, params};
 
 use super::requests::events_of;
 
-/// What a run's row remembers of the drivers that took it up.
+/// What the row of a run records about the drivers that resumed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TakeUps {
     /// So many in a row did nothing and died.
     pub failed: u32,
-    /// The events that the run and its sub-runs had when it was last taken up, with room for those that taking
-    /// up appends itself; none when only its first driver had it.
+    /// How many events the run and its sub-runs had when it was last resumed, including those that the
+    /// resumption itself appends; none when only its first driver had it.
     pub events: Option<i64>,
 }
 
@@ -19,12 +19,13 @@ pub(super) struct TakeUps {
 pub(super) struct Events {
     /// All of them.
     count: i64,
-    /// The runs that are under way, this one included: a driver that takes them up appends one event to each.
+    /// The runs under way, this one included: a driver that resumes them appends one event to each.
     under_way: i64,
 }
 
 impl TakeUps {
-    /// After one more driver took the run up; the one before it died with it, or gave it back.
+    /// The record after one more driver resumed the run. `died`: the driver before it died with the run, or
+    /// else released it.
     pub fn one_more(self, now: Events, died: bool) -> Self {
         let happened = self.events.is_none_or(|before| now.count > before);
         let failed = match (happened, died) {
@@ -36,7 +37,7 @@ impl TakeUps {
     }
 }
 
-/// The events of a run, which has so many itself, and of all runs below it.
+/// The number of events of a run and all runs below it; the run itself has `own` events.
 pub(super) fn events_of_all(connection: &Connection, run_id: &str, own: i64) -> rusqlite::Result<Events> {
     connection
         .prepare_cached(
@@ -50,13 +51,13 @@ pub(super) fn events_of_all(connection: &Connection, run_id: &str, own: i64) -> 
         })
 }
 
-/// The two texts between which the ids of all runs below a run stand.
+/// The bounds of the ids of all runs below a run.
 pub(super) fn below(run_id: &str) -> [String; 2] {
-    // The ids of sub-runs begin with that of their caller and a dot: `/` comes next behind it.
+    // The ids of sub-runs begin with that of their caller and a dot; `/` is the next character after the dot.
     [format!("{run_id}."), format!("{run_id}/")]
 }
 
-/// A driver that gives the run back did something in it: what came before counts no more.
+/// Resets the count when the driver that releases the run did something in it.
 pub(super) fn forget_if_something_happened(connection: &Connection, run_id: &str) -> rusqlite::Result<()> {
     let row = connection.prepare_cached("SELECT id FROM runs WHERE run_id = ?1")?.query_row([run_id], |row| row.get(0));
     let now = events_of_all(connection, run_id, events_of(connection, row?)?)?;

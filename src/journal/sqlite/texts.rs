@@ -1,4 +1,4 @@
-//! Long texts that many runs have: kept once, however many runs name them.
+//! Long texts that many runs share: kept once, however many runs name them.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -6,8 +6,8 @@ use super::trouble::Trouble;
 use crate::engine::blob::Blob;
 use crate::journal::StoreFault;
 
-/// Keeps the texts of a run, in the transaction that is open. A text that is there already is not written
-/// again; texts are compared by what they say, not by their digest alone.
+/// Keeps the texts of a run, in the open transaction. A text that is there already is not written again; texts
+/// are compared by their content, not by their digest alone.
 pub(super) fn keep(connection: &Connection, run: i64, texts: &[Blob]) -> rusqlite::Result<()> {
     for text in texts {
         let digest = text.digest().to_string();
@@ -26,7 +26,7 @@ pub(super) fn keep(connection: &Connection, run: i64, texts: &[Blob]) -> rusqlit
     Ok(())
 }
 
-/// The texts of a run, each held against its digest.
+/// The texts of a run, each checked against its digest.
 pub(super) fn of_run(connection: &Connection, run_id: &str) -> Result<Vec<Blob>, Trouble> {
     let damaged = |what: &str| Trouble::Refused(StoreFault::Corrupt(format!("run {run_id}: {what}")));
     let row: i64 = connection

@@ -1,4 +1,4 @@
-//! What SQLite says, in our words.
+//! Translates SQLite's errors into faults.
 
 use rusqlite::ErrorCode;
 
@@ -7,9 +7,9 @@ use crate::journal::StoreFault;
 /// Why a request was not done.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It was refused before anything was written: no one else is touched.
+    /// It was refused before anything was written: the other requests are not affected.
     Refused(StoreFault),
-    /// The database failed under it: the transaction must be rolled back.
+    /// The database failed: the transaction must be rolled back.
     Database(rusqlite::Error),
 }
 
@@ -26,7 +26,7 @@ impl From<StoreFault> for Trouble {
 }
 
 impl Trouble {
-    /// The fault; `run` is the run in question, where there is one.
+    /// The fault; `run` is the run in question, if there is one.
     pub(super) fn into_fault(self, store: &str, run: Option<&str>) -> StoreFault {
         match self {
             Self::Refused(fault) => fault,
@@ -35,7 +35,7 @@ impl Trouble {
     }
 }
 
-/// The fault behind an error of the database; `run` is the run in question, where there is one.
+/// The fault for an error of the database; `run` is the run in question, if there is one.
 pub(super) fn fault(error: &rusqlite::Error, store: &str, run: Option<&str>) -> StoreFault {
     let said = match error {
         rusqlite::Error::SqliteFailure(cause, None) => cause.to_string(),
@@ -48,13 +48,13 @@ pub(super) fn fault(error: &rusqlite::Error, store: &str, run: Option<&str>) -> 
                 StoreFault::Locked
             }
             ErrorCode::DiskFull => StoreFault::Full,
-            // The index of the log could not grow: there is no other cause than a full disk.
+            // The index of the log could not grow: a full disk is the only cause.
             ErrorCode::SystemIoFailure if cause.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
                 StoreFault::Full
             }
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreFault::ReadOnly(said),
             ErrorCode::CannotOpen => StoreFault::Open { store: store.to_owned(), reason: said },
-            // Our statements are fixed: what they do not find (SQLITE_ERROR) was taken from the file.
+            // Our statements are fixed: if one does not find a table (SQLITE_ERROR), the file was damaged.
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown => {
                 StoreFault::Corrupt(about(said))
             }
@@ -68,8 +68,8 @@ pub(super) fn fault(error: &rusqlite::Error, store: &str, run: Option<&str>) -> 
     }
 }
 
-/// Whether the fault is the whole store's, so that trying the requests of a batch one by one would
-/// only meet it again.
+/// Whether the fault concerns the whole store, so that trying the requests of a batch one by one would only
+/// fail again.
 pub(super) const fn is_everyones(fault: &StoreFault) -> bool {
     matches!(fault, StoreFault::Locked | StoreFault::Full | StoreFault::ReadOnly(_) | StoreFault::Open { .. })
 }

@@ -1,4 +1,4 @@
-//! The writer: one thread, one connection, and one commit for all who wait at the same moment.
+//! The writer: one thread, one connection, and one commit for all requests that wait at the same moment.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, RwLock};
@@ -13,20 +13,20 @@ use super::requests::GiveBack;
 use super::trouble::{Trouble, fault, is_everyones};
 use crate::journal::{StoreFault, Ticket, failpoint};
 
-/// So many requests share a commit at most: nobody waits for an endless one.
+/// So many requests share a commit at most, so that nobody waits for an endless one.
 const BATCH: usize = 512;
 
-/// Who shared the last commit is likely to come again at once: so long the next commit waits for
-/// each of them. One who is alone never waits.
+/// The callers of the last commit are likely to come again at once: the next commit waits for each of them at
+/// most so long. A single caller never waits.
 const LINGER: Duration = Duration::from_micros(100);
 
-/// What a request works with: the transaction that is open.
+/// What a request works with: the open transaction.
 pub(super) struct Transaction<'a> {
     pub(super) connection: &'a Connection,
     pub(super) leases: &'a mut Leases,
     /// The events that were written in it.
     pub(super) appended: u64,
-    /// The key of the run that the request made or took.
+    /// The key of the run that the request created or leased.
     pub(super) made: i64,
 }
 
@@ -43,20 +43,21 @@ pub(super) trait WriteRequest: Send + 'static {
         false
     }
 
-    /// Writes it. May be called again after a rollback.
+    /// Performs the request. May be called again after a rollback.
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Trouble>;
 
-    /// It is durable, and the caller is about to be answered; `row` is what it left in [`Transaction::made`].
+    /// Called when the write is durable and the caller is about to be answered; `row` is what the request left
+    /// in [`Transaction::made`].
     fn durable(&self, _answer: &Self::Answer, _row: i64, _leases: &mut Leases) {}
 
-    /// The asker has gone.
+    /// Called when the caller has gone.
     fn unclaimed(&self, _answer: &Self::Answer, _leases: &mut Leases) {}
 
-    /// The transaction came to nothing.
+    /// Called when the transaction was rolled back.
     fn undone(&self, _leases: &mut Leases) {}
 }
 
-/// A request with whoever waits for it.
+/// A request with its caller.
 struct Pending<R: WriteRequest> {
     request: R,
     outcome: Option<Result<(R::Answer, i64), StoreFault>>,
@@ -116,8 +117,8 @@ enum WriterMessage {
     Touch(Box<dyn FnOnce(&Connection) -> bool + Send>),
 }
 
-/// The way to the writer's thread. When it goes, the thread does what waits, gives all leases back
-/// and closes the file.
+/// The handle of the writer's thread. When it is dropped, the thread finishes the waiting requests, releases
+/// all leases and closes the file.
 pub(super) struct SqliteWriter {
     inbox: Option<Sender<WriterMessage>>,
     thread: Option<JoinHandle<()>>,
@@ -136,15 +137,15 @@ impl SqliteWriter {
         Ok(Self { inbox: Some(inbox), thread: Some(thread), view })
     }
 
-    /// What may be known of the leases without asking.
+    /// What is known of the leases without asking the database.
     pub(super) fn view(&self) -> &RwLock<LeaseView> {
         &self.view
     }
 
-    /// Hands a request in.
+    /// Queues a request.
     pub(super) fn ask<R: WriteRequest>(&self, request: R) -> Ticket<R::Answer> {
         let (asker, answer) = oneshot::channel();
-        // Should the thread be gone, the asker goes too, and the ticket says so.
+        // If the thread is gone, the sender is dropped, and the ticket reports that.
         let _ = self.send(WriterMessage::Job(Box::new(Pending { request, outcome: None, asker })));
         Ticket::Coming(answer)
     }
@@ -153,8 +154,8 @@ impl SqliteWriter {
         self.inbox.as_ref().is_some_and(|inbox| inbox.send(message).is_ok())
     }
 
-    /// Works on the writer's connection between two batches; `false` ends the thread as a crash
-    /// would, with the lock let go and nothing given back.
+    /// Works on the writer's connection between two batches; `false` ends the thread as a crash would: the lock
+    /// is released, leases are not.
     #[cfg(test)]
     pub(super) fn touch(&self, work: impl FnOnce(&Connection) -> bool + Send + 'static) {
         assert!(self.send(WriterMessage::Touch(Box::new(work))));
@@ -165,16 +166,16 @@ impl Drop for SqliteWriter {
     fn drop(&mut self) {
         self.inbox = None;
         if let Some(thread) = self.thread.take() {
-            // It does not panic; and if it did, there is no one to answer.
+            // It does not panic; and if it did, there would be nobody to answer.
             let _ = thread.join();
         }
     }
 }
 
-/// Why a transaction came to nothing.
+/// Why a transaction failed.
 struct TransactionFailure {
     fault: StoreFault,
-    /// Whether trying each request alone may help the others.
+    /// Whether it may help the other requests to try each alone.
     one_by_one: bool,
 }
 
@@ -227,8 +228,8 @@ impl Thread {
         }
     }
 
-    /// Does a batch in one transaction and answers the callers. What one request breaks is no reason
-    /// for the others to fail: then each gets a transaction of its own.
+    /// Performs a batch in one transaction and answers the callers. A request that breaks the transaction must
+    /// not fail the others: then each gets a transaction of its own.
     fn commit(&mut self, mut batch: Vec<Box<dyn Job>>) {
         let mut settled = true;
         match self.transact(&mut batch) {
@@ -251,8 +252,8 @@ impl Thread {
         }
     }
 
-    /// Gives back what was leased to someone who no longer waits for it, and what could not be given
-    /// back before. What fails is tried again with the next batch.
+    /// Releases leases that nobody waits for any more, and those that could not be released before. What fails
+    /// is retried with the next batch.
     fn settle_orphans(&mut self) {
         for (run_id, fence) in self.leases.take_orphans() {
             let (asker, _) = oneshot::channel();
@@ -278,7 +279,7 @@ impl Thread {
             }
             Err(failure) => {
                 if !self.connection.is_autocommit() {
-                    // The fault that led here is the one to report.
+                    // The error that led here is the one to report.
                     let _ = self.connection.execute_batch("ROLLBACK");
                 }
                 self.leases.rolled_back();

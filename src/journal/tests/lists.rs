@@ -1,4 +1,4 @@
-//! Whose a run is, which runs a list shows, and how far a callback is: the same in both stores.
+//! The owner of a run, which runs a list shows, and the progress of a callback: the same in both stores.
 
 use super::*;
 use crate::journal::{Callback, CallbackProgress, CallbackState};

@@ -22,7 +22,7 @@ fn a_run_reads_as_it_was_written() {
 fn a_part_of_a_run_ends_with_the_event_that_comes_to_its_bound() {
     with_both(|journal| {
         let fence = begin(&*journal, "r");
-        // From one byte to more than what lies together in memory, which no event ends at.
+        // From one byte to more than a block in memory; no event ends at the border of a block.
         let texts: Vec<String> = [1, 700, 299, 1, 2_500, 1_000, 3].map(|bytes| "x".repeat(bytes)).into();
         for (seq, text) in (1..).zip(&texts) {
             wait(journal.append(Append { event: text.clone(), ..event("r", fence, seq) })).unwrap();
@@ -50,7 +50,7 @@ fn texts_of_any_kind_come_back_as_they_are() {
         let id = "a/б'\"; DROP TABLE runs; --";
         let fence = begin(&*journal, id);
         let mut texts = vec![String::new(), "\u{0}nul\n".into(), "😀 \u{202e}".into(), "x".repeat(100_000)];
-        // Wherever what holds them ends, it does so before, behind and within a character of some of them.
+        // Wherever a block ends, it ends before, behind and within a character of some of them.
         texts.extend((0..12).map(|more| "é".repeat(480 + 7 * more)));
         for (seq, text) in (1..).zip(&texts) {
             wait(journal.append(Append { event: text.clone(), ..event(id, fence, seq) })).unwrap();

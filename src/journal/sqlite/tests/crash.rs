@@ -19,7 +19,7 @@ fn drive(journal: &SqliteJournal) -> Result<(), StoreFault> {
     failpoint::before_effect();
     for seq in next..EVENTS {
         wait(journal.confirm("r", fence))?;
-        // The events must not tell the lease apart: the journal is the same however often it was cut off.
+        // The events must not contain the lease: the journal is the same however often a process was killed.
         wait(journal.append(event("r", fence, seq)))?;
         failpoint::before_effect();
         assert_eq!(wait(journal.cancel_requested("r"))?, None);

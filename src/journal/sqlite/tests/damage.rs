@@ -1,4 +1,4 @@
-//! Damaged files: a fault that names the run, never a panic, never a text that nobody wrote.
+//! Damaged files give a fault that names the run, never a panic, and never a text that nobody wrote.
 
 use std::fs;
 

@@ -96,7 +96,7 @@ fn a_read_only_store_is_reported() {
     drop(open(&path));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     if fs::File::options().write(true).open(&path).is_ok() {
-        // Nothing is read only to root; then the database itself has to say no.
+        // For root nothing is read-only; then the database itself must refuse.
         let journal = open(&path);
         journal.sql("PRAGMA query_only = ON");
         assert_eq!(wait(journal.create(new_run("r"))).unwrap_err().code(), "store_read_only");
@@ -147,7 +147,7 @@ fn a_store_that_another_process_locks_is_reported_and_works_when_it_is_free() {
     other.execute_batch("ROLLBACK").unwrap();
     wait(journal.append(event("r", fence, 1))).unwrap();
     assert_eq!(wait(journal.read("r")).unwrap().len(), 2);
-    // What could not be given back then was given back with the next that could.
+    // A lease that could not be released then is released with the next request that succeeds.
     wait(journal.request_cancel("r", None)).unwrap();
     assert!(wait(journal.lease("r")).unwrap().fence > fence);
 }

@@ -1,4 +1,4 @@
-//! Requests that share a commit: none hurts another, and none is told too early.
+//! Requests that share a commit: none affects another, and none is answered too early.
 
 use super::*;
 use crate::journal::tests::{begin, event, wait};

@@ -89,7 +89,7 @@ fn a_driver_that_hangs_is_overtaken_after_its_lease_and_writes_nothing_more() {
     let fence = begin(&one, "r");
     begin(&one, "s");
     assert_eq!(wait(two.lease("r")).unwrap_err(), driven());
-    // The first one stands still, lock and all, while the time goes on for the second.
+    // The first process hangs, with its lock, while the time passes for the second.
     clock.advance(LATE_MS);
     let new = wait(two.lease("r")).unwrap();
     assert_eq!(new.fence, fence + 1);

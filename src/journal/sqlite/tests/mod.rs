@@ -1,4 +1,4 @@
-//! What the store on disk promises beyond what both stores do.
+//! What the store on disk promises beyond the promises of both stores.
 
 // Needs the fail points, which a release build has not.
 #[cfg(debug_assertions)]
@@ -63,7 +63,7 @@ impl SqliteJournal {
         free
     }
 
-    /// Ends like a process that is killed: locks are let go, nothing is given back.
+    /// Ends like a process that is killed: locks are released, leases are not.
     fn die(self) {
         self.writer.touch(|_: &Connection| false);
     }

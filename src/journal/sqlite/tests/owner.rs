@@ -64,7 +64,7 @@ fn a_store_of_version_3_names_the_parents_of_its_sub_runs_when_it_is_opened() {
     assert_eq!(parents(&journal), before);
     assert_eq!(wait(journal.called_under("r")).unwrap(), 2);
     assert_eq!(wait(journal.list(RunFilter::default())).unwrap().len(), 2);
-    // A sub-run that is taken up again is the same run.
+    // Starting a sub-run again gives the same run.
     assert_eq!(wait(journal.create(sub_run("r.1.0", "r"))).unwrap(), Created::Same);
 }
 

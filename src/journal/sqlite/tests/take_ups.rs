@@ -1,11 +1,12 @@
-//! What is counted of drivers that take a run up and die.
+//! How drivers are counted that resume a run and die.
 
 use super::*;
 use crate::engine::outcome::Status;
 use crate::journal::tests::{event, new_run, wait};
 use crate::journal::{MOST_FAILED_TAKE_UPS, NewRun, RunFilter};
 
-/// A driver that takes these runs up, appends so many events to each, and dies; how many failed before it.
+/// A driver that resumes these runs, appends so many events to each, and dies; returns how many failed before
+/// it.
 fn die(path: &Path, runs: &[(&str, u64)]) -> u32 {
     let driver = open(path);
     let mut first = None;
@@ -42,7 +43,7 @@ fn what_taking_up_appends_is_nothing_that_happened() {
 #[test]
 fn what_happens_in_a_sub_run_counts_for_its_caller() {
     let (_folder, path) = cut_off(&["r", "r.1.0", "r2", "r.2"]);
-    // Taking up appends one event to each.
+    // A resumption appends one event to each.
     let die = |events| die(&path, &[("r", 1), ("r.1.0", events), ("r2", 5), ("r.2", 5)]);
     let failed: Vec<u32> = [1, 1, 2, 1].map(die).into();
     assert_eq!(failed, [0, 1, 2, 0], "other runs, r2 and r.2, are none of it");
