@@ -44,7 +44,12 @@ impl Browser {
             driver.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
         let mut lines = BufReader::new(driver.stdout.take().expect("a pipe")).lines();
         let port = lines.by_ref().find_map(|line| {
-            line.expect("it prints its port").split_once("successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok()
+            line.expect("it prints its port")
+                .split_once("successfully on port ")?
+                .1
+                .trim_end_matches('.')
+                .parse::<u16>()
+                .ok()
         });
         std::thread::spawn(move || lines.for_each(drop));
         let profile = tempfile::tempdir().expect("a folder");

@@ -49,6 +49,9 @@ fn several_calls_a_turn_come_back_in_any_order_twice_late_or_not_at_all() {
         let observed: Vec<_> =
             played.inputs.iter().filter(|(iteration, _)| *iteration == 1).map(|(_, input)| input).collect();
         let asked: Vec<_> = turn.calls.iter().map(|call| &call.input).collect();
-        assert!(observed == asked || played.ending == "cancelled", "seed {seed}: observed {observed:?}, asked {asked:?}");
+        assert!(
+            observed == asked || played.ending == "cancelled",
+            "seed {seed}: observed {observed:?}, asked {asked:?}"
+        );
     }
 }
