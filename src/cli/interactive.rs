@@ -92,6 +92,11 @@ impl Asker<'_> {
                 let decision = self.uncertain(call).await?;
                 Some(decided(Some(call), decision))
             }
+            (Termination::ModelError, _) => {
+                self.surface.say(&Pieces { look: self.surface.err, shorten: false }.pause(waiting));
+                let answer = self.line("r: retry, anything else: leave it paused").await?;
+                (answer == "r").then(|| decided(None, Decision::Retry))
+            }
             _ => {
                 let pieces = Pieces { look: self.surface.err, shorten: false };
                 self.surface.say(&pieces.pause(waiting));

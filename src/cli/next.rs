@@ -101,6 +101,7 @@ impl NextCommands {
                 let several = calls.len() > 1;
                 calls.iter().flat_map(|call| self.of_call(kind, call, several)).collect()
             }
+            Termination::ModelError => vec![("resume".to_owned(), resume(""))],
             _ => vec![("answer".to_owned(), resume("--answer \"...\""))],
         }
     }

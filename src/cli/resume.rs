@@ -23,8 +23,8 @@ use crate::program::Program;
 
 /// Resume a run that waits for a human or was interrupted
 ///
-/// Finished steps are not repeated. Without a decision, an interrupted run resumes where it stopped, and a
-/// waiting run is shown.
+/// Finished steps are not repeated. Without a decision, a run that was interrupted, or whose model could not be
+/// reached, resumes where it stopped, and a waiting run is shown.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   loopctl resume agent-0192 --answer \"Take the second account\"
@@ -51,7 +51,7 @@ pub struct ResumeCommand {
     /// State that the call of unknown outcome happened, and what it returned
     #[arg(long, value_name = "JSON", value_parser = json)]
     pub happened: Option<Value>,
-    /// Retry the call of unknown outcome
+    /// Retry the call of unknown outcome, or ask the model again that could not be reached
     #[arg(long)]
     pub retry: bool,
     /// The waiting call to decide, if there are several

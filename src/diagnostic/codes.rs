@@ -145,6 +145,7 @@ codes! {
     LOOSENED = "L130" Warning "loosened" "Tool declaration weaker than its action",
     FILLED_HEADER = "L131" Error "filled-header" "Header with a secret and a value of the input",
     BAD_POINTER = "L138" Error "bad-pointer" "Invalid JSON pointer or key in `remember`",
+    UNREACHED_LIMIT = "L160" Warning "unreached-limit" "Limit of model calls that never applies",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
 }

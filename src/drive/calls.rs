@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::clock;
 use super::fault::Fault;
-use super::run::{Driver, Interruption, Interrupts, Waited, time_left};
+use super::run::{Driver, Interruption, Interrupts, Waited};
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
 use super::tool::{Spent, ToolCall};
@@ -36,7 +36,7 @@ impl<'a> Driver<'a> {
         let mut under_way: FuturesUnordered<_> = self.begin_calls(calls).into_iter().collect();
         let (mut effects, mut stopped) = (Effects::new(), false);
         let came = loop {
-            let left = time_left(&self.state, self.active.0, self.active.1);
+            let left = self.time_left();
             let around =
                 Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
             match around.wait(under_way.next()).await? {
@@ -82,7 +82,7 @@ impl<'a> Driver<'a> {
         for call in calls.iter().filter_map(|id| self.state.call(*id)) {
             performed.push(match called(&call.tool) {
                 Some((tool, called)) => {
-                    let left = time_left(&self.state, self.active.0, self.active.1);
+                    let left = self.time_left();
                     let calling = SubrunRequest::new(
                         &self.state,
                         call,

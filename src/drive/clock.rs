@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reads the clocks")]
 
 use std::fmt::Write;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::journal::failpoint;
 
@@ -16,7 +16,19 @@ pub fn wall_ms() -> i64 {
 
 /// The monotonic clock.
 pub fn instant() -> Instant {
+    #[cfg(test)]
+    return Instant::now() + played::ahead();
+    #[cfg(not(test))]
     Instant::now()
+}
+
+/// Waits. In a test with a played clock the wait takes no time, and moves that clock ahead.
+pub async fn sleep(duration: Duration) {
+    #[cfg(test)]
+    if played::wait(duration) {
+        return tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(duration).await;
 }
 
 /// Milliseconds since `since`, monotonic.
@@ -32,4 +44,55 @@ pub fn rfc3339(wall_ms: i64) -> String {
     // A text takes whatever is written to it.
     let _ = write!(text, "{at:.3}");
     text
+}
+
+/// A clock that a test plays, so that an hour passes in no time.
+#[cfg(test)]
+pub mod played {
+    use std::cell::RefCell;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    thread_local! {
+        static PLAYED: RefCell<Option<Arc<AtomicU64>>> = const { RefCell::new(None) };
+    }
+
+    /// The played clock of this thread, until it is dropped.
+    pub struct PlayedClock(Arc<AtomicU64>);
+
+    impl PlayedClock {
+        /// From now on, waits of this thread take no time.
+        pub fn start() -> Self {
+            let ahead = Arc::new(AtomicU64::new(0));
+            PLAYED.set(Some(Arc::clone(&ahead)));
+            Self(ahead)
+        }
+
+        /// The milliseconds that were waited so far, for a server on another thread.
+        pub fn waited_ms(&self) -> Arc<AtomicU64> {
+            Arc::clone(&self.0)
+        }
+    }
+
+    impl Drop for PlayedClock {
+        fn drop(&mut self) {
+            PLAYED.set(None);
+        }
+    }
+
+    /// By how much the clock is ahead.
+    pub fn ahead() -> Duration {
+        let ahead = PLAYED.with_borrow(|played| played.as_ref().map_or(0, |ahead| ahead.load(Ordering::SeqCst)));
+        Duration::from_millis(ahead)
+    }
+
+    /// Waits on the played clock; `false` when the thread has none.
+    pub fn wait(duration: Duration) -> bool {
+        let more = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        PLAYED.with_borrow(|played| {
+            let ahead = played.as_ref();
+            ahead.map(|ahead| ahead.fetch_add(more, Ordering::SeqCst)).is_some()
+        })
+    }
 }

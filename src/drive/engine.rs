@@ -14,7 +14,7 @@ pub use super::finished::{AnswerError, Finished};
 use super::fold;
 use super::lease_guard::RunLease;
 use super::lease_guard::{Leased, LeasedRun};
-use super::model::{Ask, ModelClient, Wire};
+use super::model::{Ask, ModelClient, ReplyTimeouts, Wire};
 use super::run::{Driver, HeldRun};
 use super::start::{self, Start};
 use super::stop::Stop;
@@ -23,6 +23,7 @@ use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
 use crate::engine::dialect;
 use crate::engine::event::{Decided, Event, EventKind, Moment};
+use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
 use crate::journal::{Journal, RunSummary, StoreFault};
@@ -141,6 +142,8 @@ impl Engine {
         let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && subrun::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
             (Phase::Ended(_), None) => return Ok(Resumption::AsItIs(state)),
+            // No human has to decide anything: the model is asked again.
+            (Phase::Paused { pause, .. }, None) if pause.kind == Termination::ModelError => Some(EventKind::Resumed),
             (Phase::Paused { .. }, None) if adopted.is_none() && !stale => return Ok(Resumption::AsItIs(state)),
             // What waits is shown again, as the new document has it; by the run that asks.
             (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
@@ -227,6 +230,7 @@ impl Engine {
             stop: dialect::stop_sequences(program.properties.dialect),
             deltas: None,
             enough: None,
+            timeouts: ReplyTimeouts::of(&program.properties),
         };
         Ok(model.request(&ask, &mut Wire::default()))
     }

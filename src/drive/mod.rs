@@ -32,6 +32,8 @@ mod tests;
 mod tests_again;
 #[cfg(test)]
 mod tests_notices;
+#[cfg(test)]
+mod tests_outage;
 mod texts;
 pub mod tool;
 mod world;

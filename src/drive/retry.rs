@@ -1,8 +1,44 @@
-//! Waits between attempts: full jitter, or what the server asked for.
+//! Retries: how long a model is asked again, and the waits between the attempts (full jitter, or what the server
+//! asked for).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::clock;
 use crate::language::react::Retry;
+
+/// How long a model is retried by default, in milliseconds.
+pub const FOR_MS: u64 = 120_000;
+/// The attempts by default where something else can be done than to wait: another model is asked, or the model of the
+/// run reads that its `llm` action failed.
+const ATTEMPTS: u32 = 4;
+/// The most attempts of one call to one model when time alone bounds them: each is kept in the journal.
+const MOST_ATTEMPTS: u32 = 10_000;
+
+/// The rule where something else can be done than to wait: a few attempts, unless the rule says otherwise.
+pub fn brief(retry: &Retry) -> Retry {
+    let attempts = retry.attempts.or(retry.for_ms.is_none().then_some(ATTEMPTS));
+    Retry { attempts, ..retry.clone() }
+}
+
+/// The failed attempts of one call to one model.
+#[derive(Debug, Default)]
+pub struct Failures {
+    count: u32,
+    first_at: Option<Instant>,
+}
+
+impl Failures {
+    /// Counts a failure that may pass. Returns the wait before the next attempt; none when the retries are spent.
+    /// `asked`: the wait that the server asked for.
+    pub fn next_delay(&mut self, retry: &Retry, asked: Option<Duration>) -> Option<Duration> {
+        self.count = self.count.saturating_add(1);
+        let first_at = *self.first_at.get_or_insert_with(clock::instant);
+        let for_ms = retry.for_ms.or(retry.attempts.is_none().then_some(FOR_MS));
+        let has_time = for_ms.is_none_or(|for_ms| clock::elapsed_ms(first_at) < for_ms);
+        let more = has_time && self.count < retry.attempts.unwrap_or(MOST_ATTEMPTS);
+        more.then(|| delay(retry, self.count, asked))
+    }
+}
 
 /// The longest wait that a server can ask for; a longer one is cut to it.
 pub const LONGEST_ASKED: Duration = Duration::from_secs(300);
@@ -39,25 +75,64 @@ pub fn asked<'h>(header: impl Fn(&str) -> Option<&'h str>, now_ms: i64) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::clock::played::{self, PlayedClock};
     use super::*;
 
     fn header<'h>(name: &'static str, value: &'h str) -> impl Fn(&str) -> Option<&'h str> {
         move |asked| (asked == name).then_some(value)
     }
 
+    fn retry(attempts: Option<u32>, for_ms: Option<u64>) -> Retry {
+        Retry { attempts, for_ms, base_ms: 500, max_ms: 30_000 }
+    }
+
+    /// How many attempts fail, and how many milliseconds are waited, until the retries are spent.
+    fn spent(retry: &Retry) -> (u32, u64) {
+        let clock = PlayedClock::start();
+        let mut failures = Failures::default();
+        while let Some(delay) = failures.next_delay(retry, None) {
+            assert!(played::wait(delay));
+        }
+        (failures.count, clock.waited_ms().load(Ordering::SeqCst))
+    }
+
+    #[test]
+    fn time_bounds_retries_and_a_count_keeps_its_meaning() {
+        let (_, waited) = spent(&retry(None, None));
+        assert!((FOR_MS..FOR_MS + 30_000).contains(&waited), "{waited}");
+        let (_, waited) = spent(&retry(None, Some(3_600_000)));
+        assert!((3_600_000..3_630_000).contains(&waited), "{waited}");
+        assert_eq!(spent(&retry(Some(40), None)).0, 40, "a count alone: no time bounds it");
+        assert_eq!(spent(&retry(Some(1), None)), (1, 0));
+        assert_eq!(spent(&retry(None, Some(0))), (1, 0));
+        let (attempts, waited) = spent(&retry(Some(1000), Some(60_000)));
+        assert!(attempts < 1000 && waited >= 60_000, "both: what is spent first ends it");
+        let hasty = Retry { base_ms: 0, max_ms: 0, ..retry(None, None) };
+        assert_eq!(spent(&hasty), (MOST_ATTEMPTS, 0), "waits of nothing end, too");
+    }
+
+    #[test]
+    fn a_rule_that_says_nothing_is_brief_where_something_else_can_be_done() {
+        assert_eq!(brief(&retry(None, None)).attempts, Some(ATTEMPTS));
+        assert_eq!(brief(&retry(Some(9), None)).attempts, Some(9));
+        assert_eq!(brief(&retry(None, Some(7))).attempts, None);
+    }
+
     #[test]
     fn jitter_stays_within_the_doubled_base_and_the_maximum() {
-        let retry = Retry { attempts: 9, base_ms: 10, max_ms: 25 };
+        let retry = Retry { base_ms: 10, max_ms: 25, ..retry(None, None) };
         for (failures, bound) in [(1, 10), (2, 20), (3, 25), (200, 25)] {
             let longest = (0..200).map(|_| delay(&retry, failures, None)).max().unwrap();
             assert!(longest <= Duration::from_millis(bound), "{failures}: {longest:?}");
         }
-        assert_eq!(delay(&Retry { attempts: 2, base_ms: 0, max_ms: 0 }, 1, None), Duration::ZERO);
+        assert_eq!(delay(&Retry { base_ms: 0, max_ms: 0, ..retry }, 1, None), Duration::ZERO);
     }
 
     #[test]
     fn what_the_server_asks_for_is_obeyed_up_to_five_minutes() {
-        let retry = Retry { attempts: 2, base_ms: 1, max_ms: 1 };
+        let retry = Retry { base_ms: 1, max_ms: 1, ..retry(None, None) };
         assert_eq!(delay(&retry, 1, Some(Duration::from_secs(7))), Duration::from_secs(7));
         assert_eq!(delay(&retry, 1, Some(Duration::from_secs(7200))), LONGEST_ASKED);
     }

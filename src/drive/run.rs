@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::finished::Finished;
 use super::fold::written;
 use super::lease_guard::RunLease;
-use super::model::{self, Ask, ModelClient, RetriedAttempt, Wire};
+use super::model::{self, Ask, ModelClient, ReplyTimeouts, RetriedAttempt, Wire};
 use super::said;
 use super::status::status_record;
 use super::stop::Stop;
@@ -31,9 +31,6 @@ use crate::journal::{Append, failpoint};
 use crate::program::Program;
 pub(super) use interrupts::{Interruption, Interrupts, Waited};
 use interrupts::{LOOK, cancel_request};
-
-/// How long the last call of `on_limit: answer` may take when the run's time is over.
-const LAST_WORD_MS: u64 = 60_000;
 
 /// Drives one run.
 pub(super) struct Driver<'a> {
@@ -227,8 +224,9 @@ impl<'a> Driver<'a> {
             stop: if sums_up { &[] } else { dialect::stop_sequences(properties.dialect) },
             deltas: (!sums_up && listener.is_some_and(Listener::wants_deltas)).then_some(&delta),
             enough: Some(&enough),
+            timeouts: ReplyTimeouts::of(properties),
         };
-        let left = time_left(&self.state, self.active.0, self.active.1);
+        let left = self.time_left();
         if left.is_zero() {
             // Even the shortest timer takes a moment, and a model that is near answers within it.
             return Ok((Interruption::Event(EventKind::DeadlinePassed), Vec::new()));
@@ -290,8 +288,23 @@ impl<'a> Driver<'a> {
     }
 
     fn moment(&self) -> Moment {
-        let active_ms = self.active.0.saturating_add(clock::elapsed_ms(self.active.1));
-        Moment { wall_ms: clock::wall_ms(), active_ms }
+        Moment { wall_ms: clock::wall_ms(), active_ms: self.active_ms() }
+    }
+
+    fn active_ms(&self) -> u64 {
+        self.active.0.saturating_add(clock::elapsed_ms(self.active.1))
+    }
+
+    /// The active time that is left.
+    pub(super) fn time_left(&self) -> Duration {
+        let bound = match self.state.phase {
+            // The last call has a time of its own, from the moment that it was asked for.
+            Phase::Thinking { forced: Some(_) } => {
+                self.state.now.active_ms.saturating_add(self.program.properties.last_call_timeout_ms)
+            }
+            _ => self.state.header.timeout_ms,
+        };
+        Duration::from_millis(bound.saturating_sub(self.active_ms()))
     }
 
     /// Reports a step to the listener.
@@ -302,15 +315,4 @@ impl<'a> Driver<'a> {
             }
         }
     }
-}
-
-/// The active time that is left.
-pub(super) fn time_left(state: &State, before_ms: u64, began: Instant) -> Duration {
-    let active = before_ms.saturating_add(clock::elapsed_ms(began));
-    let bound = match state.phase {
-        // The last word has a time of its own, from the moment that it was asked for.
-        Phase::Thinking { forced: Some(_) } => state.now.active_ms.saturating_add(LAST_WORD_MS),
-        _ => state.header.timeout_ms,
-    };
-    Duration::from_millis(bound.saturating_sub(active))
 }

@@ -18,12 +18,14 @@ pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), R
     match (kind, decision) {
         (Termination::Human | Termination::Stuck, Decision::Answer(_))
         | (Termination::Approval, Decision::Approve | Decision::Deny(_) | Decision::Edit(_))
-        | (Termination::Uncertain, Decision::Retry | Decision::Happened(_)) => Ok(()),
+        | (Termination::Uncertain, Decision::Retry | Decision::Happened(_))
+        | (Termination::ModelError, Decision::Retry) => Ok(()),
         (Termination::Human | Termination::Stuck, _) => Err(Refused::new("the run waits for an answer")),
         (Termination::Approval, _) => Err(Refused::new("the run waits for an approval: approve, deny or edit")),
         (Termination::Uncertain, _) => {
             Err(Refused::new("the run waits to hear whether a call happened: say what it gave, or repeat it"))
         }
+        (Termination::ModelError, _) => Err(Refused::new("the run waits for its model: retry")),
         _ => Err(Refused::new("the run waits for no human")),
     }
 }

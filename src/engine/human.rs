@@ -126,6 +126,9 @@ pub(super) fn decided(
         return Next::Refuse { phase: Phase::Paused { pause, turn }, refused };
     }
     state.interrupted = false;
+    if paused.pause.kind == Termination::ModelError && paused.pause.asks.is_none() {
+        return Next::ask_again(paused.pause.forced);
+    }
     // What a human says is new to the agent: repetitions are counted from here.
     state.watch.steps.clear();
     let only = paused.meant(&state.header, &decided);

@@ -43,6 +43,15 @@ impl Next {
         Self::Refuse { phase, refused: Refused::new(why) }
     }
 
+    /// The model is asked again that could not be reached.
+    pub fn ask_again(forced: Option<Limit>) -> Self {
+        match forced {
+            // Its question is in the conversation already.
+            Some(_) => Self::Ask { forced },
+            None => Self::Think,
+        }
+    }
+
     /// The run ends without an answer.
     pub fn fail(state: &State, termination: Termination, error: RunError) -> Self {
         Self::end(Ending { error: Some(error), ..Ending::new(Status::Failed, termination, state.now.wall_ms) })

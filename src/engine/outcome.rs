@@ -151,7 +151,7 @@ pub struct RunError {
 pub struct Pause {
     /// Its number in the run, from 1.
     pub number: u32,
-    /// Human, stuck, approval or uncertain.
+    /// Human, stuck, approval or uncertain; a model error, when the model could not be reached.
     pub kind: Termination,
     /// The model's question, or ours.
     pub question: String,
@@ -163,6 +163,8 @@ pub struct Pause {
     pub calls: Vec<CallId>,
     /// The pattern that the agent is stuck in.
     pub stuck: Option<Stuck>,
+    /// For a model that could not be reached: the limit whose last call it is.
+    pub forced: Option<Limit>,
     /// What the run asks that one of the calls is; then all the above is what that run says.
     pub asks: Option<Box<SubrunQuestion>>,
 }

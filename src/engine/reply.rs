@@ -10,13 +10,14 @@ use super::event::{CallId, ModelFault, ModelFaultCode, Reply, ToolFault, ToolRes
 use super::json::Json;
 use super::limit;
 use super::next::Next;
-use super::outcome::{Answer, Ending, Limit, RunError, Status, Termination};
-use super::state::{Call, CallProgress, State, StoredEntry, Turn};
+use super::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
+use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
 use super::tight::push_tight;
 use super::turn;
 use super::turn_policy::TurnPolicy;
 use super::usage;
 use super::validate;
+use crate::language::react::OnModelOutage;
 use crate::program::builtin::COMPLETE;
 use crate::program::{Builtin, Program, ToolKind};
 
@@ -149,6 +150,11 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
             None => Next::Limit(Limit::Budget),
             Some(limit) => limit::failed(program, state, limit),
         };
+    }
+    if fault.retryable && program.properties.on_model_outage == OnModelOutage::Pause {
+        let question = format!("The model can't be reached: {}. Resume the run to ask it again.", fault.message);
+        let pause = state.new_pause(Termination::ModelError, question, Vec::new());
+        return Next::Wait(Phase::Paused { pause: Pause { forced, ..pause }, turn: None });
     }
     let code = match fault.code {
         ModelFaultCode::ModelUnreachable => "model_unreachable",

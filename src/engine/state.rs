@@ -314,7 +314,17 @@ impl State {
     pub(super) fn new_pause(&mut self, kind: Termination, question: String, calls: Vec<CallId>) -> Pause {
         self.watch.pauses += 1;
         let number = self.watch.pauses;
-        Pause { number, kind, question, context: None, options: Vec::new(), calls, stuck: None, asks: None }
+        Pause {
+            number,
+            kind,
+            question,
+            context: None,
+            options: Vec::new(),
+            calls,
+            stuck: None,
+            forced: None,
+            asks: None,
+        }
     }
 
     /// The run's status.

@@ -144,6 +144,9 @@ fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effe
         Phase::Summarizing { until } => Next::Summarize { until },
         Phase::Acting { turn } => turn::taken_up(program, turn, effects),
         Phase::Paused { pause: Pause { asks: Some(_), .. }, turn: Some(turn) } => subrun::ask_again(turn, effects),
+        Phase::Paused { pause: Pause { kind: Termination::ModelError, forced, .. }, turn: None } => {
+            Next::ask_again(forced)
+        }
         phase @ (Phase::New | Phase::Paused { .. } | Phase::Ended(_)) => Next::Wait(phase),
     }
 }

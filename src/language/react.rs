@@ -93,6 +93,34 @@ pub struct ReactProperties {
     /// Models that are tried in this order when the retries are spent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback_models: Vec<String>,
+    /// What happens when the models stay unreachable after all retries and fallbacks.
+    #[serde(default)]
+    pub on_model_outage: OnModelOutage,
+    /// How long a model's server may send no byte, in milliseconds. Without it: 60000 between two pieces of a
+    /// streamed reply, and as long as `reply_timeout_ms` before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub stall_timeout_ms: Option<u64>,
+    /// How long one whole reply of the model may take, in milliseconds.
+    #[serde(default = "defaults::reply_timeout_ms")]
+    #[schemars(range(min = 1))]
+    pub reply_timeout_ms: u64,
+    /// How long the last call of `on_limit: answer` may take with its retries, in milliseconds, when the run's time
+    /// is over.
+    #[serde(default = "defaults::last_call_timeout_ms")]
+    #[schemars(range(min = 1))]
+    pub last_call_timeout_ms: u64,
+}
+
+/// What happens when the models of a run stay unreachable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnModelOutage {
+    /// The run fails.
+    #[default]
+    Fail,
+    /// The run pauses, and asks the models again when it is resumed.
+    Pause,
 }
 
 /// What to do when the agent goes in circles.
@@ -194,14 +222,20 @@ pub struct History {
     pub summarize: Option<bool>,
 }
 
-/// How a failed model call is tried again: 408, 409, 429, 5xx and connection faults, with full
+/// How a failed model call is retried: 408, 409, 429, 5xx and connection faults, with full
 /// jitter; `Retry-After` is obeyed.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
-    /// How many times in all, the first one too.
+    /// The most attempts, the first one too. Without it, `for_ms` decides alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
-    pub attempts: u32,
+    pub attempts: Option<u32>,
+    /// How long a model is retried after its first failure, in milliseconds. Default: 120000, without a bound where
+    /// `attempts` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 86_400_000))]
+    pub for_ms: Option<u64>,
     /// The first wait in milliseconds, before jitter.
     pub base_ms: u64,
     /// The longest wait in milliseconds.
@@ -210,7 +244,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts: 4, base_ms: 500, max_ms: 30_000 }
+        Self { attempts: None, for_ms: None, base_ms: 500, max_ms: 30_000 }
     }
 }
 
@@ -239,6 +273,12 @@ pub(crate) mod defaults {
     }
     pub fn max_tool_calls_per_turn() -> u32 {
         32
+    }
+    pub fn reply_timeout_ms() -> u64 {
+        600_000
+    }
+    pub fn last_call_timeout_ms() -> u64 {
+        60_000
     }
     pub fn warn_at() -> f64 {
         0.8

@@ -138,6 +138,7 @@ fn pause(page: &mut String, waiting: &PauseView) {
         Termination::Human => "The agent asks",
         Termination::Stuck => "The agent is stuck",
         Termination::Uncertain => "It is not known whether this call happened",
+        Termination::ModelError => "The model can't be reached",
         _ => "This tool call needs approval",
     };
     let _ =

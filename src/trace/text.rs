@@ -177,6 +177,7 @@ impl Pieces {
             Termination::Human => "The agent asks (these are the model's words):",
             Termination::Stuck => "The agent is stuck:",
             Termination::Uncertain => "It is not known whether this call happened:",
+            Termination::ModelError => "The model can't be reached:",
             _ if waiting.calls.is_empty() => "This tool call needs your approval:",
             _ => "These tool calls need your approval, each on its own:",
         };
@@ -189,7 +190,7 @@ impl Pieces {
         // Beside a bar stand the model's words and nothing else.
         let question = match waiting.question.kind {
             Termination::Approval => None,
-            Termination::Uncertain => {
+            Termination::Uncertain | Termination::ModelError => {
                 let _ = writeln!(shown, "  {}", escape::line(&waiting.question.text));
                 None
             }

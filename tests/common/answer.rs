@@ -14,6 +14,8 @@ pub(super) enum Body {
     Chunked(Vec<Vec<u8>>),
     /// In chunks without the last one; then the connection is closed.
     ChunkedCut(Vec<Vec<u8>>),
+    /// In chunks without the last one; then nothing comes, and the connection stays open.
+    ChunkedStall(Vec<Vec<u8>>),
     /// This piece again and again, in chunks, until the other side goes.
     Endless(Vec<u8>),
     /// No answer: the connection is reset while the request's body is not read.
@@ -89,6 +91,17 @@ impl Answer {
                 Body::Cut(body.into_iter().take(whole / 2).collect(), whole)
             }
             Body::Chunked(pieces) => Body::ChunkedCut(pieces),
+            other => other,
+        };
+        self
+    }
+
+    /// The same pieces, and then silence.
+    #[must_use]
+    pub fn stalling(mut self) -> Self {
+        self.body = match self.body {
+            Body::Sized(body) => Body::ChunkedStall(vec![body]),
+            Body::Chunked(pieces) => Body::ChunkedStall(pieces),
             other => other,
         };
         self

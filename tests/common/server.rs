@@ -233,7 +233,7 @@ impl Shared {
             }
             Body::Sized(body) => Some(body.len()),
             Body::Cut(_, whole) => Some(*whole),
-            Body::Chunked(_) | Body::ChunkedCut(_) | Body::Endless(_) => None,
+            Body::Chunked(_) | Body::ChunkedCut(_) | Body::ChunkedStall(_) | Body::Endless(_) => None,
         };
         head.push_str(&length.map_or_else(
             || "transfer-encoding: chunked\r\n\r\n".to_owned(),
@@ -248,10 +248,14 @@ impl Shared {
                 self.send(socket, answer, &[head.as_bytes(), body].concat())?;
                 Ok(false)
             }
-            Body::Chunked(pieces) | Body::ChunkedCut(pieces) => {
+            Body::Chunked(pieces) | Body::ChunkedCut(pieces) | Body::ChunkedStall(pieces) => {
                 socket.write_all(head.as_bytes())?;
                 for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
                     self.send(socket, answer, &chunk(piece))?;
+                }
+                if matches!(answer.body, Body::ChunkedStall(_)) {
+                    // Until the other side goes.
+                    let _ = socket.read(&mut [0]);
                 }
                 let whole = matches!(answer.body, Body::Chunked(_));
                 if whole {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Tests that can't give the same in pieces, and why.
-const NOT_IN_PIECES: [(&str, &str); 26] = [
+const NOT_IN_PIECES: [(&str, &str); 27] = [
     ("cascades::llm_actions_and_loops_that_one_turn_mixes_pass_the_budget_by_one_call_at_most", TOGETHER),
     ("cascades::one_run_calls_a_thousand_loops", "each of a thousand runs would be several processes"),
     ("budget::a_warning_is_given_once_and_a_resumed_run_does_not_give_it_again", LIVE_VIEW),
@@ -24,6 +24,7 @@ const NOT_IN_PIECES: [(&str, &str); 26] = [
     ("hostile_texts::what_a_tool_gives_back_is_one_message_whatever_it_says", LONG),
     ("models::a_run_speaks_over_one_connection_and_every_request_begins_with_the_one_before", CONNECTION),
     ("models::anthropics_protocol_carries_a_run_to_its_end", CONNECTION),
+    ("retries::a_run_whose_model_stays_away_pauses_and_goes_on_when_it_is_resumed", AWAY),
     ("secrets::no_secret_is_in_any_output_or_file_of_a_run_that_uses_them", LIVE_VIEW),
     ("seeds_cms::cms_orchestrator_has_an_entry_that_waits", LIVE_VIEW),
     ("seeds_cms::cms_orchestrator_takes_entities_into_memory", LIVE_VIEW),
@@ -40,6 +41,7 @@ const ASKED: &str = "a human is asked about a call that is not idempotent, and c
 const CALLED_FIRST: &str = "the called run is ended first: who dies then has a little time again, and sees it ended";
 const CONNECTION: &str = "each process has a connection of its own";
 const TOGETHER: &str = "calls of one turn are counted: those under way together when the process dies are made again";
+const AWAY: &str = "a run whose model is away goes on with any resume: who resumes it at once sees no pause";
 const LONG: &str = "hundreds of calls in one run: more than a thousand processes, each with a longer history";
 
 /// When nothing was said for so long, what still runs hangs. A single process is given up sooner.

@@ -95,6 +95,54 @@ fn the_runs_time_bounds_a_wait_that_a_server_asks_for_and_its_attempts_are_kept(
     assert_eq!((server.requests().len(), &result["attempts"][0]["delay_ms"]), (1, &json!(120_000)), "{result:#}");
 }
 
+const LOADING: &str = r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#;
+
+#[test]
+fn a_server_that_still_loads_its_model_is_waited_for() {
+    let loading = Answer::json(LOADING).status(503);
+    let server = Server::with(move |number, _| if number < 6 { loading.clone() } else { done() });
+    let ran = run(&place(json!({ "retry": { "base_ms": 1, "max_ms": 1 } })), &server);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["metadata"]["model_retries"]), (0, &json!(6)), "{ran:#?}");
+    assert!(result["attempts"][0]["reason"].as_str().unwrap().contains("Loading model"), "{result:#}");
+}
+
+#[test]
+fn a_run_whose_model_stays_away_pauses_and_goes_on_when_it_is_resumed() {
+    let server = Server::with(|number, _| if number < 5 { Answer::json(LOADING).status(503) } else { done() });
+    let place = place(json!({ "on_model_outage": "pause", "retry": { "attempts": 2, "base_ms": 1, "max_ms": 1 } }));
+    let ran = run(&place, &server);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["status"], &result["termination"]), (3, &json!("paused"), &json!("model_error")));
+    assert!(result["pause"]["question"].as_str().unwrap().contains("Loading model"), "{result:#}");
+    let environment = [("OPENAI_BASE_URL", server.url())];
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let refused = place.call_with(&["resume", "r", "--answer", "x"], &environment);
+    assert!(refused.code == 2 && refused.stderr.contains("waits for its model"), "{refused:#?}");
+    let retried = place.call_with(&["resume", "r", "--retry"], &environment);
+    assert_eq!(retried.code, 3, "{retried:#?}");
+    for words in ["The model can't be reached", "resume r"] {
+        assert!(retried.stderr.contains(words) || retried.stdout.contains(words), "{words}: {retried:#?}");
+    }
+    let page = place.call(&["trace", "r", "--format", "html"]);
+    assert!(page.stdout.contains("be reached</h2>"), "{page:#?}");
+    let resumed = place.call_with(&["resume", "r", "--output", "json"], &environment);
+    let result = resumed.json();
+    assert_eq!((resumed.code, &result["result"]["answer"]), (0, &json!("done")), "{resumed:#?}");
+    assert_eq!((&result["metadata"]["model_retries"], server.requests().len()), (&json!(3), 6), "{result:#}");
+}
+
+#[test]
+fn a_reply_that_stalls_or_takes_too_long_is_asked_for_again() {
+    for limit in ["stall_timeout_ms", "reply_timeout_ms"] {
+        let server = Server::with(|number, _| if number == 0 { done().stalling() } else { done() });
+        let ran = run(&place(json!({ limit: 300, "retry": fast() })), &server);
+        let result = ran.json();
+        let reason = result["attempts"][0]["reason"].as_str().unwrap_or_default().to_owned();
+        assert!(ran.code == 0 && reason.contains("300 ms"), "{limit}: {ran:#?}");
+    }
+}
+
 #[test]
 fn the_runs_time_bounds_a_server_that_never_answers() {
     let gate = Gate::default();

@@ -93,5 +93,8 @@ fn document(chance: &mut Chance) -> Value {
             json!({ "max_messages": 8, "keep_last": 4, "summarize": true }),
         ]);
     }
+    if chance.one_in(3) {
+        properties["on_model_outage"] = json!("pause");
+    }
     json!({ "type": "loop", "name": "simulated", "actions": actions, "properties": properties })
 }

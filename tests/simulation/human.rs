@@ -19,6 +19,7 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> EventKind {
             0 => Decision::Happened(json!({ "did": "it" })),
             _ => Decision::Retry,
         },
+        Termination::ModelError => Decision::Retry,
         other => panic!("a run pauses for {other:?}"),
     };
     let several = pause.calls.len() > 1;

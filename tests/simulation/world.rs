@@ -118,8 +118,8 @@ impl<'a> World<'a> {
                 }
                 if self.trouble(40) {
                     cancelled()
-                } else if pause.asks.is_some() && self.trouble(6) {
-                    // What the run below asked is asked again.
+                } else if (pause.asks.is_some() || pause.kind == Termination::ModelError) && self.trouble(6) {
+                    // What the run below asked is asked again, and so is a model that was away.
                     EventKind::Resumed
                 } else {
                     human::decides(&mut self.chance, pause)

@@ -45,6 +45,7 @@ mod temperature_too_high;
 mod timeout_below_tool;
 mod unknown_datasource;
 mod unknown_secret;
+mod unreached_limit;
 mod unused_action;
 mod unused_hint;
 mod written_key;
@@ -102,4 +103,5 @@ pub const RULES: &[Rule] = &[
     odd_status::RULE,
     filled_variable::RULE,
     bad_pointer::RULE,
+    unreached_limit::RULE,
 ];

@@ -66,6 +66,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         run_id: None,
     };
     let pause = Pause {
+        forced: None,
         number: 1,
         kind: Termination::Approval,
         question: "issue_refund wants approval".to_owned(),
@@ -97,6 +98,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
 #[test]
 fn a_question_is_marked_as_the_models_words() {
     let pause = Pause {
+        forced: None,
         number: 1,
         kind: Termination::Human,
         question: "Which account?\nerror: fake line".to_owned(),

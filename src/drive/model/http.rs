@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Client, Method, Request, Response, Url};
 
+use super::STALL;
 use super::failure::{AttemptFailure, Peer};
 use super::sse::SseDecoder;
 use crate::drive::descriptors::{self, Patience};
@@ -20,8 +21,6 @@ pub(super) const MAX_ANSWER: usize = 64 << 20;
 const MAX_ERROR: usize = 64 << 10;
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a server may send nothing: models think long before the first byte.
-const SILENCE: Duration = Duration::from_secs(600);
 /// How long the end of a stream is waited for after its last event, to keep the connection.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
@@ -55,7 +54,6 @@ fn build(secure: bool) -> Result<Client, reqwest::Error> {
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .connect_timeout(CONNECT)
-        .read_timeout(SILENCE)
         .tcp_nodelay(true);
     if secure { builder.build() } else { builder.tls_certs_only([]).build() }
 }
@@ -83,8 +81,8 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Sends a request and waits for the head of a success.
-    pub(super) async fn post(&self, body: Bytes) -> Result<Response, AttemptFailure> {
+    /// Sends a request and waits for the head of a success. `stall`: how long the server may send nothing.
+    pub(super) async fn post(&self, body: Bytes, stall: Option<Duration>) -> Result<Response, AttemptFailure> {
         let secure = self.url.scheme() == "https";
         if !self.http.is_made(secure) {
             // It is kept: one that could not read the certificates would never know any.
@@ -99,7 +97,7 @@ impl Endpoint {
             let mut request = Request::new(Method::POST, self.url.clone());
             *request.headers_mut() = self.headers.clone();
             *request.body_mut() = Some(body.clone().into());
-            match client.execute(request).await {
+            match self.within(stall, client.execute(request)).await? {
                 // Nothing was sent, and the server has no part in it.
                 Err(error) if error.is_connect() && descriptors::none_left(&error) => Box::pin(patience.wait()).await,
                 sent => break sent.map_err(|error| self.peer.connection(&error))?,
@@ -137,13 +135,13 @@ impl Endpoint {
     }
 
     /// Reads a whole answer, at most [`MAX_ANSWER`] bytes of it.
-    pub(super) async fn body(&self, mut response: Response) -> Result<Bytes, AttemptFailure> {
+    pub(super) async fn body(&self, mut response: Response, stall: Option<Duration>) -> Result<Bytes, AttemptFailure> {
         let declared = response.content_length().unwrap_or(0);
         if usize::try_from(declared).map_or(true, |length| length > MAX_ANSWER) {
             return Err(self.too_large());
         }
         let mut body = Bytes::new();
-        while let Some(piece) = self.piece(&mut response).await? {
+        while let Some(piece) = self.piece(&mut response, stall).await? {
             if body.len() + piece.len() > MAX_ANSWER {
                 return Err(self.too_large());
             }
@@ -164,6 +162,7 @@ impl Endpoint {
     pub(super) async fn events(
         &self,
         mut response: Response,
+        stall: Option<Duration>,
         mut event: impl FnMut(&[u8]) -> Result<bool, AttemptFailure>,
     ) -> Result<(), AttemptFailure> {
         let mut decoder = SseDecoder::default();
@@ -175,7 +174,7 @@ impl Endpoint {
             }
             Ok::<(), AttemptFailure>(())
         };
-        while let Some(piece) = self.piece(&mut response).await? {
+        while let Some(piece) = self.piece(&mut response, stall.or((read > 0).then_some(STALL))).await? {
             read = read.saturating_add(piece.len());
             if read > MAX_ANSWER {
                 return Err(self.too_large());
@@ -190,8 +189,17 @@ impl Endpoint {
         decoder.finish(|data| take(data, &mut last))
     }
 
-    async fn piece(&self, response: &mut Response) -> Result<Option<Bytes>, AttemptFailure> {
-        response.chunk().await.map_err(|error| self.peer.connection(&error))
+    async fn piece(&self, response: &mut Response, stall: Option<Duration>) -> Result<Option<Bytes>, AttemptFailure> {
+        self.within(stall, response.chunk()).await?.map_err(|error| self.peer.connection(&error))
+    }
+
+    /// Waits for the server, as long as it may send nothing.
+    async fn within<T>(&self, stall: Option<Duration>, work: impl Future<Output = T>) -> Result<T, AttemptFailure> {
+        let Some(stall) = stall else { return Ok(work.await) };
+        tokio::time::timeout(stall, work).await.map_err(|_| {
+            let message = format!("timed out: {} sent nothing for {} ms", self.peer.name, stall.as_millis());
+            AttemptFailure::unreachable(message)
+        })
     }
 
     fn too_large(&self) -> AttemptFailure {

@@ -27,16 +27,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
 
-use crate::drive::{clock, retry};
+use crate::drive::clock;
+use crate::drive::retry::{self, Failures};
 use crate::engine::conversation::Conversation;
 use crate::engine::event::{self, ModelFacts, ModelFault, ModelFaultCode, Reply};
 use crate::language::project::Provider;
-use crate::language::react::Retry;
+use crate::language::react::{self, ReactProperties, Retry};
 use crate::program::Program;
 use failure::{AttemptFailure, Peer};
 use http::Endpoint;
 use protocol::Protocol;
-use reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use reply::{AttemptReply, StreamedReply, UnreadableReply};
 use wire::RequestForm;
 
 pub(in crate::drive) use embedded::DynModel;
@@ -58,6 +59,35 @@ fn protocol_of(provider: Provider) -> &'static dyn Protocol {
     }
 }
 
+/// How long a reply is waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplyTimeouts {
+    /// How long a server may send nothing. By default [`STALL`] within a streamed reply that has begun: models think
+    /// long before the first byte.
+    pub stall: Option<Duration>,
+    /// How long the whole reply may take.
+    pub reply: Duration,
+}
+
+/// How long a server may send nothing within a streamed reply, unless the loop says otherwise.
+const STALL: Duration = Duration::from_secs(60);
+
+impl ReplyTimeouts {
+    /// Those of a loop.
+    pub fn of(properties: &ReactProperties) -> Self {
+        Self {
+            stall: properties.stall_timeout_ms.map(Duration::from_millis),
+            reply: Duration::from_millis(properties.reply_timeout_ms),
+        }
+    }
+}
+
+impl Default for ReplyTimeouts {
+    fn default() -> Self {
+        Self { stall: None, reply: Duration::from_millis(react::defaults::reply_timeout_ms()) }
+    }
+}
+
 /// What a model is asked.
 pub struct Ask<'a> {
     /// The conversation.
@@ -76,6 +106,8 @@ pub struct Ask<'a> {
     pub deltas: Option<&'a (dyn Fn(&str) + Send + Sync)>,
     /// Says after failed attempts whether no other one may be made: what they used is all that there was.
     pub enough: Option<Enough<'a>>,
+    /// How long its reply is waited for.
+    pub timeouts: ReplyTimeouts,
 }
 
 /// The track of the script that takes the place of every model.
@@ -126,8 +158,19 @@ impl ModelClient {
         wire.request(&self.form, ask)
     }
 
-    /// Asks once.
+    /// Asks once, for as long as a reply may take.
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        match tokio::time::timeout(ask.timeouts.reply, self.reply(ask, wire)).await {
+            Ok(reply) => reply.and_then(|reply| reply.unless_empty(self)),
+            Err(_) => Err(AttemptFailure::unreachable(format!(
+                "timed out: the model {:?} gave no whole reply within {} ms",
+                self.facts.name,
+                ask.timeouts.reply.as_millis()
+            ))),
+        }
+    }
+
+    async fn reply(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
         let endpoint = match &self.backend {
             ModelBackend::Script(script, track) => {
                 let part = wire.part();
@@ -139,12 +182,12 @@ impl ModelClient {
             }
             ModelBackend::Server(endpoint) => endpoint,
         };
-        let response = endpoint.post(self.request(ask, wire)).await?;
+        let response = endpoint.post(self.request(ask, wire), ask.timeouts.stall).await?;
         if http::is_event_stream(&response) {
-            return Box::pin(self.stream(endpoint, response, ask.deltas)).await;
+            return Box::pin(self.stream(endpoint, response, ask)).await;
         }
         let kind = response.headers().get(CONTENT_TYPE).cloned();
-        let body = endpoint.body(response).await?;
+        let body = endpoint.body(response, ask.timeouts.stall).await?;
         let reply = self.form.protocol.read(&endpoint.peer, &body);
         let reply = reply
             .map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))?;
@@ -159,12 +202,12 @@ impl ModelClient {
         &self,
         endpoint: &Endpoint,
         response: reqwest::Response,
-        deltas: Deltas<'_>,
+        ask: &Ask<'_>,
     ) -> Result<AttemptReply, AttemptFailure> {
         let peer = &endpoint.peer;
         let mut pieces = StreamedReply::default();
-        let read = endpoint.events(response, |data| {
-            let last = self.form.protocol.piece(peer, &mut pieces, data, deltas);
+        let read = endpoint.events(response, ask.timeouts.stall, |data| {
+            let last = self.form.protocol.piece(peer, &mut pieces, data, ask.deltas);
             last.map_err(|unread| garbage(peer, None, unread))
         });
         read.await?;
@@ -190,7 +233,7 @@ fn garbage(peer: &Peer, kind: Option<&str>, unread: UnreadableReply) -> AttemptF
 /// `wire` can be used again then.
 ///
 /// Transient failures (408, 409, 429, 5xx, connections that fail or break, answers that can't be
-/// read or are empty) are tried again as `retry` says; others are not. Either way the next model is
+/// read, are empty or take too long) are retried as `retry` says; others are not. Either way the next model is
 /// asked when the one before has failed for good, but a script that is spent ends it, and so does
 /// [`Ask::enough`]. `failed` receives each attempt that is followed by another one.
 ///
@@ -204,12 +247,15 @@ pub async fn ask(
     failed: &(dyn Fn(RetriedAttempt) + Send + Sync),
 ) -> Result<Reply, ModelFault> {
     let started_at = clock::instant();
+    let brief = retry::brief(retry);
     let mut tried = Vec::new();
     for (place, model) in models.iter().enumerate() {
         let has_next = place + 1 < models.len();
         let facts = (place > 0).then_some(&model.facts);
-        for failures in 1..=retry.attempts.max(1) {
-            let failure = match model.attempt(ask, wire).await.and_then(|reply| reply.unless_empty(model)) {
+        let retry = if has_next { &brief } else { retry };
+        let mut failures = Failures::default();
+        loop {
+            let failure = match model.attempt(ask, wire).await {
                 Ok(reply) => {
                     return Ok(Reply {
                         text: reply.text,
@@ -225,9 +271,8 @@ pub async fn ask(
                 }
                 Err(failure) => failure,
             };
-            let again = failure.transient && failures < retry.attempts;
-            let delay = if again { retry::delay(retry, failures, failure.after) } else { Duration::ZERO };
-            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            let delay = if failure.transient { failures.next_delay(retry, failure.after) } else { None };
+            let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
             tried.push(event::FailedAttempt {
                 model: facts.map(|facts| facts.name.clone()),
                 reason: failure.message.clone(),
@@ -236,17 +281,15 @@ pub async fn ask(
                 price: facts.and_then(|facts| facts.price),
             });
             let enough = ask.enough.is_some_and(|enough| enough(&tried));
-            if enough || !again && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
+            if enough || delay.is_none() && (failure.code == ModelFaultCode::ScriptExhausted || !has_next) {
                 return Err(fault(failure, tried, started_at));
             }
             if let Some(kept) = tried.last().cloned() {
                 let number = u32::try_from(tried.len()).unwrap_or(u32::MAX);
                 failed(RetriedAttempt { number, reason: failure.message, delay_ms, kept });
             }
-            if !again {
-                break;
-            }
-            tokio::time::sleep(delay).await;
+            let Some(delay) = delay else { break };
+            clock::sleep(delay).await;
         }
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());

@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
-use crate::drive::model::{self, Ask, Models, Wire};
+use crate::drive::model::{self, Ask, Models, ReplyTimeouts, Wire};
+use crate::drive::retry;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::{Spent, ToolCall};
 use crate::engine::budget;
 use crate::engine::conversation::{Conversation, Role, estimated_tokens};
 use crate::engine::event::{FailedAttempt, Finish, ModelFaultCode, Tokens, ToolFault};
 use crate::language::project::Price;
-use crate::language::react::Retry;
 use crate::program::reference::Scope;
 use crate::program::{LlmTool, Tool, ToolKind};
 
@@ -88,10 +88,12 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
         stop: &[],
         deltas: None,
         enough: Some(&enough),
+        timeouts: ReplyTimeouts::default(),
     };
     let price = model.facts.price;
     let mut wire = Wire::default();
-    let retry: Retry = tool.action.retry.clone().unwrap_or_default();
+    // The run's model can do something else; the deadline of the call is short.
+    let retry = retry::brief(&tool.action.retry.clone().unwrap_or_default());
     match model::ask(&[model], &ask, &mut wire, &retry, &|_| {}).await {
         Ok(reply) => {
             let usage = ReplyUsage { counted: reply.usage, asked: conversation.bytes, text: reply.text.len() };

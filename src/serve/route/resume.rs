@@ -39,7 +39,7 @@ pub struct ResumeRequest {
     /// The call of unknown outcome happened, with this result.
     #[serde(deserialize_with = "given")]
     pub happened: Option<Value>,
-    /// `true`: the call of unknown outcome is retried.
+    /// `true`: the call of unknown outcome, or the model that could not be reached, is retried.
     pub retry: Option<bool>,
     /// `true`: a quarantined run is resumed.
     pub resume: Option<bool>,

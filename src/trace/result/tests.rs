@@ -97,6 +97,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
     };
     let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
     let pause = Pause {
+        forced: None,
         number: 1,
         kind: Termination::Approval,
         question: "May it pay?".to_owned(),
@@ -130,6 +131,7 @@ fn a_question_is_not_shown_again_as_a_call() {
         run_id: None,
     };
     let pause = Pause {
+        forced: None,
         number: 1,
         kind: Termination::Human,
         question: "Which?".to_owned(),

@@ -3,6 +3,7 @@
 mod calls;
 mod faults;
 mod look_up;
+mod outage;
 mod replies;
 mod requests;
 mod scripts;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::{Ask, ModelClient, Models, RetriedAttempt, ScriptPlayer, Wire, ask};
+use super::{Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire, ask};
 use crate::drive::secret::Vault;
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::event::{ModelFault, Reply};
@@ -67,12 +68,21 @@ fn hello() -> Conversation {
 }
 
 fn plain(conversation: &Conversation) -> Ask<'_> {
-    Ask { conversation, program: None, max_tokens: 100, temperature: 0.7, stop: &[], deltas: None, enough: None }
+    Ask {
+        conversation,
+        program: None,
+        max_tokens: 100,
+        temperature: 0.7,
+        stop: &[],
+        deltas: None,
+        enough: None,
+        timeouts: ReplyTimeouts::default(),
+    }
 }
 
 /// Retries that take no time.
 fn retry(attempts: u32) -> Retry {
-    Retry { attempts, base_ms: 1, max_ms: 1 }
+    Retry { attempts: Some(attempts), for_ms: None, base_ms: 1, max_ms: 1 }
 }
 
 /// Asks one model about a greeting; tells the attempts that failed, too.

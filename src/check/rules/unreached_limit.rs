@@ -1,0 +1,44 @@
+//! A limit of model calls that another limit always reaches first.
+
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::react::OnLimit;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::UNREACHED_LIMIT, check };
+
+/// The properties that it compares.
+const COMPARED: [&str; 6] =
+    ["timeout_ms", "retry", "stall_timeout_ms", "reply_timeout_ms", "last_call_timeout_ms", "on_limit"];
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(react) = subject.react(&COMPARED) else { return };
+    let (run, reply) = (react.timeout_ms, react.reply_timeout_ms);
+    let mut report = |property: &str, message: String, help: &str| {
+        if let Some(cursor) = subject.property(property) {
+            found.push(cursor.report(&RULE, message).help(help));
+        }
+    };
+    match react.retry.for_ms {
+        Some(_) if react.retry.attempts == Some(1) => {
+            report("retry/for_ms", "with one attempt, nothing is retried".to_owned(), "raise `attempts`, or remove it");
+        }
+        Some(for_ms) if for_ms >= run => {
+            let message = format!("a model is retried for {for_ms} ms, and the whole run has {run} ms");
+            report("retry/for_ms", message, "give the loop a larger `timeout_ms`, or `for_ms` a smaller value");
+        }
+        _ => {}
+    }
+    if reply > run {
+        let message = format!("one reply may take {reply} ms, and the whole run has {run} ms");
+        report("reply_timeout_ms", message, "give the loop a larger `timeout_ms`, or the reply a smaller one");
+    }
+    if let Some(stall) = react.stall_timeout_ms.filter(|stall| *stall >= reply) {
+        let message = format!("a server may send nothing for {stall} ms, and the whole reply has {reply} ms");
+        report("stall_timeout_ms", message, "`stall_timeout_ms` is the smaller one of the two");
+    }
+    if react.on_limit == OnLimit::Fail {
+        let help = "add `\"on_limit\": \"answer\"`, or remove the field";
+        report("last_call_timeout_ms", "without `on_limit: answer` there is no last call".to_owned(), help);
+    }
+}
