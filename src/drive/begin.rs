@@ -1,5 +1,5 @@
-//! The beginning of a run: what it needs is gathered, and made durable before the first call. It is apart
-//! from the driving: a server answers its caller that a run is in the store before anybody drives it.
+//! The start of a run: gathers what the run needs, and makes it durable before the first call. Separate from
+//! the driving, so that a server can answer its caller before anybody drives the run.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::engine::step::step;
 use crate::journal::{Created, NewRun};
 use crate::program::Program;
 
-/// What came of beginning a run.
+/// The outcome of starting a run.
 pub enum Begin {
-    /// It is in the store, and is the caller's to drive.
+    /// The run is in the store, and the caller drives it.
     New(Box<StartedRun>),
-    /// A run of this id, document and input was started before.
+    /// A run with this id, document and input exists.
     Same(String),
 }
 
-/// A run that was started and that nobody drives yet. Dropped, it stays in the store for whoever takes it
-/// up.
+/// A run that was started and that nobody drives yet. When this is dropped, the run stays in the store and can
+/// be resumed.
 pub struct StartedRun {
     state: State,
     effects: Effects,
@@ -44,15 +44,15 @@ impl StartedRun {
         &self.seat.run_id
     }
 
-    /// Leaves the run for later: it is running, and nobody drives it.
+    /// Leaves the run for later: its status is running, and nobody drives it.
     ///
     /// # Errors
-    /// When the store fails; the run is there all the same.
+    /// When the store fails; the run stays in the store.
     pub async fn leave(self) -> Result<(), Fault> {
         self.seat.hold.give_back().await.map_err(Fault::Store)
     }
 
-    /// Its driver, and what is to be done first. No future, so that what is moved here is held by none.
+    /// The driver of the run, and its first effects. Not async, so that no future holds the moved values.
     fn driver<'a>(
         self,
         world: &'a Arc<World>,
@@ -66,7 +66,7 @@ impl StartedRun {
 }
 
 impl Engine {
-    /// Makes a run in the store. Nothing of it is done yet.
+    /// Creates a run in the store. Nothing else is done yet.
     ///
     /// # Errors
     /// When the run can't be started, its id is another run's, or the store fails.
@@ -105,7 +105,7 @@ impl Engine {
         };
         let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
         start::priced(program, &models, &self.world.models)?;
-        // A run that another one calls knows what that one gives it, and nothing else.
+        // A sub-run receives what its caller gives it, and nothing else.
         let earlier = match origin {
             Some(_) => None,
             None => {
@@ -124,7 +124,7 @@ impl Engine {
         started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
         let identity = identity(&mut started, &start, origin)?;
         let org = match origin {
-            // Whose the run is that calls it, it is too.
+            // A sub-run belongs to the organisation of its caller.
             Some(origin) => self.find(&origin.caller.run_id).await?.and_then(|run| run.org),
             None => start.org,
         };
@@ -146,7 +146,7 @@ impl Engine {
             event: written(&event)?,
             texts: event.kind.texts(),
         };
-        // What can't begin leaves nothing in the store.
+        // A run that can't start leaves nothing in the store.
         let mut state = State::default();
         let effects = step(program, &mut state, event)?;
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
@@ -160,8 +160,8 @@ impl Engine {
         }
     }
 
-    /// The run of this id, for a start that has no model, or whose earlier run is not there: one that has
-    /// ended is reported again without it.
+    /// The run of this id, for a start that has no model, or whose previous run is missing: a run that has
+    /// ended is returned without it.
     async fn there(
         &self,
         program: &Program,
@@ -177,7 +177,7 @@ impl Engine {
     }
 }
 
-/// What makes two starts the same; a run that another one calls is marked as such.
+/// What two starts must have in common to be the same; a sub-run is marked as one.
 fn identity(started: &mut Started, start: &Start, origin: Option<&SubrunOrigin>) -> Result<String, Fault> {
     match origin {
         Some(origin) => origin.mark(started),

@@ -1,4 +1,4 @@
-//! How an engine is put together.
+//! The builder of an engine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,14 +42,14 @@ impl EngineBuilder {
         }
     }
 
-    /// Keeps runs here. Default: in memory, where every run stays for as long as the engine lives.
+    /// Keeps runs in this journal. Default: in memory, where every run stays for as long as the engine lives.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(journal);
         self
     }
 
-    /// A script takes the place of every model, and of the tools that it names.
+    /// Replaces every model by a script, and the tools that it names.
     #[must_use]
     pub fn script(mut self, script: crate::language::Script) -> Self {
         self.script = Some(ScriptPlayer::new(script));
@@ -64,7 +64,7 @@ impl EngineBuilder {
         self
     }
 
-    /// A model written in Rust, by this name. It takes the place of a model that the project has by this name; a loop
+    /// A model written in Rust, by this name. It replaces a model of the project with the same name. A loop
     /// that names no model uses it when it is the only one.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: impl EmbeddedModel) -> Self {
@@ -72,8 +72,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the API key for models that the project gives none: it takes the place of the provider's variable, like
-    /// `OPENAI_API_KEY`, and goes where that one's key would go.
+    /// Sets the API key for models that the project gives none. It replaces the provider's environment
+    /// variable, like `OPENAI_API_KEY`, and is sent to the same servers.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(SecretString::from(key.into()));

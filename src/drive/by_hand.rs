@@ -1,4 +1,4 @@
-//! A run's end by hand: at once when nobody drives it, else by its driver.
+//! Ends a run on request: at once when nobody drives it, otherwise through its driver.
 
 use super::clock;
 use super::fault::Fault;
@@ -17,8 +17,8 @@ use crate::journal::Append;
 use crate::program::Program;
 
 impl Engine {
-    /// Cancels a run: at once when nobody drives it, else its driver is asked to. Returns the status that the run
-    /// has then.
+    /// Cancels a run: at once when nobody drives it, otherwise by a request to its driver. Returns the status
+    /// of the run after that.
     ///
     /// # Errors
     /// When there is no such run, it has ended, or the store fails.
@@ -31,7 +31,7 @@ impl Engine {
         Ok(state.status())
     }
 
-    /// Cancels a run that is leased to the caller, and gives the lease back. Returns its state.
+    /// Cancels a run that is leased to the caller, and releases the lease. Returns its state.
     ///
     /// # Errors
     /// When it has ended, or the store fails.
@@ -43,7 +43,7 @@ impl Engine {
     ) -> Result<State, Fault> {
         let LeasedRun { leased, events } = run;
         let ended = self.end_by_hand(program, &leased, events, reason).await;
-        // The caller needs the outcome of the cancellation; a lease that could not be given back expires.
+        // The caller needs the outcome of the cancellation; a lease that could not be released expires.
         drop(leased.give_back().await);
         ended
     }
@@ -76,8 +76,8 @@ impl Engine {
         Ok(state)
     }
 
-    /// A run that its driver has left: when its end was asked for too late for the driver to see, it ends
-    /// now.
+    /// Called when a driver has left a run: if its end was requested too late for the driver to see, the run
+    /// ends now.
     pub(super) async fn left(
         &self,
         program: &Program,
@@ -92,7 +92,7 @@ impl Engine {
             return Ok(finished);
         };
         match self.cancel(program, run_id, request.reason).await {
-            // It has ended, or is with another driver, who sees the request.
+            // It has ended, or another driver has it and sees the request.
             Ok(_) | Err(Fault::Refused(_)) => {}
             Err(fault) => return Err(fault),
         }

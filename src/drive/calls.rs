@@ -1,4 +1,4 @@
-//! The calls of a turn, made side by side, each durable as it returns.
+//! The calls of a turn, made concurrently, each durable as it returns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ struct TurnContext {
 }
 
 impl<'a> Driver<'a> {
-    /// Makes the calls of a turn. `None`: stopped.
+    /// Makes the calls of a turn. `None`: the run was stopped.
     pub(super) async fn call_tools(&mut self, calls: &[CallId]) -> Result<Option<Effects>, Fault> {
         self.confirm().await?;
         let mut under_way: FuturesUnordered<_> = self.begin_calls(calls).into_iter().collect();
@@ -43,7 +43,7 @@ impl<'a> Driver<'a> {
                 Waited::Done(Some(made)) => match made? {
                     PerformedCall::Event(what) => {
                         let next = self.take(what).await?;
-                        // A call that was held begins as soon as what it waited for has returned.
+                        // A call that was held starts as soon as the call before it has returned.
                         let let_on = calls_of(&next);
                         if !let_on.is_empty() {
                             self.confirm().await?;
@@ -57,7 +57,7 @@ impl<'a> Driver<'a> {
                 Waited::Interruption(came) => break came,
             }
         };
-        // A run that was called gives its lease back, so that it can be ended.
+        // Dropping a sub-run releases its lease, so that it can be ended.
         drop(under_way);
         match came {
             Interruption::Event(what) => self.take(what).await.map(Some),
@@ -66,7 +66,7 @@ impl<'a> Driver<'a> {
     }
 
     fn begin_calls(&self, calls: &[CallId]) -> Vec<BoxFuture<'a, Result<PerformedCall, Fault>>> {
-        // Where there is a bound, calls that spend are made one after the other: all that is left is for this one.
+        // With a budget, calls that spend are made one after the other: this one may use all that is left.
         let bound = budget::left(self.program, &self.state);
         let turn = Arc::new(TurnContext {
             program: Arc::clone(self.program),

@@ -39,9 +39,9 @@ pub fn elapsed_ms(since: Instant) -> u64 {
 /// A moment in RFC 3339, UTC, to the millisecond.
 pub fn rfc3339(wall_ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(wall_ms) else { return wall_ms.to_string() };
-    // Written into its place: a text that grows would move twice.
+    // Written directly into its buffer: a string that grows would be moved twice.
     let mut text = String::with_capacity("2026-01-01T00:00:00.000Z".len());
-    // A text takes whatever is written to it.
+    // Writing to a string can't fail.
     let _ = write!(text, "{at:.3}");
     text
 }

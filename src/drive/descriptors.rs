@@ -1,5 +1,5 @@
-//! Descriptors: that this process, or the machine, has none left is the fault of none that is asked. What needs one
-//! waits, and no attempt is spent; what bounds the wait is the deadline of the call.
+//! File descriptors: when this process or the machine has none left, neither a server nor a tool has failed.
+//! The call waits, and no attempt is counted; the deadline of the call limits the wait.
 
 use std::error::Error;
 use std::fs::File;
@@ -12,21 +12,21 @@ const NONE_LEFT: [i32; 2] = [23, 24];
 #[cfg(not(unix))]
 const NONE_LEFT: [i32; 0] = [];
 
-/// How many a call needs at most that opens something: a database has a file, a log and an index of it.
+/// The most descriptors that a call needs: a database has a file, a log and an index.
 const NEEDED: usize = 4;
 
 /// The first wait, and the longest.
 const FIRST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Waits that grow.
+/// Waits that get longer.
 #[derive(Debug, Default)]
 pub struct Patience {
     last: Option<Duration>,
 }
 
 impl Patience {
-    /// Waits for a descriptor. To be dropped at the deadline of what needs it.
+    /// Waits for a descriptor. Drop this future at the deadline of the call.
     pub async fn wait(&mut self) {
         if self.last.is_none() {
             tracing::warn!("no descriptor is left: waiting for one");
@@ -37,7 +37,8 @@ impl Patience {
     }
 }
 
-/// Whether something failed because no descriptor was left. A lookup of a name hides that: then it is tried out.
+/// Whether something failed because no descriptor was left. A name lookup hides that error: then this tries to
+/// get one.
 pub fn none_left(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -49,7 +50,7 @@ pub fn none_left(error: &(dyn Error + 'static)) -> bool {
     are_gone(1)
 }
 
-/// Waits until there are some, for what does not say why it failed, or keeps what it made of it.
+/// Waits until there are descriptors, for operations that do not report why they failed, or keep their result.
 pub async fn available() {
     let mut patience = Patience::default();
     while are_gone(NEEDED) {
@@ -63,7 +64,7 @@ pub fn says_so(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| NONE_LEFT.contains(&code)) || inner().is_some_and(says_so)
 }
 
-/// Whether so many can't be had.
+/// Whether so many descriptors can't be had.
 fn are_gone(count: usize) -> bool {
     let opened: Result<Vec<File>, io::Error> = (0..count).map(|_| File::open("/dev/null")).collect();
     opened.is_err_and(|error| says_so(&error))

@@ -1,4 +1,4 @@
-//! The engine as an embedder sees it: run, resume, cancel, look.
+//! The engine as an embedder sees it: run, resume, cancel, read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -47,15 +47,16 @@ impl Engine {
     /// # Errors
     /// When the run can't be started, or the store fails under way.
     pub async fn run(&self, program: &Arc<Program>, start: Start, watch: Watch<'_>) -> Result<Finished, Fault> {
-        // On the heap, and gone when the run is driven: of a thousand runs that wait, each holds its driver only.
+        // On the heap, and dropped when the run is driven: each of a thousand waiting runs holds its driver
+        // only.
         match Box::pin(self.begin(program, start)).await? {
             Begin::New(started) => self.drive(program, started, watch).await,
             Begin::Same(run_id) => Box::pin(self.join(program, &run_id, watch)).await,
         }
     }
 
-    /// Goes on with a run: with what a human decided, or where it was cut off. A run that has ended,
-    /// or waits for a human who has not decided, is given back as it is.
+    /// Resumes a run: with what a human decided, or where it was cut off. A run that has ended, or waits for a
+    /// human who has not decided, is returned unchanged.
     ///
     /// # Errors
     /// When the decision does not fit, the document has changed, another driver has the run, or the
@@ -71,7 +72,7 @@ impl Engine {
         self.resumed(program, run_id, resume, watch).await
     }
 
-    /// The same, also for a run that another one called.
+    /// The same, also for a sub-run.
     pub(super) async fn resumed(
         &self,
         program: &Arc<Program>,
@@ -80,12 +81,12 @@ impl Engine {
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         let leased = Leased::take(&self.world.journal, run_id).await.map_err(Fault::Store)?;
-        // Dropped by a fault, the lease goes back.
+        // If this fails, the drop releases the lease.
         let events = self.events(run_id).await?;
         self.resume_leased(program, LeasedRun { leased, events }, resume, watch).await
     }
 
-    /// [`Engine::resume`] for a run that was leased and read before.
+    /// [`Engine::resume`] for a run whose lease and events the caller has.
     ///
     /// # Errors
     /// As those of [`Engine::resume`].
@@ -114,7 +115,7 @@ impl Engine {
                 self.left(program, finished, &watch).await
             }
             Err(fault) => {
-                // The fault is what the caller must hear; a lease that could not be given back expires.
+                // The fault is what the caller must get; a lease that could not be released expires.
                 drop(hold.give_back().await);
                 Err(fault)
             }
@@ -145,7 +146,7 @@ impl Engine {
             // No human has to decide anything: the model is asked again.
             (Phase::Paused { pause, .. }, None) if pause.kind == Termination::ModelError => Some(EventKind::Resumed),
             (Phase::Paused { .. }, None) if adopted.is_none() && !stale => return Ok(Resumption::AsItIs(state)),
-            // What waits is shown again, as the new document has it; by the run that asks.
+            // The waiting call is shown again, under the new document, by the run that asks.
             (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
             (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
                 let why = "the document has changed since the call was shown: look at it first, with `--new-document` and \
@@ -164,7 +165,7 @@ impl Engine {
         Ok(Resumption::Up { state, what, events: count, models })
     }
 
-    /// The same start again: waits while another driver has the run, takes it up when it was cut off.
+    /// A repeated start: waits while another driver has the run, resumes it when it was cut off.
     async fn join(&self, program: &Arc<Program>, run_id: &str, watch: Watch<'_>) -> Result<Finished, Fault> {
         loop {
             match self.resume(program, run_id, Resume::default(), watch.clone()).await {
@@ -208,7 +209,7 @@ impl Engine {
         self.world.journal.find(run_id).await.map_err(Fault::Store)
     }
 
-    /// The bytes of the first request that a run would send. Nothing is called.
+    /// The bytes of the first request that a run would send. Nothing is sent.
     ///
     /// # Errors
     /// When the run could not be started.

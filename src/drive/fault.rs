@@ -1,4 +1,4 @@
-//! What keeps a run from being driven: faults of the caller and of the machine, never of the run.
+//! Why a run can't be driven: faults of the caller and of the machine, never of the run.
 
 use crate::diagnostic::Diagnostic;
 use crate::engine::step::Refused;
@@ -7,22 +7,22 @@ use crate::journal::StoreFault;
 /// Why a run was not driven, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The input does not fit the document, or the document can't be run as it is here.
+    /// The input does not fit the document, or the document can't be run here.
     #[error("{}", first(.0))]
     Diagnostics(Vec<Diagnostic>),
-    /// What a run needs is not there: a model's key, a secret, a script's file.
+    /// Something that the run needs is missing: a model's key, a secret, a script's file.
     #[error("{0}")]
     Missing(String),
     /// The store failed before the run did anything.
     #[error(transparent)]
     Store(StoreFault),
-    /// The store failed while the run was under way; what was acknowledged is there.
+    /// The store failed during the run; what was acknowledged is there.
     #[error("the run stopped: {0}; it can be resumed")]
     Cut(StoreFault),
-    /// What was asked does not fit where the run is.
+    /// The request does not fit the status of the run.
     #[error("{0}")]
     Refused(String),
-    /// The document is not the one that the run began with.
+    /// The run was started with another document.
     #[error(
         "{file} has changed since the run began; put the old text back, or go on with the new one by --new-document"
     )]
@@ -33,12 +33,12 @@ pub enum Fault {
     /// Another run has this id.
     #[error("there is a run {0} already, of another document or input; take another id")]
     Conflict(String),
-    /// The earlier run that a new one refers to does not exist, or belongs to another organisation.
+    /// The previous run that a new one names does not exist, or belongs to another organisation.
     #[error(
         "there is no run {0} that this one could be told of; `previous_run_id` names an earlier run of the same store"
     )]
     NoPrevious(String),
-    /// The journal's events make no run.
+    /// The events of the journal do not fit together.
     #[error("the journal of run {run} can't be read: {reason}")]
     Journal {
         /// The run.

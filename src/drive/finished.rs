@@ -1,11 +1,11 @@
-//! What a run that is not under way any more gives.
+//! The result of driving a run.
 
 use serde::de::DeserializeOwned;
 
 use crate::engine::outcome::{Answer, Pause, Status};
 use crate::engine::state::{Phase, State};
 
-/// A run that is not under way any more: it ended, waits for a human, or was interrupted.
+/// A run that nobody drives any more: it ended, waits for a human, or was interrupted.
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// Its state.
@@ -18,7 +18,7 @@ impl Finished {
         &self.state.header.run_id
     }
 
-    /// Where the run is.
+    /// Its status.
     pub fn status(&self) -> Status {
         self.state.status()
     }
@@ -34,8 +34,8 @@ impl Finished {
     /// Its answer as a type.
     ///
     /// # Errors
-    /// When the run has not completed, or its answer is no `T`. A loop with an `answer_schema` that describes `T`
-    /// gives no such answer.
+    /// When the run has not completed, or its answer is no `T`. An `answer_schema` that describes `T` rules the
+    /// second case out.
     pub fn answer_as<T: DeserializeOwned>(&self) -> Result<T, AnswerError> {
         let Some(Answer { answer, .. }) = self.answer() else {
             let reason = match &self.state.phase {
@@ -57,14 +57,14 @@ impl Finished {
     }
 }
 
-/// Why [`Finished::answer_as`] gives nothing.
+/// Why [`Finished::answer_as`] failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
     /// The run has no answer.
     #[error("the run has no answer: it is {}{}{reason}", status.word(), if reason.is_empty() { "" } else { ": " })]
     None {
-        /// Where the run is.
+        /// The status of the run.
         status: Status,
         /// Why it failed, or what it asks; else empty.
         reason: String,

@@ -1,4 +1,4 @@
-//! The fold: a run's state from its journal, the same path that live events take.
+//! The fold: computes a run's state from its journal, the same way that live events take.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub fn events(run_id: &str, events: &[String], texts: &[Blob]) -> Result<Vec<Eve
         .collect()
 }
 
-/// The state that the events make.
+/// The state after these events.
 ///
 /// # Errors
 /// When an event does not fit: the journal is damaged, or the document is not the run's.
@@ -44,10 +44,10 @@ pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State
     Ok(state)
 }
 
-/// The state that a run has with a document that is new to it.
+/// The state of a run under a document that is new to it.
 ///
 /// # Errors
-/// When what happened does not fit the new document, or would have ended the run by it.
+/// When earlier events do not fit the new document, or would have ended the run.
 pub fn adoptable(folded: Result<State, Fault>) -> Result<State, Fault> {
     let refused = |why: String| {
         Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
@@ -59,16 +59,16 @@ pub fn adoptable(folded: Result<State, Fault>) -> Result<State, Fault> {
     }
 }
 
-/// An event as the journal keeps it.
+/// The text of an event in the journal.
 pub(super) fn written(event: &Event) -> Result<String, Fault> {
     let refused = |error: &dyn std::fmt::Display| Fault::Refused(format!("the event can't be written: {error}"));
-    // Most events fit into this.
+    // Most events fit into this capacity.
     let mut bytes = Vec::with_capacity(1000);
     serde_json::to_writer(&mut bytes, event).map_err(|error| refused(&error))?;
     String::from_utf8(bytes).map_err(|error| refused(&error))
 }
 
-/// The texts that give a run its meaning: those that it started with, or the ones that it continued with since.
+/// The documents that define a run: those that it started with, or those that replaced them since.
 pub fn documents(events: &[Event]) -> Option<&[RunDocument]> {
     events.iter().rev().find_map(|event| match &event.kind {
         EventKind::Started(started) => Some(started.documents.as_slice()),
@@ -77,7 +77,7 @@ pub fn documents(events: &[Event]) -> Option<&[RunDocument]> {
     })
 }
 
-/// The texts that give a run its meaning, as its journal holds them.
+/// The documents that define a run, as its journal holds them.
 ///
 /// # Errors
 /// When the journal has no document.
@@ -92,8 +92,8 @@ pub fn texts(run_id: &str, events: &[Event], project: Option<Source>) -> Result<
     }
 }
 
-/// The program of the texts in a journal. The rules judged it when its run began: here they do not know
-/// its project, and may be newer.
+/// The program of the documents in a journal. The rules checked them when the run began; they do not apply
+/// here, because they may be newer and do not know the project.
 ///
 /// # Errors
 /// When this version can't compile it.
@@ -102,7 +102,7 @@ pub fn recorded(texts: &Texts) -> Result<Arc<Program>, Fault> {
     compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))
 }
 
-/// Whether the program is made of the texts that the run goes by; else the file that differs.
+/// Whether the program was compiled from the documents of the run.
 ///
 /// # Errors
 /// The name of the first file that differs.

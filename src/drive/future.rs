@@ -1,4 +1,4 @@
-//! Futures on the heap, and those of the embedder's code: a panic in them must not end the run.
+//! Futures on the heap, and futures of the embedder's code, whose panics must not end the run.
 
 use std::any::Any;
 use std::future::Future;
@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 /// A future on the heap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A future whose panics are caught and given as their messages.
+/// A future that returns the message of a panic as an error.
 pub struct Caught<'a, T>(pub BoxFuture<'a, T>);
 
 impl<T> Future for Caught<'_, T> {
     type Output = Result<T, String>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // After a panic the future is never polled again, so that nobody sees what it left broken.
+        // After a panic the future is never polled again, so that nobody sees its broken state.
         match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
             Ok(Poll::Pending) => Poll::Pending,

@@ -1,5 +1,5 @@
-//! A lease that is given back whatever happens: also when an error ends the work early, when a
-//! listener panics, and when the run's future is dropped in the middle.
+//! A lease that is always released: also when an error ends the work early, when a listener panics, and when
+//! the future of the run is dropped in the middle.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::fault::Fault;
 use crate::engine::event::Event;
 use crate::journal::{Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
 
-/// A run that is leased to us, and that nothing was done with yet.
+/// A run that is leased to us, and untouched so far.
 pub struct Leased {
     pub(super) run_id: String,
     pub(super) lease: Lease,
@@ -51,7 +51,7 @@ impl Leased {
         self.lease.failed_take_ups >= MOST_FAILED_TAKE_UPS
     }
 
-    /// Gives the lease back without anything done.
+    /// Releases the lease with nothing done.
     ///
     /// # Errors
     /// When the store fails; the lease then expires.
@@ -60,7 +60,7 @@ impl Leased {
     }
 }
 
-/// A run that is leased to us, with its events as they were read under this lease.
+/// A run that is leased to us, with its events, read under this lease.
 pub struct LeasedRun {
     /// The lease.
     pub leased: Leased,
@@ -68,7 +68,7 @@ pub struct LeasedRun {
     pub events: Vec<Event>,
 }
 
-/// Holds a run's lease. Dropping it gives the lease back without waiting for the store's word.
+/// Holds the lease of a run. Dropping this releases the lease without waiting for the store.
 pub struct LeaseGuard {
     journal: Arc<dyn Journal>,
     run_id: String,
@@ -81,7 +81,7 @@ impl LeaseGuard {
         Self { journal: Arc::clone(journal), run_id: run_id.to_owned(), fence: Some(lease.fence) }
     }
 
-    /// Gives the lease back, and waits until the store has it.
+    /// Releases the lease, and waits for the store.
     ///
     /// # Errors
     /// When the store fails; the lease then expires.
@@ -96,13 +96,13 @@ impl LeaseGuard {
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
         if let Some(fence) = self.fence.take() {
-            // The request is on its way when the ticket is made; nobody is left to wait for it.
+            // The request is sent when the ticket is made; nobody waits for its answer.
             drop(self.journal.release(&self.run_id, fence));
         }
     }
 }
 
-/// The driver's place in the journal.
+/// The driver's lease on its run.
 pub(super) struct RunLease {
     /// The run.
     pub run_id: String,
@@ -110,6 +110,6 @@ pub(super) struct RunLease {
     pub fence: u64,
     /// How many events the run has.
     pub events: u64,
-    /// The lease: it goes back when the driver leaves, however it does.
+    /// Releases the lease when the driver leaves, for whatever reason.
     pub hold: LeaseGuard,
 }

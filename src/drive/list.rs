@@ -9,8 +9,8 @@ use crate::engine::state::{CallProgress, Phase, State};
 use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 use crate::program::Program;
 
-/// Runs, newest first. A store keeps a run's status_record when its status changes; how far a run is that is under
-/// way, or was cut off, is known from its events.
+/// Runs, newest first. A store updates the record of a run when its status changes; the progress of a run that
+/// is under way, or was cut off, is read from its events.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -20,7 +20,7 @@ pub async fn list(journal: &dyn Journal, filter: RunFilter) -> Result<Vec<RunSum
         .iter_mut()
         .filter(|run| matches!(run.status, Status::Running | Status::Quarantined) && run.damaged.is_none())
     {
-        // One run that can't be read hides no other, and itself neither.
+        // A run that can't be read stays in the list with its record, and hides no other run.
         if let Ok(events) = journal.read(&run.run_id).await {
             let events: Vec<Event> = events.iter().filter_map(|text| Event::read(text).ok()).collect();
             let replies = events.iter().filter(|event| matches!(event.kind, EventKind::ModelReplied(_))).count();
@@ -31,7 +31,7 @@ pub async fn list(journal: &dyn Journal, filter: RunFilter) -> Result<Vec<RunSum
     Ok(runs)
 }
 
-/// The runs that a run has called, in their order. The last ones may only just be about to begin.
+/// The sub-runs of a run, in their order. The last ones may not have started yet.
 pub fn called(program: &Program, state: &State) -> Vec<String> {
     let recorded = state.entries.iter().filter_map(|entry| entry.run_id.as_deref().map(str::to_owned));
     let mut runs: Vec<String> = recorded.collect();

@@ -1,4 +1,4 @@
-//! Performs effects. This is the only room with a clock, a network and randomness; it reads what tools need from the disk.
+//! Performs effects. This is the only room with a clock, a network and randomness; tools read their files here.
 
 pub mod begin;
 pub mod builder;

@@ -1,4 +1,4 @@
-//! Notices as a stream: for embedders who would rather read than be called.
+//! Notices as a stream, for embedders that prefer reading to a callback.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use crate::engine::notice::{Listener, Notice};
 
-/// A listener and the stream of its notices. The run never waits for who reads: what is not read
-/// yet is kept in memory, and what comes after the stream was dropped is let go. The stream ends when
-/// the listener is dropped.
+/// A listener and the stream of its notices. The run never waits for the reader: unread notices are kept in
+/// memory, and notices after the stream was dropped are discarded. The stream ends when the listener is
+/// dropped.
 pub fn notices() -> (Teller, Notices) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (Teller { sender, deltas: false }, Notices { receiver })
@@ -33,7 +33,7 @@ impl Teller {
 
 impl Listener for Teller {
     fn on(&self, notice: Notice) {
-        // Whoever no longer reads wants no more of it.
+        // If the stream was dropped, nobody wants the notice.
         drop(self.sender.send(notice));
     }
 

@@ -1,4 +1,4 @@
-//! The earlier run that a new one refers to: found in the same store, and read by the fold of its journal.
+//! The previous run that a new one names: found in the same store, and read by the fold of its journal.
 
 use super::fault::Fault;
 use super::fold;
@@ -9,7 +9,7 @@ use crate::engine::state::State;
 use crate::program::Program;
 
 impl Engine {
-    /// The earlier run that a start or its document names.
+    /// The previous run that a start or its document names.
     ///
     /// # Errors
     /// When there is no such run of the same organisation, it has not ended, or its journal can't be read.
@@ -32,13 +32,13 @@ impl Engine {
         }
     }
 
-    /// The state of a run by the texts in its journal: its document need not be the new run's.
+    /// The state of a run by the documents in its journal: the document of the new run may be another one.
     async fn ended(&self, program: &Program, run_id: &str) -> Result<State, Fault> {
         let events = self.events(run_id).await?;
         if fold::same_document(program, &events).is_ok() {
             return fold::fold(program, run_id, events);
         }
-        // Settings of its project change nothing of what happened.
+        // The settings of its project change nothing about what happened.
         let mut texts = fold::texts(run_id, &events, None)?;
         texts.embedded = self.world.toolbox.signatures();
         let recorded = fold::recorded(&texts).map_err(|_| Fault::Journal {

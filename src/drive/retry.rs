@@ -45,9 +45,9 @@ pub const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// How long to wait after `failures` failed attempts (1 and up).
 ///
-/// Without a word of the server it is a random time from 0 to `base_ms`, doubled for each failure
-/// after the first and never over `max_ms`: clients that failed together must not come back together.
-/// What the server `asked` for is obeyed up to [`LONGEST_ASKED`].
+/// Unless the server asked for a wait, it is a random time from 0 to `base_ms`, doubled for each failure after
+/// the first and never over `max_ms`: clients that failed together must not come back together. A wait that the
+/// server `asked` for is respected up to [`LONGEST_ASKED`].
 pub fn delay(retry: &Retry, failures: u32, asked: Option<Duration>) -> Duration {
     if let Some(asked) = asked {
         return asked.min(LONGEST_ASKED);

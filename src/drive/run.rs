@@ -1,5 +1,5 @@
-//! The driver of one run: the only loop that awaits. It performs an effect, takes what came of it into
-//! the state, makes it durable, and only then performs the next.
+//! The driver of one run: the only loop that awaits. It performs an effect, applies the outcome to the state,
+//! makes it durable, and only then performs the next effect.
 
 mod interrupts;
 
@@ -41,9 +41,9 @@ pub(super) struct Driver<'a> {
     pub(super) seat: RunLease,
     pub(super) watch: Watch<'a>,
     wire: Wire,
-    /// The active time before this driver, and when it began.
+    /// The active time before this driver, and when this driver began.
     pub(super) active: (u64, Instant),
-    /// When it was last looked whether the run's end was asked for; never yet in a run that is taken up.
+    /// When the driver last checked for a request to end the run; none before the first check of a resumed run.
     looked: Option<Instant>,
     /// The runs that it calls, and those that they call; none for a loop that calls no loop.
     pub(super) family: Option<SubrunBudgetGuard<'a>>,
@@ -69,10 +69,10 @@ impl<'a> Driver<'a> {
         wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
-        // A request may be older than the driver who takes the run up.
+        // The request may be older than the driver that resumes the run.
         let looked = (seat.events <= 1).then_some(now);
         let family = SubrunBudgetGuard::of(world, program, &state.header);
-        // On the heap: a future that is moved moves a pointer, and holds the driver once.
+        // On the heap: moving a future then moves a pointer, and the driver exists once.
         Box::new(Self { world, program, models, state, seat, watch, wire, active, looked, family })
     }
 
@@ -81,15 +81,15 @@ impl<'a> Driver<'a> {
         self.report(Baseline::of_start(), effects);
     }
 
-    /// Goes on with what came from outside, one after the other.
+    /// Resumes the run with these events, one after the other.
     pub async fn go_on(mut self: Box<Self>, what: Vec<EventKind>) -> Result<Finished, Fault> {
         let refused = |fault| match fault {
-            // Nothing was under way yet: what was asked was refused, or could not be kept.
+            // Nothing was under way yet: the request was refused, or could not be stored.
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
         if let Some(member) = self.family.as_ref().filter(|_| self.state.header.caller.is_none()) {
-            // Those that earlier drivers had it call.
+            // Including the sub-runs of earlier drivers.
             match self.world.journal.called_under(&self.seat.run_id).await {
                 Ok(called) => member.had(called),
                 Err(fault) => {
@@ -136,7 +136,7 @@ impl<'a> Driver<'a> {
             if !calls.is_empty() {
                 effects = match self.call_tools(&calls).await? {
                     Some(effects) => effects,
-                    // Also when it was asked for to leave: then the runs that it called are left too.
+                    // Also when the run was asked to leave: then its sub-runs are left too.
                     None => return self.stopped().await,
                 };
             } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
@@ -154,11 +154,10 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Takes what came into the state and makes it durable: after that, and not before, the effects may
-    /// be performed.
+    /// Applies an event to the state and makes it durable. The effects may be performed only after that.
     pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
         if let EventKind::DeadlinePassed | EventKind::Cancelled(_) = what {
-            // First: should the process die now, a run that was called does not outlive its caller.
+            // Before the append: if the process dies now, no sub-run outlives its caller.
             subrun::close(self.world, self.program, &self.state).await?;
         }
         let event = Event { at: self.moment(), kind: what };
@@ -192,9 +191,9 @@ impl<'a> Driver<'a> {
             .collect()
     }
 
-    /// Asks the model for the next step, or to sum up what goes from the history. Right before, the lease
-    /// is looked at: a driver that was asleep for longer than its lease makes no call. Gives the failed
-    /// attempts too, when something else came before their call had its end.
+    /// Asks the model for the next step, or for a summary of the messages that leave the history. The lease is
+    /// confirmed right before: a driver that was suspended for longer than its lease makes no call. Also
+    /// returns the failed attempts, when something else interrupted their call.
     async fn ask_model(&mut self) -> Result<(Interruption, Vec<event::FailedAttempt>), Fault> {
         self.confirm().await?;
         let iteration = self.state.counters.iterations + 1;
@@ -228,10 +227,10 @@ impl<'a> Driver<'a> {
         };
         let left = self.time_left();
         if left.is_zero() {
-            // Even the shortest timer takes a moment, and a model that is near answers within it.
+            // Even the shortest timer takes a moment, and a nearby model answers within it.
             return Ok((Interruption::Event(EventKind::DeadlinePassed), Vec::new()));
         }
-        // Pinned here and lent: a future that is handed on would take its place in each that holds it.
+        // Pinned here and passed by reference: a future that is moved would take its space in each caller.
         let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
         let around = Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
         let answer = around.wait(asked).await?;
@@ -249,7 +248,7 @@ impl<'a> Driver<'a> {
         Ok((Interruption::Event(what), Vec::new()))
     }
 
-    /// Ends the work between two steps: the run is left as it is, or interrupted.
+    /// Stops between two steps: the run is left as it is, or interrupted.
     async fn stopped(&mut self) -> Result<(), Fault> {
         if self.watch.stop.as_ref().is_some_and(Stop::is_leaving) {
             return Ok(());
@@ -262,7 +261,7 @@ impl<'a> Driver<'a> {
         self.take(EventKind::Interrupted).await.map(drop)
     }
 
-    /// A stop after the step waits for the turn's calls: what was asked for and not made would be
+    /// A stop after the step waits for the calls of the turn: calls that were requested and not made would be
     /// uncertain without need.
     fn should_stop(&self) -> bool {
         matches!(self.state.phase, Phase::Thinking { .. } | Phase::Summarizing { .. })

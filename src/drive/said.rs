@@ -1,14 +1,15 @@
-//! What is kept of a model's reply: no secret of the project, and not more than can be read.
+//! Cleans and limits a model's reply before it is kept: no secrets of the project, and no more than can be
+//! read.
 
 use super::secret::Vault;
 use crate::engine::event::{Finish, Reply};
 
-/// The longest reply that is kept, in bytes; what is longer can't be read anyway.
+/// The longest reply that is kept, in bytes; longer replies can't be read anyway.
 const LONGEST: usize = 4 * 1024 * 1024 + 1024;
-/// What a native call counts beside its texts, in bytes.
+/// The size of a native call besides its texts, in bytes.
 const CALL: usize = 64;
 
-/// Takes the project's secrets out of a reply, and cuts one that is too long: it counts as cut off then.
+/// Removes the project's secrets from a reply, and cuts one that is too long, which then counts as cut off.
 pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
     let scrub = |text: &mut String| *text = vault.scrub(std::mem::take(text));
     scrub(&mut reply.text);

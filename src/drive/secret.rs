@@ -1,4 +1,4 @@
-//! The vault: secrets of the project by key, resolved late, and taken out of whatever comes back.
+//! The vault: resolves the secrets of the project by key, late, and removes them from texts.
 
 mod decode;
 mod encodings;
@@ -24,24 +24,23 @@ use crate::project::guarded::{self, Unread};
 /// The longest secret in a file, in bytes.
 const MAX_FILE: usize = 64 * 1024;
 
-/// The shortest secret, in bytes, that is taken out of texts. A shorter one would turn up by
-/// chance in nearly every text.
+/// The shortest secret, in bytes, that is removed from texts. A shorter one would occur by chance in nearly
+/// every text.
 const MIN_SCRUBBED: usize = 4;
 
-/// Resolves `env:VAR` and `file:PATH` on first use, and remembers what it resolved to be able to
-/// take it out of texts. Its `Debug` shows keys only.
+/// Resolves `env:VAR` and `file:PATH` on first use, and remembers the value to be able to remove it from texts.
+/// Its `Debug` shows keys only.
 ///
-/// A secret is found again plain and under up to four layers of escapes (of JSON and its like,
-/// percent, HTML), in hexadecimal, in base64 and base32 at any offset, with blanks and line ends in
-/// them or not, and as UTF-16. It is not found when it is shorter than 4 bytes, cut in pieces,
-/// reversed, compressed, or encrypted.
+/// A secret is found plain and under up to four layers of escapes (JSON and similar, percent, HTML), in
+/// hexadecimal, in base64 and base32 at any offset, with or without blanks and line ends inside, and as UTF-16.
+/// It is not found when it is shorter than 4 bytes, split, reversed, compressed, or encrypted.
 pub struct Vault {
     keys: BTreeMap<String, String>,
     root: PathBuf,
     found: RwLock<FoundSecret>,
 }
 
-/// What was resolved until now.
+/// The values that were resolved so far.
 #[derive(Default)]
 struct FoundSecret {
     /// The texts by source (`env:VAR`).
@@ -62,8 +61,8 @@ impl Vault {
         Self { keys, root: root.to_owned(), found: RwLock::default() }
     }
 
-    /// The text behind `env:VAR` or `file:PATH` (a regular file of at most 64 KiB of UTF-8, without
-    /// its last line end). It is read once, and the same text is given from then on.
+    /// The value of `env:VAR` or `file:PATH` (a regular file of at most 64 KiB of UTF-8, without its last line
+    /// end). It is read once; later calls return the same value.
     ///
     /// # Errors
     /// A sentence that names the source and never the text.
@@ -79,10 +78,10 @@ impl Vault {
         Ok(SecretString::from(text))
     }
 
-    /// Reads every secret of the project, so that all are taken out of texts from a run's first word
-    /// on: a tool or a model may know one before the action that uses it is called, and a process
-    /// that takes a run up has called none yet. One that can't be read, or is too long to be looked
-    /// for, is left to the call that needs it.
+    /// Reads every secret of the project, so that all are removed from texts from the first one on: a tool or a
+    /// model may know one before the action that uses it is called, and a process that resumes a run has called
+    /// none yet. A secret that can't be read, or is too long to be searched for, is left to the call that needs
+    /// it.
     pub fn find_all(&self) {
         let is_new = |source: &&String| {
             !self.found.read().unwrap_or_else(PoisonError::into_inner).texts.contains_key(source.as_str())
@@ -94,11 +93,11 @@ impl Vault {
         }
     }
 
-    /// Keeps a secret that was handed in, so that it is taken out of texts from now on. `source` names it in
+    /// Keeps a secret that was passed in, so that it is removed from texts from now on. `source` names it in
     /// messages.
     ///
     /// # Errors
-    /// A sentence that names the source, when the text is empty or too long to be looked for.
+    /// A sentence that names the source, when the text is empty or too long to be searched for.
     pub fn keep(&self, source: &str, text: &SecretString) -> Result<(), String> {
         if text.expose_secret().is_empty() {
             return Err(format!("{source} is empty"));
@@ -113,11 +112,11 @@ impl Vault {
         if let Some(path) = source.strip_prefix("file:") {
             return from_file(&self.root.join(path)).map_err(|why| format!("the secret file `{path}` {why}"));
         }
-        // What stands there may be a secret written out by mistake: it is not repeated.
+        // The value may be a secret that was written here by mistake: it is not repeated.
         Err("a secret's source must be `env:VAR` or `file:PATH`".to_owned())
     }
 
-    /// Keeps resolved texts by their sources, and finds them from now on.
+    /// Keeps resolved values by their sources, and finds them from now on.
     fn remember(&self, texts: Vec<(String, String)>) -> Result<(), String> {
         let sources: Vec<String> = texts.iter().map(|(source, _)| source.clone()).collect();
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +133,7 @@ impl Vault {
         Ok(())
     }
 
-    /// The key that a source has in `orgconfig`, else the source itself.
+    /// The key of a source in `orgconfig`, or else the source itself.
     fn label<'a>(&'a self, source: &'a str) -> &'a str {
         self.keys.iter().find(|(_, at)| at.as_str() == source).map_or(source, |(key, _)| key)
     }
@@ -143,8 +142,7 @@ impl Vault {
         self.found.read().unwrap_or_else(PoisonError::into_inner).scrubber.clone()
     }
 
-    /// Takes every resolved secret out of a text, in all the spellings that are known. `[secret KEY]`
-    /// stands in its place.
+    /// Replaces every resolved secret in a text by `[secret KEY]`, in all known encodings.
     pub fn scrub(&self, text: String) -> String {
         match self.scrubber() {
             Some(scrubber) => scrubber.text(text, false),
@@ -152,8 +150,8 @@ impl Vault {
         }
     }
 
-    /// The same for a text that may be the beginning of a longer one: at its end, what may be the
-    /// beginning of a secret is taken out, too.
+    /// The same for a text that may be the beginning of a longer one: at its end, a possible beginning of a
+    /// secret is removed too.
     pub fn scrub_cut(&self, text: String) -> String {
         match self.scrubber() {
             Some(scrubber) => scrubber.text(text, true),

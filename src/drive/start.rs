@@ -1,5 +1,5 @@
-//! The start of a run: everything that it will need from its surroundings, gathered before the first
-//! call, so that what is missing is reported before anything happens.
+//! The start of a run: gathers everything that it needs from its surroundings before the first call, so that
+//! what is missing is reported before anything happens.
 
 use std::sync::Arc;
 
@@ -29,23 +29,23 @@ pub struct Start {
     pub model: Option<String>,
     /// The active time that it may take in milliseconds, in place of the document's.
     pub timeout_ms: Option<u64>,
-    /// The organisation that it belongs to. Who has the store sees all runs; a server shows each its own.
+    /// The organisation that it belongs to. Everyone with access to the store sees all runs; a server shows each organisation its own.
     pub org: Option<String>,
     /// Where a server posts its result.
     pub callback_url: Option<String>,
-    /// The earlier run that it refers to, in place of the document's: one of the same organisation, that has
+    /// The previous run that it names, instead of the document's: a run of the same organisation that has
     /// ended.
     pub previous_run_id: Option<String>,
 }
 
 impl Start {
-    /// The id of the run: the caller's, else a new one.
+    /// The id of the run: the caller's, or else a new one.
     pub(super) fn id(&self) -> String {
         self.run_id.clone().unwrap_or_else(|| format!("agent-{}", uuid::Uuid::now_v7()))
     }
 
-    /// The first event, without what the session remembers and what an earlier run left; `model` is none where only what makes two starts
-    /// the same is looked at.
+    /// The first event, without the memory of the session and of the previous run. `model` is none where only
+    /// the identity of the start is needed.
     pub(super) fn event(
         &self,
         program: &Program,
@@ -76,8 +76,8 @@ impl Start {
     }
 }
 
-/// Whether what each model costs is known, when the budget is in US dollars: the run's own, those that are
-/// asked in its place, and those of its `llm` actions.
+/// Whether the price of each model is known, when the budget is in US dollars: the run's own model, its
+/// fallbacks, and those of its `llm` actions.
 pub(super) fn priced(program: &Program, models: &[Arc<ModelClient>], all: &Models) -> Result<(), Fault> {
     if program.properties.budget.as_ref().is_none_or(|budget| budget.cost_usd.is_none()) {
         return Ok(());
@@ -105,16 +105,16 @@ fn unresolved(program: &Program, why: &str) -> Fault {
     }
 }
 
-/// The texts that give a program its meaning, as a journal keeps them.
+/// The documents of a program, as a journal keeps them.
 pub(super) fn documents(program: &Program, texts: &SharedTexts) -> Vec<RunDocument> {
     let document =
         |source: &Source| RunDocument { file: source.name.to_string(), text: texts.share(Arc::clone(&source.text)) };
     program.sources.iter().map(document).collect()
 }
 
-/// What makes two starts the same: a number over the document's texts, the input as a JSON value (the
-/// order of its keys does not matter), the session, and what the caller puts in the document's place
-/// (a digest is the same on every machine and in every version).
+/// What two starts must have in common to be the same: a digest of the document's texts, the input as a JSON
+/// value (the order of its keys does not matter), the session, and the overrides of the caller. The digest is
+/// the same on every machine and in every version.
 pub(super) fn identity(started: &Started, start: &Start) -> String {
     let mut digest = Digest::new();
     let mut take = |text: &str| {

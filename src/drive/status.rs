@@ -3,13 +3,13 @@
 use crate::engine::state::{Phase, State};
 use crate::journal::StatusRecord;
 
-/// What lists show of a state.
+/// The record of a state for lists.
 pub(super) fn status_record(state: &State) -> StatusRecord {
     StatusRecord {
         status: state.status(),
         termination: match &state.phase {
             Phase::Ended(ending) => Some(ending.termination),
-            // Stopped by a signal it has not ended: lists distinguish it from a run that was cancelled for good.
+            // A run that was stopped by a signal has not ended: lists distinguish it from a cancelled one.
             _ if state.interrupted => None,
             Phase::Paused { pause, .. } => Some(pause.kind),
             _ => None,

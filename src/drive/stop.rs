@@ -25,28 +25,28 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// One that nobody has asked for yet.
+    /// A stop that nobody has requested yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets the iteration that is under way end; the run can be resumed.
+    /// Lets the current iteration end; the run can be resumed.
     pub fn after_step(&self) {
         self.raise(Level::AfterStep);
     }
 
-    /// Lets the step that is under way end, and leaves the run as it is: still running, with nobody who
-    /// drives it, for whoever takes it up next.
+    /// Lets the current step end, and leaves the run as it is: still running, with no driver, for the next
+    /// process that resumes it.
     pub fn leave(&self) {
         self.raise(Level::Leave);
     }
 
-    /// Whether it was asked for to leave, and for no more.
+    /// Whether leaving was requested, and no more.
     pub(super) fn is_leaving(&self) -> bool {
         *self.level.borrow() == Level::Leave
     }
 
-    /// Drops what is under way; the run can be resumed, and a call that was under way is uncertain.
+    /// Drops the current work; the run can be resumed, and a call that was under way is uncertain.
     pub fn now(&self) {
         self.raise(Level::Now);
     }
@@ -59,15 +59,15 @@ impl Stop {
         });
     }
 
-    /// Whether it was asked for, in either way.
+    /// Whether a stop was requested, in either way.
     pub(super) fn is_asked(&self) -> bool {
         *self.level.borrow() != Level::Go
     }
 
-    /// Waits until it is asked for to stop now.
+    /// Waits for the request to stop now.
     pub(super) async fn asked_now(&self) {
         let mut level = self.level.subscribe();
-        // The sender lives in `self`, so waiting can't fail before it is asked for.
+        // `self` holds the sender, so waiting can't fail before the request.
         if level.wait_for(|level| *level == Level::Now).await.is_err() {
             std::future::pending::<()>().await;
         }

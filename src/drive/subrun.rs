@@ -1,5 +1,5 @@
-//! Calls that are runs of another loop: started or resumed by their id, ended with the run that called
-//! them, and reported to it.
+//! Sub-runs: calls that are runs of another loop. They are started or resumed by their id, reported to the
+//! calling run, and ended with it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::engine::step::step;
 use crate::journal::{RunSummary, StoreFault};
 use crate::program::Program;
 
-/// How long it is waited until a run is looked at again that another driver still has.
+/// The wait before the next look at a sub-run that another driver still has.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// What came of a call.
+/// The outcome of a call.
 pub(super) enum PerformedCall {
     /// It returned, or waits for a human.
     Event(EventKind),
-    /// It was stopped, and can be taken up.
+    /// It was stopped, and can be resumed.
     Stopped,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct SubrunRequest {
     call: CallId,
     start: Start,
     origin: SubrunOrigin,
-    /// What a human decided about the pause that its run was in.
+    /// What a human decided about the pause of the sub-run.
     decided: Option<Decided>,
 }
 
-/// Where a run comes from that another one calls.
+/// The call that starts a sub-run.
 #[derive(Clone)]
 pub(super) struct SubrunOrigin {
     pub caller: ParentCall,
@@ -55,8 +55,8 @@ pub(super) struct SubrunOrigin {
 }
 
 impl SubrunOrigin {
-    /// Marks the first event of a run with where it comes from; gives what makes two such starts the same,
-    /// which is that alone: the input and the document are those of the call.
+    /// Marks the first event of a sub-run with the call that starts it. Returns what two such starts must have
+    /// in common to be the same: this call alone, because input and document are those of the call.
     pub fn mark(&self, started: &mut Started) -> Result<String, Fault> {
         if self.bound.cost_usd.is_some() && started.model.price.is_none() {
             return Err(unpriced(&started.model.name, &started.loop_name));
@@ -67,12 +67,12 @@ impl SubrunOrigin {
     }
 }
 
-/// The id of the run that a call is.
+/// The id of a sub-run.
 pub(super) fn id(run_id: &str, call: CallId) -> String {
     format!("{run_id}.{}.{}", call.iteration, call.index)
 }
 
-/// Whether a loop has a model without its caller's.
+/// Whether a loop names a model of its own.
 fn names_model(called: &Program) -> bool {
     called.properties.model.is_some() || called.project.model.is_some()
 }
@@ -85,7 +85,7 @@ fn unpriced(model: &str, called: &str) -> Fault {
 }
 
 impl SubrunRequest {
-    /// A call of a run in this state, which gives it so much time, and so much to spend.
+    /// A call of a run in this state, with so much time and budget for the sub-run.
     pub fn new(state: &State, call: &Call, called: &Arc<Program>, time: Duration, bound: Allowance) -> Self {
         let header = &state.header;
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -106,7 +106,7 @@ impl SubrunRequest {
     }
 }
 
-/// Makes a call of a loop: begins its run, or goes on with it where it stands.
+/// Performs a call of a loop: starts its run, or resumes it.
 pub(super) fn call<'a>(
     world: Arc<World>,
     calling: SubrunRequest,
@@ -131,7 +131,7 @@ pub(super) fn call<'a>(
         }
         let finished = match engine.run_called(calling, watch).await {
             Ok(finished) => finished,
-            // Another driver has it still, or the store fails: the call stays under way.
+            // Another driver still has the sub-run, or the store fails: the call stays under way.
             Err(Fault::Store(fault) | Fault::Cut(fault)) => return Err(Fault::Cut(fault)),
             Err(fault) => {
                 let returned = failed(format!("the loop `{}` could not be run", program.name), reason(&run_id, &fault));
@@ -181,7 +181,7 @@ fn reason(run_id: &str, fault: &Fault) -> String {
     format!("run {run_id}: {faults}")
 }
 
-/// What the run that called reads of a run that has ended.
+/// The result of a call whose sub-run has ended.
 fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
     if let Some(answer) = &ending.answer {
         return ToolResult::Ok(answer.answer.clone());
@@ -206,12 +206,12 @@ fn asks(run_id: &str, pause: &Pause, state: &State) -> SubrunQuestion {
     }
 }
 
-/// The run that a call of a program is, when it is one.
+/// The loop that a call starts, if its tool is a loop.
 pub(super) fn loop_of<'p>(program: &'p Program, call: &Call) -> Option<&'p Arc<Program>> {
     program.tool(&call.tool)?.called_loop()
 }
 
-/// Ends the runs that a run has called and that have not ended, because it ends itself.
+/// Ends the sub-runs that have not ended, because their caller ends.
 pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) -> Result<(), Fault> {
     let turn = match &state.phase {
         Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } => turn,
@@ -233,7 +233,7 @@ pub(super) async fn close(world: &Arc<World>, program: &Program, state: &State) 
     Ok(())
 }
 
-/// Whether a decision fits the run that asks, however deep it lies: looked at before anything is written.
+/// Whether a decision fits the run that asks, at any depth. Checked before anything is written.
 ///
 /// # Errors
 /// Why it does not.
@@ -256,8 +256,7 @@ pub(super) async fn fits(engine: &Engine, program: &Program, state: &State, deci
     }
 }
 
-/// Whether what a run asks was asked by another document than the one that it goes by now: by the run that
-/// it called, or by one below.
+/// Whether another document than the current one asked the question of a run: in its sub-run, or in one below.
 pub(super) async fn asked_by_another(engine: &Engine, program: &Program, state: &State) -> Result<bool, Fault> {
     let (mut program, mut state) = (program, state.clone());
     loop {
@@ -277,8 +276,8 @@ pub(super) async fn asked_by_another(engine: &Engine, program: &Program, state: 
     }
 }
 
-/// A decision that may not be taken for a call which a human has not seen as it is now: a yes, or what is
-/// bound to a hash.
+/// Whether a decision may be taken only if the human has seen the call as it is now: an approval, or a decision
+/// that is bound to a hash.
 pub(super) fn needs_sight(decided: &Decided) -> bool {
     decided.hash.is_some() || is_yes(decided)
 }
@@ -288,13 +287,13 @@ pub(super) fn is_yes(decided: &Decided) -> bool {
     matches!(decided.decision, Decision::Approve | Decision::Edit(_) | Decision::Retry)
 }
 
-/// Whether a run has a decision already, or is not where it was made for.
+/// Whether a run has a decision already, or has left the pause that the decision is for.
 pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
     let Phase::Paused { pause, .. } = &state.phase else { return true };
     if decided.pause != Some(pause.number) {
         return true;
     }
-    // Of several calls each is decided by itself, in one pause; those of a run below are in its hands.
+    // Several calls are decided one by one, in one pause; those of a sub-run are decided there.
     let waits = |id: CallId| {
         let undecided = |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval | CallProgress::Uncertain);
         state.call(id).is_some_and(undecided)
@@ -303,8 +302,8 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
 }
 
 impl Engine {
-    /// Whether the models are there of all loops that a loop may call, with a price where a budget needs
-    /// one: what is missing is reported before anything happens.
+    /// Whether the models of all loops that a loop may call exist, with a price where a budget needs one: what
+    /// is missing is reported before anything happens.
     pub(super) fn can_call(&self, program: &Program, model: &str) -> Result<(), Fault> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<(&Program, String, bool)> = vec![(program, model.to_owned(), false)];
@@ -328,8 +327,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a run can be resumed by itself: one that was called and has not ended goes on with its
-    /// caller, which would not hear of it else.
+    /// Whether a run may be resumed on its own: a sub-run that has not ended continues with its caller, which
+    /// would not get its result otherwise.
     pub(super) async fn is_its_own(&self, run_id: &str) -> Result<(), Fault> {
         self.find(run_id).await?.as_ref().map_or(Ok(()), Self::may_resume)
     }
@@ -358,7 +357,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with a run that another one called.
+    /// Resumes a sub-run.
     pub(super) async fn go_on_called(
         &self,
         program: &Arc<Program>,
@@ -376,7 +375,7 @@ impl Engine {
                 (Ok(state), Some(decided)) if !is_taken(state, decided) => Some(decided.clone()),
                 _ => None,
             };
-            // The run that calls it was found to go by the right texts, and these are among them.
+            // The calling run was checked to have the right documents, and these are among them.
             let resume = Resume { decided, new_document: true };
             match self.resumed(program, run_id, resume, watch.clone()).await {
                 Err(Fault::Store(StoreFault::Driven(_))) if !watch.stop.as_ref().is_some_and(Stop::is_asked) => {

@@ -1,5 +1,5 @@
-//! The runs under one outermost run: those that it called, and those that they called, counted by all of
-//! their drivers together, for 32 calls a turn, five loops deep, would be 33 million.
+//! Counts the sub-runs of one outermost run, at every depth and across all of their drivers: 32 calls a turn,
+//! five loops deep, would be 33 million runs.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,22 +12,22 @@ use crate::program::Program;
 #[cfg(test)]
 mod tests;
 
-/// How many runs one outermost run calls in all, with those that they call.
+/// The maximum number of sub-runs of one outermost run, at every depth.
 pub(super) const MOST: u64 = 1_000;
 
-/// What the model reads when no other run is called.
+/// What the model reads when no further run is started.
 pub(super) fn full() -> String {
     format!("not called: this run and the loops under it have called {MOST} loops, and no more are allowed")
 }
 
-/// The runs under one outermost run.
+/// The number of sub-runs of one outermost run.
 #[derive(Debug, Default)]
 pub(super) struct SubrunBudget {
     called: AtomicU64,
 }
 
 impl SubrunBudget {
-    /// Counts a run that is about to be called. `false`: it is one too many.
+    /// Counts a sub-run that is about to start. `false`: the limit is reached.
     pub fn enter(&self) -> bool {
         let one_more = |called: u64| (called < MOST).then(|| called.saturating_add(1));
         self.called.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).is_ok()
@@ -38,7 +38,7 @@ impl SubrunBudget {
 #[derive(Debug, Default)]
 pub(super) struct SubrunBudgets(Mutex<HashMap<String, Arc<BudgetEntry>>>);
 
-/// The place of one driver's run: the next driver of the run has another one, in the same family or not.
+/// The entry of one driver's run: the next driver of the run has another one, with the same budget or not.
 #[derive(Debug)]
 struct BudgetEntry(Arc<SubrunBudget>);
 
@@ -47,8 +47,8 @@ impl SubrunBudgets {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of a run in its family: in that of its caller, which is driven while it is. Another one
-    /// begins a family.
+    /// The entry of a run: it shares the budget of its caller, which is driven at the same time. A run without
+    /// a caller starts a budget.
     fn join(&self, run_id: &str, caller: Option<&str>) -> SubrunBudgetGuard<'_> {
         let mut all = self.all();
         let family = caller.and_then(|caller| Some(Arc::clone(&all.get(caller)?.0))).unwrap_or_default();
@@ -58,7 +58,7 @@ impl SubrunBudgets {
     }
 }
 
-/// The place of a run that is driven: given up when its driver leaves.
+/// The entry of a driven run: removed when its driver leaves.
 pub(super) struct SubrunBudgetGuard<'a> {
     budgets: &'a SubrunBudgets,
     run_id: String,
@@ -66,7 +66,7 @@ pub(super) struct SubrunBudgetGuard<'a> {
 }
 
 impl<'a> SubrunBudgetGuard<'a> {
-    /// The place of a run; none when its loop can't call loops.
+    /// The entry of a run; none when its loop can't call loops.
     pub fn of(world: &'a World, program: &Program, header: &RunHeader) -> Option<Self> {
         let calls = program.tools.iter().any(|tool| tool.called_loop().is_some());
         calls.then(|| {
@@ -79,7 +79,7 @@ impl<'a> SubrunBudgetGuard<'a> {
         Arc::clone(&self.place.0)
     }
 
-    /// So many runs were called before this driver came.
+    /// Counts the sub-runs of earlier drivers.
     pub fn had(&self, called: u64) {
         self.place.0.called.store(called, Ordering::SeqCst);
     }
@@ -88,7 +88,7 @@ impl<'a> SubrunBudgetGuard<'a> {
 impl Drop for SubrunBudgetGuard<'_> {
     fn drop(&mut self) {
         let mut all = self.budgets.all();
-        // The lease goes back before this: another driver may have taken the run up, and the place is its own.
+        // The lease is released before this: another driver may have resumed the run and made its own entry.
         if all.get(&self.run_id).is_some_and(|place| Arc::ptr_eq(place, &self.place)) {
             all.remove(&self.run_id);
         }

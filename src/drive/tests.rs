@@ -23,7 +23,7 @@ use crate::journal::memory::MemoryJournal;
 use crate::journal::{Journal, StoreFault};
 use crate::program::Program;
 
-/// A tool that tells when it is called, and never returns.
+/// A tool that signals when it is called, and never returns.
 struct Hangs(Arc<Notify>);
 
 impl DynTool for Hangs {
@@ -94,7 +94,7 @@ pub(super) fn start() -> Start {
     Start { run_id: Some("r".to_owned()), ..Start::default() }
 }
 
-/// Only that it compiles matters.
+/// Only checks that it compiles.
 fn is_send<T: Send>(_: &T) {}
 
 #[tokio::test]
@@ -176,7 +176,7 @@ fn nested(depth: usize) -> Value {
 #[tokio::test]
 async fn no_result_of_a_tool_makes_a_journal_unreadable() {
     let program = compiled(&json!({ "tools": [{ "type": "action", "name": "post" }] }), &["post"]);
-    // As a text in the script's JSON: what a parser makes of it is what a tool may give.
+    // As a text in the script's JSON: a tool may return what a parser makes of it.
     let inner = nested(126).to_string();
     let raw = json!({ "$serde_json::private::RawValue": format!("[{inner}]") }).to_string();
     let results = format!("[{}, {raw}]", nested(124));
@@ -252,13 +252,13 @@ async fn a_run_goes_on_with_a_new_document_and_can_be_read_ever_after() {
     assert!(matches!(changed, Err(Fault::Changed { .. })));
     let paused = engine.resume(&new, "r", answer(true), Watch::default()).await.unwrap();
     assert_eq!(paused.state.entries[1].observation.value(), json!("posted"));
-    // From now on the new document is the run's.
+    // From now on the run has the new document.
     assert_eq!(engine.state(&new, "r").await.unwrap(), paused.state);
     let events = engine.events("r").await.unwrap();
     assert_eq!(fold::texts("run", &events, None).unwrap().main.text, new.sources[0].text);
     let changed = engine.resume(&old, "r", answer(false), Watch::default()).await;
     assert!(matches!(changed, Err(Fault::Changed { .. })));
-    // A document that what happened does not fit is refused before anything is written.
+    // A document that the earlier events do not fit is refused before anything is written.
     for unfit in [old.clone(), compiled(&json!({ "tools": tools, "max_iterations": 1 }), &["post"])] {
         let refused = engine.resume(&unfit, "r", answer(true), Watch::default()).await;
         assert!(matches!(refused, Err(Fault::Refused(_))), "{refused:?}");
@@ -268,7 +268,7 @@ async fn a_run_goes_on_with_a_new_document_and_can_be_read_ever_after() {
     assert_eq!(ended.status(), Status::Completed);
 }
 
-/// Asks for the run's end at the moment when its driver is about to leave.
+/// Requests the end of the run at the moment when its driver is about to leave.
 struct AsksForTheEnd(Arc<dyn Journal>);
 
 impl Listener for AsksForTheEnd {

@@ -1,4 +1,4 @@
-//! Runs that are there already: told again, and listed.
+//! Runs that exist already: started again, and listed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn the_future_of_a_run_that_waits_is_small() {
     let (journal, program): (Arc<dyn Journal>, _) = (Arc::new(MemoryJournal::new()), program("Do it."));
     let engine = engine(&program, &journal, Some(json!([])));
     let run = size_of_val(&engine.run(&program, start(), Watch::default()));
-    // A thousand runs that wait are a thousand of these, each with its driver on the heap.
+    // A thousand waiting runs are a thousand of these, each with its driver on the heap.
     assert!(run <= 4_608, "{run} bytes");
 }
 

@@ -1,4 +1,4 @@
-//! The notices of a driven run are those that its journal gives.
+//! The notices of a driven run equal those computed from its journal.
 
 use serde_json::json;
 

@@ -1,13 +1,13 @@
-//! Texts that many runs have, held once: a thousand runs of one loop begin with the same prompt.
+//! Texts that many runs share, held once: a thousand runs of one loop begin with the same prompt.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::blob::Blob;
 
-/// So many texts are looked through at most.
+/// The maximum number of texts that are searched.
 const TEXTS: usize = 128;
-/// So many bytes of texts are held at most when no run has them any more.
+/// The maximum size in bytes of texts that no run uses any more.
 const BYTES: usize = 16 << 20;
 
 /// The long texts of the last runs.
@@ -15,7 +15,7 @@ const BYTES: usize = 16 << 20;
 pub(super) struct SharedTexts(Mutex<VecDeque<Blob>>);
 
 impl SharedTexts {
-    /// The text as it is held already, or as it will be from now on.
+    /// The held text, or this one, which is held from now on.
     pub fn share<T: AsRef<str> + Into<Arc<str>>>(&self, text: T) -> Blob {
         if let Some(held) = self.find(text.as_ref()) {
             return held;
@@ -33,7 +33,7 @@ impl SharedTexts {
 
     fn find(&self, text: &str) -> Option<Blob> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Most differ in length already.
+        // Most texts differ in length already.
         held.iter().find(|held| ***held == *text).cloned()
     }
 }

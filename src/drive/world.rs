@@ -1,4 +1,4 @@
-//! What runs need of their surroundings, and how a caller watches and resumes them.
+//! What runs need from their surroundings, and how a caller watches and resumes them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Engine {
     pub(super) world: Arc<World>,
 }
 
-/// What every run of an engine shares.
+/// What all runs of an engine share.
 pub(super) struct World {
     pub journal: Arc<dyn Journal>,
     pub models: Arc<Models>,
@@ -28,7 +28,7 @@ pub(super) struct World {
     pub subrun_budgets: SubrunBudgets,
 }
 
-/// Who watches a run, and who may stop it.
+/// The listener of a run, and its stop.
 #[derive(Clone, Default)]
 pub struct Watch<'a> {
     /// Receives the notices of the run.
@@ -47,7 +47,7 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// With a decision about the pause that the run is in.
+    /// Resumes with a decision about the pause that the run is in.
     pub fn with(decision: Decision) -> Self {
         Self { decided: Some(Decided { pause: None, call: None, hash: None, decision }), new_document: false }
     }

@@ -1,5 +1,5 @@
-//! The egress guard: which hosts and addresses tools may reach. A name is looked up once, by the
-//! guard, and what it let pass is what is dialled.
+//! The egress guard: which hosts and addresses tools may reach. The guard looks a name up once, and exactly the
+//! addresses that it allowed are dialled.
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +50,7 @@ impl fmt::Debug for Egress {
 }
 
 impl Egress {
-    /// The guard by a project's `allow`. An entry of `hosts` that is no host lets nothing pass.
+    /// The guard for a project's `allow`. An entry of `hosts` that is no host allows nothing.
     pub fn new(allow: &Allow) -> Self {
         Self::with_lookup(allow, Arc::new(|name| Box::pin(system_lookup(name))))
     }
@@ -62,13 +62,13 @@ impl Egress {
         Self { hosts, private: allow.private_addresses, lookup }
     }
 
-    /// A client that dials only what the guard lets pass, and keeps at most `idle` connections to a host that
-    /// nobody uses. It follows no redirect and tries nothing again: both are its user's to judge.
+    /// A client that dials only what the guard allows, and keeps at most `idle` unused connections to a host.
+    /// It follows no redirects and retries nothing: the caller decides about both.
     ///
     /// # Errors
     /// When no TLS can be set up.
     pub fn client(&self, idle: usize) -> reqwest::Result<Client> {
-        // Someone else may have chosen one already: then theirs is used.
+        // If another provider is installed already, that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
             Client::builder()
@@ -85,9 +85,8 @@ impl Egress {
         builder().build().or_else(|_| builder().tls_certs_only([]).build())
     }
 
-    /// Whether a URL may be asked, as far as its text shows: its scheme, its host by
-    /// `allow.hosts`, and its address when it is written as one. Names are checked again when they
-    /// are looked up.
+    /// Whether a URL may be requested, as far as its text shows: its scheme, its host by `allow.hosts`, and its
+    /// address when it is written as one. Names are checked again when they are looked up.
     ///
     /// # Errors
     /// A sentence that names the host.
@@ -132,7 +131,7 @@ impl Egress {
         if !self.private && host::is_private(name) { Err(private(name)) } else { Ok(()) }
     }
 
-    /// Looks a name up, once, and gives the addresses that may be dialled.
+    /// Looks a name up, once, and returns the addresses that may be dialled.
     ///
     /// # Errors
     /// When the name has no address, or none that is allowed.
@@ -154,7 +153,7 @@ impl Resolve for Egress {
         let guard = self.clone();
         Box::pin(async move {
             let allowed = guard.addresses(name.as_str()).await?;
-            // Port 0 stands for the URL's own.
+            // Port 0 means the URL's own port.
             let sockets: Addrs = Box::new(allowed.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(sockets)
         })

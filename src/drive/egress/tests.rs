@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// Nothing of this may be reached: by its text, or by what its name resolves to here.
+/// None of these may be reached: because of its text, or of the address that its name resolves to here.
 const BLOCKED: &[&str] = &[
     // loopback, in every spelling
     "http://127.0.0.1/",
@@ -292,7 +292,7 @@ async fn a_name_that_turns_private_is_refused_when_it_does() {
         assert_eq!(guard.addresses("turning.example").await.unwrap(), [PUBLIC]);
         assert!(matches!(guard.addresses("turning.example").await, Err(EgressFault::NotAllowed(_))));
     }
-    // What is judged is one answer: there is no second look-up between check and dial.
+    // The checked answer is the dialled one: there is no second look-up between check and dial.
     assert_eq!(lookups.load(Ordering::SeqCst), 200);
 }
 
@@ -328,6 +328,6 @@ fn a_guard_in_a_log_says_what_it_allows() {
 
 #[tokio::test]
 async fn the_systems_answer_is_what_is_judged() {
-    // An address is its own answer: no network is asked.
+    // An address needs no look-up: no network is used.
     assert_eq!(open().addresses("8.8.8.8").await.unwrap(), [PUBLIC]);
 }

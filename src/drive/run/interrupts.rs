@@ -1,4 +1,4 @@
-//! What is looked at while an effect is performed: the run's time, a stop, a request to end.
+//! What can interrupt an effect: the run's time, a stop, a request to end the run.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use super::super::stop::Stop;
 use super::super::world::World;
 use crate::engine::event::{Cancelled, EventKind};
 
-/// How often a run looks whether its end was asked for.
+/// The interval of the checks for a request to end the run.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
-/// What came while an effect was performed.
+/// The event that interrupted an effect.
 pub(in crate::drive) enum Interruption {
     Event(EventKind),
     Stop,
 }
 
-/// Whether the run's end was asked for.
+/// The request to end the run, if there is one.
 pub(super) async fn cancel_request(world: &World, run_id: &str) -> Result<Option<EventKind>, Fault> {
     let request = world.journal.cancel_requested(run_id).await.map_err(Fault::Cut)?;
     Ok(request.map(|request| EventKind::Cancelled(Cancelled { reason: request.reason })))
 }
 
-/// What ends the wait for an effect before it is done.
+/// What can end the wait for an effect early.
 pub(in crate::drive) struct Interrupts<'a> {
     pub world: &'a World,
     pub stop: Option<&'a Stop>,
     pub run_id: &'a str,
-    /// The run's time that is left.
+    /// The time that the run has left.
     pub left: Duration,
 }
 
-/// What a wait ended by.
+/// How a wait ended.
 pub(in crate::drive) enum Waited<T> {
     /// It is done.
     Done(T),
@@ -41,7 +41,7 @@ pub(in crate::drive) enum Waited<T> {
 }
 
 impl Interrupts<'_> {
-    /// Waits for work.
+    /// Waits for a future, or an interruption.
     pub async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<Waited<T>, Fault> {
         let stopped = async {
             match self.stop {
@@ -57,8 +57,8 @@ impl Interrupts<'_> {
         }
     }
 
-    /// Waits until the run's time is over, or its end was asked for. One timer for both: most waits are over
-    /// before it goes off.
+    /// Waits until the run's time is over, or its end was requested. One timer for both: most waits are over
+    /// before it fires.
     async fn ended(&self) -> Result<EventKind, Fault> {
         let started_at = clock::instant();
         loop {
@@ -68,7 +68,7 @@ impl Interrupts<'_> {
             }
             tokio::time::sleep(left.min(LOOK)).await;
             let left = self.left.saturating_sub(started_at.elapsed());
-            // A store that hangs does not hold the end up.
+            // A store that hangs does not delay the deadline.
             match tokio::time::timeout(left, cancel_request(self.world, self.run_id)).await {
                 Ok(Ok(Some(request))) => return Ok(request),
                 Ok(Err(fault)) => return Err(fault),

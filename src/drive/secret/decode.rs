@@ -1,9 +1,9 @@
-//! A text with one layer of escapes taken away, and where each of its bytes stands in the original.
+//! Decodes one layer of escapes in a text, and maps each byte to its place in the original.
 
-/// The longest number of an entity, in digits: more are zeros in front, or nobody's writing.
+/// The longest number of an entity, in digits. Longer ones only have leading zeros, or were written by nobody.
 const DIGITS: usize = 10;
 
-/// The entities that HTML has names for, of the signs that keys and passwords are made of.
+/// HTML's named entities for the characters that keys and passwords consist of.
 const ENTITIES: &[(&[u8], u8)] = &[
     (b"amp", b'&'),
     (b"lt", b'<'),
@@ -46,15 +46,15 @@ const ENTITIES: &[(&[u8], u8)] = &[
     (b"rbrace", b'}'),
 ];
 
-/// What is left of a text when its escapes are taken away once.
+/// A text after one layer of escapes is decoded.
 pub struct DecodedView {
     pub bytes: Vec<u8>,
-    /// Where each byte begins in the original, and where that ends.
+    /// Where each byte begins in the original, and where the original ends.
     starts: Vec<u32>,
 }
 
 impl DecodedView {
-    /// The part of the original that a part of the bytes came from, to the end of its last escape.
+    /// The part of the original that some bytes came from, up to the end of the last escape.
     pub fn original(&self, start: usize, end: usize) -> (usize, usize) {
         let at = |index: usize| self.starts.get(index).or_else(|| self.starts.last()).copied().unwrap_or_default();
         let last = at(end.saturating_sub(1));
@@ -64,9 +64,9 @@ impl DecodedView {
     }
 }
 
-/// The bytes with each `%41`, `\u0041`, `\x41`, `\101`, `\n`, `\"`, `&#65;`, `&#x41;` and `&lt;` as the
-/// character that it stands for; none when there is nothing to take away. `before` is what they were
-/// made of, unless they are the original. Linear in the bytes.
+/// The bytes with each `%41`, `\u0041`, `\x41`, `\101`, `\n`, `\"`, `&#65;`, `&#x41;` and `&lt;` decoded; none
+/// when there is no escape. `before` is the view that the bytes come from, unless they are the original. Linear
+/// in the bytes.
 pub fn decoded(bytes: &[u8], before: Option<&DecodedView>) -> Option<DecodedView> {
     let first = bytes.iter().position(|byte| begins(*byte))?;
     let place = |index: usize| match before {
@@ -104,7 +104,7 @@ pub fn begins(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// What an escape stands for, and how many bytes it takes.
+/// The decoded bytes of an escape, and its length.
 struct EscapeSpelling {
     text: [u8; 4],
     length: usize,
@@ -140,9 +140,9 @@ fn escape(rest: &[u8]) -> Option<EscapeSpelling> {
         }
         // Cut at the end of a text.
         [b'\\', b'0'..=b'3', b'0'..=b'7'] => None,
-        // The end of a line that goes on in the next one.
+        // A line continuation.
         [b'\\', b'\n', ..] => Some(EscapeSpelling { text: [0; 4], length: 0, taken: 2 }),
-        // Encoders of HTML and URLs leave a backslash as it is and put an escape behind it.
+        // Encoders of HTML and URLs leave a backslash unchanged and put an escape after it.
         [b'\\', next @ (b'%' | b'&'), ..] => {
             let before_escape = rest.get(1..).and_then(escape).is_some();
             (!before_escape).then(|| EscapeSpelling::byte(*next, 2))
@@ -160,7 +160,7 @@ fn escape(rest: &[u8]) -> Option<EscapeSpelling> {
     }
 }
 
-/// What a backslash before this letter stands for; itself, when it is no letter or digit.
+/// The meaning of a backslash before this character; a character that is no letter or digit means itself.
 fn control(letter: u8) -> Option<u8> {
     Some(match letter {
         b'n' => b'\n',
@@ -175,7 +175,7 @@ fn control(letter: u8) -> Option<u8> {
     })
 }
 
-/// `\u0041` or `%u0041`, and the two of them that one character above U+FFFF takes.
+/// `\u0041` or `%u0041`, and two of them for a character above U+FFFF.
 fn utf16(rest: &[u8]) -> Option<EscapeSpelling> {
     let at = |from: usize| unit(rest.get(from..from.checked_add(4)?)?.try_into().ok()?);
     let high = at(2)?;
@@ -189,7 +189,7 @@ fn utf16(rest: &[u8]) -> Option<EscapeSpelling> {
     EscapeSpelling::sign(0x1_0000_u32.checked_add(high.checked_sub(0xD800)?.checked_mul(0x400)?)?.checked_add(low)?, 12)
 }
 
-/// A number of `&#65;`, with or without its `;`. At the end of a text it may be cut, and is left.
+/// The number of `&#65;`, with or without its `;`. At the end of a text it may be cut, and is not decoded.
 fn entity(inner: &[u8], base: u32, before: usize) -> Option<EscapeSpelling> {
     let length = inner.iter().take(DIGITS).take_while(|byte| char::from(**byte).is_digit(base)).count();
     let digits = inner.get(..length).filter(|digits| !digits.is_empty())?;

@@ -1,4 +1,4 @@
-//! The spellings that a secret may come back in, for each of the ways in which a text is read.
+//! The encodings of a secret that are searched for, by the way in which a text is read.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,24 +8,24 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::decode::decoded;
 
-/// Above this many bytes a secret is looked for in its common spellings only, so that a large key
-/// does not cost hundreds of megabytes.
+/// A secret with more bytes than this is searched for in its common encodings only, so that a large key does
+/// not cost hundreds of megabytes.
 const LARGE: usize = 4096;
 
-/// The fewest characters of base32 that are looked for: it is read without regard to case and spaces,
-/// so that fewer would turn up in prose.
+/// The fewest characters of base32 that are searched for: base32 ignores case and spaces, so that fewer would
+/// match prose.
 const MIN_BASE32: usize = 7;
 
 /// The layers of escapes around a secret that are removed: a URL in a JSON text in a JSON text in a
 /// model's reply has four.
 pub const LAYERS: usize = 4;
 
-/// The layers of escapes that a secret may contain itself (`a%2541` has two). Each costs a pattern, and
-/// a pass over a text that has that many.
+/// The layers of escapes that a secret may contain itself (`a%2541` has two). Each costs a pattern, and a pass
+/// over a text that has that many.
 const OWN_LAYERS: usize = 8;
 
-/// What is looked for in a text, by the way in which the text is read. Escapes are no matter here: a
-/// text is looked at with each layer of them taken away.
+/// The patterns, by the way in which a text is read. Escapes do not matter here: a text is searched after each
+/// layer of them is decoded.
 #[derive(Default)]
 pub struct Spellings {
     /// As it is, and after each layer of its own escapes is removed.
@@ -48,7 +48,7 @@ impl Spellings {
             all.encode(secret.as_bytes());
             return all;
         }
-        // What is encoded may be a text of JSON or UTF-16 with the secret in it.
+        // The encoded text may be JSON or UTF-16 with the secret in it.
         let written = serde_json::to_string(secret).unwrap_or_default();
         let inner = written.trim_start_matches('"').strip_suffix('"').unwrap_or_default();
         let little: Vec<u8> = secret.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -61,15 +61,15 @@ impl Spellings {
         all
     }
 
-    /// Decoding a text also decodes the escapes that the secret contains itself. An entity at its end may
-    /// lack its `;`: it is complete when a letter follows, and may go on at the end of a text.
+    /// Decoding a text also decodes the escapes that the secret contains itself. An entity at its end may lack
+    /// its `;`: it is complete when a letter follows, and may continue at the end of a text.
     fn read_plain(&mut self, secret: &str) {
         for after in ["", "z"] {
             let mut text = format!("{secret}{after}").into_bytes();
             let mut layers = 0_usize;
             loop {
                 let own = text.strip_suffix(after.as_bytes()).unwrap_or(&text);
-                // A blank pattern would match in every text.
+                // A blank pattern would match every text.
                 let shown = own.iter().filter(|byte| byte.is_ascii_graphic() || !byte.is_ascii()).count();
                 if layers == 0 || shown >= super::MIN_SCRUBBED {
                     self.plain.insert(own.to_vec());
@@ -97,9 +97,8 @@ fn hex(bytes: &[u8], before: &str) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// The whole encoding, and, for a secret that stands inside of a longer encoded text, the characters
-/// that depend on nothing but the secret, for each of the three places in a group of bytes at which
-/// it may begin.
+/// The whole encoding. For a secret inside of a longer encoded text: the characters that depend on the secret
+/// alone, for each of the three offsets in a group of bytes at which it may begin.
 fn base64(bytes: &[u8], all: &mut BTreeSet<Vec<u8>>) {
     all.insert(STANDARD_NO_PAD.encode(bytes).into_bytes());
     for before in 0..3 {
@@ -125,8 +124,8 @@ fn shifted(bytes: &[u8], before: usize) -> Vec<u8> {
     shifted
 }
 
-/// Of an encoding with so many bits a character: without those that bytes before the secret have a
-/// part in, and those that bytes after it would.
+/// Removes the characters of an encoding that depend on bytes before or after the secret. `bits` is the number
+/// of bits of a character.
 fn inner(encoded: &[u8], before: usize, bytes: usize, bits: usize) -> Option<Vec<u8>> {
     let first = (before * 8).div_ceil(bits);
     encoded.get(first..bytes * 8 / bits).map(<[u8]>::to_vec)
@@ -140,7 +139,7 @@ fn spelled32(bytes: &[u8]) -> Vec<u8> {
         digit => b'2'.saturating_add(digit.saturating_sub(26)),
     };
     for byte in bytes {
-        // Of what is held only the bits that are not written yet: at most 4 of them.
+        // Of the held bits only those that are not written yet: at most 4.
         held = ((held & 0xF) << 8) | u32::from(*byte);
         bits = bits.saturating_add(8);
         while bits >= 5 {

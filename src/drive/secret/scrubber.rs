@@ -1,4 +1,4 @@
-//! Finds the spellings of secrets in texts, and puts their names in their place.
+//! Finds the encodings of secrets in texts, and replaces them by labels.
 //!
 //! A text is read in four ways at once: as it is, as hexadecimal digits, as base64 and as base32, where
 //! the bytes between the digits are skipped. Then one layer of escapes is removed and the text is read
@@ -14,11 +14,11 @@ use serde_json::{Map, Value};
 use super::decode::{DecodedView, begins, decoded};
 use super::encodings::{LAYERS, Spellings};
 
-/// A byte that is passed over. No spelling has it.
+/// A byte that is skipped. No pattern contains it.
 const PASSED: u8 = 0;
-/// A byte that is in no spelling.
+/// A byte that no pattern contains.
 const OTHER: u8 = 0xFF;
-/// An escape that is cut at a text's end has at most so many bytes.
+/// The most bytes of an escape that is cut at the end of a text.
 const ESCAPE: usize = 12;
 
 pub struct Scrubber {
@@ -33,38 +33,38 @@ pub struct Scrubber {
 
 /// One way of reading.
 struct ScrubReading {
-    /// Says fast of most texts that there is nothing in them.
+    /// A fast filter: most texts contain nothing.
     glance: Option<AhoCorasick>,
     automaton: NFA,
     start: StateID,
-    /// What each byte is compared as.
+    /// The value that each byte is compared as.
     compared: [u8; 256],
     patterns: Vec<Vec<u8>>,
     /// The secret of each pattern, in the order of the patterns.
     owners: Vec<usize>,
-    /// The most bytes that are skipped at an edge of a spelling, and belong to it.
+    /// The most bytes at an edge of a match that are skipped, and belong to it.
     edge: usize,
     /// The most `=` that may follow.
     padding: usize,
-    /// The shortest beginning of a pattern that is taken out at the end of a text that was cut.
+    /// The shortest beginning of a pattern that is removed at the end of a cut text.
     beginning: usize,
 }
 
-/// A part of a text, or of the bytes that are compared of it.
+/// A part of a text, or of its compared bytes.
 #[derive(Clone, Copy)]
 struct SecretSpan {
     start: usize,
     end: usize,
-    /// The length of the longest spelling in it, whose owner names it.
+    /// The length of the longest match in it, whose secret labels it.
     longest: usize,
     owner: usize,
 }
 
 impl Scrubber {
-    /// Finds each of the secrets, and replaces it by the label beside it.
+    /// Finds each of the secrets, and replaces it by its label.
     ///
     /// # Errors
-    /// When they are more than an automaton can hold.
+    /// When there are more than an automaton can hold.
     pub fn new<'a>(secrets: impl Iterator<Item = (&'a str, String)>) -> Result<Self, BuildError> {
         let mut patterns: [BTreeMap<Vec<u8>, usize>; 4] = Default::default();
         let mut labels = Vec::new();
@@ -90,8 +90,8 @@ impl Scrubber {
         Ok(Self { readings, labels, layers: LAYERS.saturating_add(own_layers) })
     }
 
-    /// A text without the secrets. `cut`: it is the beginning of a longer one, so that what may be the
-    /// beginning of a secret at its end is taken out, too.
+    /// A text without the secrets. `cut`: it is the beginning of a longer text, so that a possible beginning of
+    /// a secret at its end is removed too.
     pub fn text(&self, text: String, cut: bool) -> String {
         let spans = self.find(text.as_bytes(), cut);
         if spans.is_empty() {
@@ -178,7 +178,7 @@ impl ScrubReading {
                 owners.push(owner);
             }
         }
-        // Each spelling is found where it ends, also one that begins inside of another.
+        // Each match is found at its end, also one that begins inside of another.
         let automaton = NFA::builder().match_kind(MatchKind::Standard).prefilter(false).build(&spelled)?;
         let start = automaton.start_state(Anchored::No).unwrap_or_default();
         Ok(Self { glance: None, automaton, start, compared, patterns: spelled, owners, edge, padding, beginning })
@@ -199,7 +199,7 @@ impl ScrubReading {
         if self.may_hold(bytes) {
             let least = self.automaton.min_pattern_len();
             let mut from = 0_usize;
-            // A spelling has none of the other bytes in it: where one of them is near, nothing is read.
+            // No pattern contains the other bytes: parts with one of them in every window are not read.
             while let Some(window) = bytes.get(from..from.saturating_add(least)) {
                 if let Some(at) = window.iter().rposition(|byte| self.compared(*byte) == OTHER) {
                     from = from.saturating_add(at).saturating_add(1);
@@ -224,16 +224,16 @@ impl ScrubReading {
         found
     }
 
-    /// Whether a closer look is needed.
+    /// Whether the bytes must be read.
     fn may_hold(&self, bytes: &[u8]) -> bool {
         match &self.glance {
-            // Only what is compared as it is can be found by it.
+            // The filter finds only bytes that are compared as they are.
             Some(glance) => bytes.iter().any(|byte| matches!(byte, b'+' | 0)) || glance.is_match(bytes),
             None => true,
         }
     }
 
-    /// The parts of some bytes that are secrets; their padding may lie in those after them.
+    /// The parts of some bytes that are secrets; their padding may be in the bytes after them.
     fn read(&self, bytes: &[u8], after: &[u8]) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
         let mut state = self.start;
@@ -257,7 +257,7 @@ impl ScrubReading {
         self.placed(bytes, after, spans)
     }
 
-    /// Where the bytes end in the beginning of a spelling, be it with a cut escape behind it.
+    /// Where the bytes end in the beginning of a pattern, perhaps with a cut escape after it.
     fn beginning_at_end(&self, bytes: &[u8]) -> Option<SecretSpan> {
         let mut ends: BTreeMap<StateID, usize> = BTreeMap::new();
         let mut state = self.start;
@@ -285,7 +285,7 @@ impl ScrubReading {
         best
     }
 
-    /// The same parts, counted in all bytes, with the padding behind them.
+    /// The same parts with positions in all bytes, and with the padding after them.
     fn placed(&self, bytes: &[u8], after: &[u8], spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
         let mut placed = Vec::with_capacity(spans.len());
         let mut spans = spans.into_iter().peekable();
@@ -311,12 +311,12 @@ impl ScrubReading {
         placed
     }
 
-    /// How many of these bytes, next to a spelling, are skipped and may belong to it.
+    /// How many of these bytes, next to a match, are skipped and may belong to it.
     fn edge_of<'a>(&self, next: impl Iterator<Item = &'a u8>) -> usize {
         next.take(self.edge).take_while(|byte| self.compared(**byte) == PASSED).count()
     }
 
-    /// How many bytes the padding at the beginning of these takes, with what stands in it.
+    /// The length of the padding at the beginning of these bytes, including skipped ones.
     fn padding_of<'a>(&self, after: impl Iterator<Item = &'a u8>) -> usize {
         let near = after.take(self.padding.saturating_mul(8)).enumerate();
         let padding = near.take_while(|(_, byte)| **byte == b'=' || self.compared(**byte) == PASSED);
@@ -325,7 +325,7 @@ impl ScrubReading {
     }
 }
 
-/// Adds a span whose end is not before the last one's. Those that overlap become one, named by the
+/// Adds a span whose end is not before the end of the last one. Overlapping spans become one, labelled by the
 /// longest.
 fn add(spans: &mut Vec<SecretSpan>, mut span: SecretSpan) {
     while let Some(last) = spans.pop_if(|last| span.start < last.end) {
@@ -340,7 +340,7 @@ fn add(spans: &mut Vec<SecretSpan>, mut span: SecretSpan) {
     spans.push(span);
 }
 
-/// UTF-16 of Latin letters is them with zeros between; a form writes a space as `+`.
+/// UTF-16 of Latin letters has zeros between them; a form encodes a space as `+`.
 fn as_it_is(byte: u8) -> u8 {
     if byte == b'+' { b' ' } else { byte }
 }

@@ -1,4 +1,4 @@
-//! Secrets are found, kept, hidden.
+//! Secrets are found, kept, and hidden.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// With characters that each encoding writes otherwise.
+/// With characters that each encoding encodes differently.
 const SECRET: &str = "sk-Té/st+\"9\\8&7<6>5\n4 'x~";
 
 fn vault(secrets: &[(&str, &str)]) -> (tempfile::TempDir, Vault) {
@@ -89,7 +89,7 @@ fn a_secret_inside_of_longer_base64_is_taken_out_at_every_offset() {
                 let encoded = STANDARD.encode(format!("{before}{secret}{after}"));
                 let clean = vault.scrub(encoded.clone());
                 assert!(clean.contains("[secret k]"), "{before}{secret}{after}: {encoded}");
-                // What is left are the bits that it shares with its neighbours: no whole byte.
+                // The rest are the bits that it shares with its neighbours: no whole byte.
                 assert!(clean.len() <= encoded.len() - secret.len() + "[secret k]".len(), "{encoded} -> {clean}");
             }
         }

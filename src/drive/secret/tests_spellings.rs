@@ -1,4 +1,4 @@
-//! Every spelling of a secret that the documentation names is taken out, and what is none stays.
+//! Every encoding of a secret that the documentation names is removed, and other text stays.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::tests::resolved;
 
-/// With what each encoding writes otherwise, as keys of storage services and passwords have it.
+/// With characters that the encodings encode differently, as in keys of storage services and in passwords.
 const SECRET: &str = "wJal/rX+Ut=nF&E'M\"I <K>7\\M;9";
 
 fn is_taken_out(spelling: &str) {
@@ -237,7 +237,7 @@ fn a_secret_that_looks_like_escapes_itself_is_taken_out() {
 fn what_is_no_secret_stays_as_it_is() {
     let sentence = "100 % sure, C:\\new\\table &amp; \\u0041 %41 aGVsbG8gd29ybGQ=\n68 65 6c 6c 6f ORSXG5A=";
     is_left(sentence);
-    // The twins of what is taken out, with one character changed.
+    // The same texts with one character changed: they are no secrets.
     is_left(&SECRET.replace('J', "j"));
     is_left(&percent(&SECRET.replace('J', "j"), "/"));
     is_left(&STANDARD.encode(SECRET.replace('7', "8"))[4..]);
@@ -285,13 +285,13 @@ fn the_beginning_of_a_secret_at_the_end_of_a_cut_text_is_taken_out() {
         assert_eq!(whole, "<[secret k]> and more");
     }
     assert_eq!(vault.scrub_cut("nothing of it\\".to_owned()), "nothing of it\\");
-    // The twin: a text that is whole ends in what looks like a beginning and is none.
+    // The twin: a whole text whose end looks like the beginning of a secret.
     assert_eq!(vault.scrub("wJal/rX".to_owned()), "wJal/rX");
 }
 
 #[test]
 fn a_periodic_secret_and_a_long_gap_cost_one_pass() {
-    // Each character of the text ends a spelling that began thousands of characters before.
+    // Each character of the text ends a match that began thousands of characters before.
     let vault = resolved(&[("k", &"a".repeat(4_000))]);
     let text = format!("{}{}", "YWFh".repeat(50_000), " ".repeat(100_000));
     assert_eq!(vault.scrub(format!("{text}{}", "YWFh".repeat(50_000))), "[secret k]");

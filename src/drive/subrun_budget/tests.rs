@@ -1,4 +1,4 @@
-//! A family counts all of its runs, however they lie in each other, and lets go of a run that is left.
+//! A budget counts all sub-runs, however they are nested, and drops a run that is left.
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn a_driver_that_leaves_late_takes_nothing_from_the_one_that_came_after_it() {
         let budgets = SubrunBudgets::default();
         let above = budgets.join("q", None);
         let late = budgets.join("r", caller);
-        // The lease went back before the driver was gone, and another one has taken the run up.
+        // The lease was released before the driver was gone, and another driver has resumed the run.
         let next = budgets.join("r", caller);
         drop(late);
         let child = budgets.join("r.1.0", Some("r"));

@@ -24,13 +24,13 @@ pub struct ToolCall<'a> {
     pub model: &'a str,
     /// How long it may take.
     pub deadline: Duration,
-    /// What the run may still spend: an `llm` action makes no other attempt when its failed ones used that.
+    /// What the run may still spend: an `llm` action makes no further attempt when its failed ones used that.
     pub left: Allowance,
 }
 
 impl<'a> ToolCall<'a> {
-    /// What the tool's templates are rendered with. It can't go from thread to thread: each kind is prepared with it
-    /// at once, and waits without it.
+    /// The scope that the tool's templates are rendered with. It is not `Send`: each kind renders at once, and
+    /// awaits without it.
     pub(super) fn scope(&self, vault: &'a Vault) -> Scope<'a> {
         Scope {
             arguments: self.input,

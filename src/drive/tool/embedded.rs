@@ -1,4 +1,4 @@
-//! Embedded tools: functions of the program that loopctl is built into.
+//! Embedded tools: functions of the program that embeds loopctl.
 
 pub(super) mod interface;
 
@@ -17,7 +17,7 @@ use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
 use crate::program::Tool;
 
-/// The deepest nesting of a result. What is parsed from text has this bound too.
+/// The deepest nesting of a result, which is also the limit for parsed text.
 const MAX_DEPTH: usize = 128;
 
 /// Makes the calls of the embedder's tools.
@@ -52,7 +52,7 @@ impl ToolRunner for EmbeddedRunner {
 
 /// Makes a call. A panic in the tool is a failure of the call, not of the run.
 async fn make(tool: &dyn DynTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
-    // The call itself is made inside the future: what panics before the first wait is caught too.
+    // The tool is called inside the future, so that a panic before the first await is caught too.
     let made: BoxFuture<'_, Result<Value, ToolFault>> = Box::pin(async move { tool.call(call).await });
     let value = Caught(made).await.map_err(|message| fault("tool panicked", message))??;
     if is_too_deep(&value) {
@@ -66,7 +66,7 @@ fn is_too_deep(value: &Value) -> bool {
     is_deeper(value, MAX_DEPTH)
 }
 
-/// Whether a value has more levels than so many: it goes no deeper than that.
+/// Whether a value is nested deeper than `levels`. Recurses no deeper than that.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else { return true };
     match value {
@@ -76,7 +76,7 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Drops a value level by level: dropping it at once would recurse as deep as it is nested.
+/// Drops a value level by level: a plain drop would recurse as deep as the value is nested.
 fn dismantle(value: Value) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {

@@ -22,8 +22,8 @@ use crate::program::{LlmTool, Tool, ToolKind};
 pub(super) struct LlmRunner {
     models: Arc<Models>,
     vault: Arc<Vault>,
-    /// Whether a script plays the models: its replies are the run's own, and a tool that took one would play
-    /// another run.
+    /// Whether a script plays the models: its replies belong to the run itself, and a tool that took one would
+    /// shift the others.
     is_scripted: bool,
 }
 
@@ -59,8 +59,8 @@ impl ToolRunner for LlmRunner {
     }
 }
 
-/// The question: the rendered template as the one message. It is rendered without secrets: a
-/// prompt never holds one.
+/// The question: the rendered template as the only message. It is rendered without secrets: a prompt never
+/// contains one.
 ///
 /// # Errors
 /// When the template lacks a value.
@@ -73,7 +73,7 @@ fn question(tool: &LlmTool, scope: &Scope<'_>) -> Result<Conversation, ToolFault
     Ok(conversation)
 }
 
-/// Asks the action's model, or the run's, and gives its text and what that used, failed attempts too.
+/// Asks the model of the action, or of the run. Returns its text and the usage, with that of failed attempts.
 async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, models: &Models) -> RawOutcome {
     let model = match models.get(Some(tool.action.model.as_deref().unwrap_or(call.model))) {
         Ok(model) => model,
@@ -111,7 +111,7 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
     }
 }
 
-/// A reply's usage, and the bytes that an estimate goes by when the provider did not count.
+/// A reply's usage, and the bytes for an estimate when the provider did not count.
 struct ReplyUsage {
     counted: Option<Tokens>,
     asked: usize,

@@ -1,4 +1,4 @@
-//! Tools: what a call does. A kind a file.
+//! Tools: performs calls. A kind of tool is a file.
 
 mod call;
 mod command;
@@ -46,10 +46,10 @@ use crate::engine::storable;
 use crate::language::Project;
 use crate::program::{Tool, ToolKind};
 
-/// Makes the calls of tools: a runner for each kind.
+/// Makes the calls of tools: has a runner for each kind.
 pub struct Toolbox {
     vault: Arc<Vault>,
-    /// Answers in place of the other runners for the tools that the script names.
+    /// Answers for the tools that the script names.
     script: Option<ScriptedRunner>,
     http: HttpRunner,
     llm: LlmRunner,
@@ -58,7 +58,7 @@ pub struct Toolbox {
     embedded: EmbeddedRunner,
 }
 
-/// For as long as this is held, the tools of a run may be called.
+/// While this is held, the tools of a run may be called.
 pub struct RunTools<'a> {
     toolbox: &'a Toolbox,
     run_id: String,
@@ -125,27 +125,27 @@ impl Toolbox {
         kinds.into_iter().chain(self.script.iter().map(|script| -> &dyn ToolRunner { script }))
     }
 
-    /// To be held by whoever drives a run.
+    /// Opens the tools for a run; the driver of the run holds the result.
     pub fn open(&self, run: OpenedRun) -> RunTools<'_> {
         self.runners().for_each(|runner| runner.open(&run));
         RunTools { toolbox: self, run_id: run.run_id }
     }
 
-    /// Of how many runs calls are counted.
+    /// The number of runs whose calls are counted.
     #[cfg(test)]
     pub fn runs_counted(&self) -> usize {
         self.script.as_ref().map_or(0, ScriptedRunner::runs_counted)
     }
 
-    /// Makes a call. It ends by its deadline, whatever the tool does, but for an embedded tool that
-    /// blocks its thread.
+    /// Makes a call. It ends by its deadline, whatever the tool does, unless an embedded tool blocks its
+    /// thread.
     pub async fn call(&self, tool: &Tool, call: &ToolCall<'_>) -> CallOutcome {
         let outcome = match tokio::time::timeout(call.deadline, self.perform(tool, call)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(fault(format!("timed out after {}", seconds(call.deadline)), "")).into(),
         };
         let result = match outcome.result {
-            // What a journal could not give back is kept as its text.
+            // A value that a journal could not read back is kept as its text.
             Ok(value) => ToolResult::Ok(storable::kept(self.vault.scrub_value(value))),
             Err(fault) => ToolResult::Failed(ToolFault {
                 class: self.vault.scrub(fault.class),
@@ -176,7 +176,7 @@ impl Toolbox {
     }
 }
 
-/// A time as people say it: `30 s`, `1.5 s`, `250 ms`.
+/// A duration for people: `30 s`, `1.5 s`, `250 ms`.
 fn seconds(time: Duration) -> String {
     match time.as_millis() {
         ms if ms < 1000 => format!("{ms} ms"),

@@ -1,4 +1,5 @@
-//! What a program or a server said, as a value; and faults in their two wordings.
+//! Converts the output of a program or a server to a value; and faults with a text for the model and one for
+//! the operator.
 
 use serde_json::Value;
 
@@ -8,14 +9,14 @@ use crate::engine::event::ToolFault;
 /// The most characters of a fault's detail that are kept.
 const MAX_DETAIL: usize = 2000;
 
-/// A fault: the class that the model reads, and what only the operator reads beside it.
+/// A fault: the class is for the model, the detail for the operator only.
 pub(super) fn fault(class: impl Into<String>, detail: impl Into<String>) -> ToolFault {
     ToolFault { class: class.into(), detail: detail.into() }
 }
 
-/// Bytes as a value: JSON when the type says so or when they are one object or array, with numbers
-/// as written; else the text. JSON nested deeper than 128 levels stays a text, and so does JSON in which
-/// a key stands twice in an object: what it says is not clear, and a line before it names the key.
+/// Converts bytes to a value: JSON when the type says so or when they are one object or array, with numbers as
+/// written; otherwise the text. JSON that is nested deeper than 128 levels stays a text. So does JSON with a
+/// duplicate key in an object, because its meaning is unclear; a line before the text names the key.
 ///
 /// # Errors
 /// When they are neither JSON nor text: not UTF-8, or with a zero byte.
@@ -43,8 +44,8 @@ pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value,
     Ok(Value::String(text))
 }
 
-/// The beginning of a fault's detail: at most 2,000 characters, and what was cut is counted. To be cut when
-/// the secrets have been taken out: the first half of one is found by nobody.
+/// The beginning of a fault's detail: at most 2,000 characters, and the number of characters that were cut.
+/// Remove secrets first: nobody would find the first half of one.
 pub(super) fn shortened(detail: String) -> String {
     match detail.char_indices().nth(MAX_DETAIL) {
         Some((at, _)) => {
@@ -60,7 +61,7 @@ fn is_json(content_type: &str) -> bool {
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }
 
-/// `type/subtype` of a content type, with nothing in it that a server could play tricks with.
+/// The `type/subtype` of a content type, without anything that a server could use for tricks.
 fn media_type(content_type: &str) -> String {
     let kind: String = content_type
         .split(';')

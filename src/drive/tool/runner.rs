@@ -1,4 +1,4 @@
-//! The seam between the toolbox and the kinds of tools: what every kind does for a run.
+//! The interface between the toolbox and the kinds of tools.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -11,20 +11,21 @@ use crate::drive::tool::call::{Spent, ToolCall};
 use crate::engine::event::ToolFault;
 use crate::program::Tool;
 
-/// Performs the calls of one kind of tool. There is one runner a kind for each engine, so it may keep connections:
-/// of all runs, or of one between [`open`](Self::open) and [`close`](Self::close).
+/// Performs the calls of one kind of tool. An engine has one runner of each kind, so it may keep connections:
+/// for all runs, or for one run between [`open`](Self::open) and [`close`](Self::close).
 pub(super) trait ToolRunner: Send + Sync {
-    /// A driver takes a run up. Nothing slow happens here: what a call needs is connected by the call.
+    /// A driver starts or resumes a run. This must be fast: a call connects what it needs.
     fn open(&self, _run: &OpenedRun) {}
 
-    /// Makes a call. When the future is dropped, at its deadline or because the run stops, the call is given up.
+    /// Makes a call. When the future is dropped, at its deadline or because the run stops, the call is
+    /// abandoned.
     fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome>;
 
-    /// The driver leaves the run: what was kept for it is given up.
+    /// The driver leaves the run: connections that were kept for it are closed.
     fn close(&self, _run_id: &str) {}
 }
 
-/// A run that a driver takes up.
+/// A run that a driver starts or resumes.
 #[derive(Debug, Clone, Default)]
 pub struct OpenedRun {
     /// Its id.
@@ -33,7 +34,7 @@ pub struct OpenedRun {
     pub returned: BTreeMap<String, usize>,
 }
 
-/// What a runner returns; secrets may be in it still.
+/// The outcome of a runner; it may still contain secrets.
 pub(super) struct RawOutcome {
     /// The result.
     pub result: Result<Value, ToolFault>,

@@ -1,4 +1,4 @@
-//! The toolbox: deadlines, panics, secrets, and each kind through the same door.
+//! The toolbox: deadlines, panics, secrets, and each kind by the same calls.
 
 use std::fs;
 use std::time::Instant;
@@ -187,7 +187,7 @@ async fn a_result_of_any_depth_is_survived() {
                 let mut value = json!(1);
                 for level in 0..levels {
                     value = if level % 2 == 0 { Value::Array(vec![value]) } else { json!({ "a": value }) };
-                    // The macro copies; moving keeps this linear.
+                    // The macro would copy; a move keeps this linear.
                 }
                 Ok(value)
             })

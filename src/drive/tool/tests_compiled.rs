@@ -94,7 +94,7 @@ async fn an_http_action_as_written() {
         assert_eq!(class(result), "a value is missing or can't be used");
     }
     assert_eq!(server.requests().len(), 1);
-    // What a value says is data.
+    // A value is data, whatever it says.
     run(
         &world,
         &action,
@@ -148,7 +148,7 @@ async fn a_query_and_a_question_as_written() {
         ToolResult::Ok(json!({"rows": [{"a": 1, "x": "v"}], "row_count": 1}))
     );
     let action = json!({"kind": "llm", "action_name": "t", "description": "d", "template": "2 + {{n}}?", "model": "m"});
-    // The script's replies are the run's own: a tool that it does not name takes none of them.
+    // The script's replies belong to the run itself: a tool that the script does not name takes none of them.
     let class = class(run(&world, &action, json!({"n": 2})).await);
     assert_eq!(class, "the script does not answer for this tool");
 }

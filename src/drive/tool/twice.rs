@@ -1,4 +1,4 @@
-//! Keys that stand twice in an object of JSON: one of the two would be lost in silence.
+//! Finds duplicate keys in a JSON object: one of the two values would be lost silently.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,20 +9,20 @@ use serde_json::Value;
 /// The most characters of a key that are shown.
 const SHOWN: usize = 64;
 
-/// The first key that stands twice in an object of `text`, which was read as `value`. A text without one
-/// is gone through once more, byte by byte, and no deeper than it was read.
+/// The first key that occurs twice in an object of `text`, which was read as `value`. A text without one
+/// is scanned once, byte by byte, and its value walked once.
 pub(super) fn key_of(text: &str, value: &Value) -> Option<String> {
     if members_written(text) == members_read(value) {
         return None;
     }
     let mut found = Twice(None);
     let mut reader = serde_json::Deserializer::from_str(text);
-    // It was read before: what ends the reading early is that the key was found.
+    // It was parsed before: an error can only mean that the key was found.
     let _ = found.deserialize(&mut reader);
     found.0.map(|key| key.chars().take(SHOWN).collect())
 }
 
-/// The colons outside of strings: each stands between a key and its value.
+/// The colons outside of strings: each is between a key and its value.
 fn members_written(text: &str) -> usize {
     let (mut members, mut quoted, mut escaped) = (0, false, false);
     for byte in text.bytes() {
@@ -45,7 +45,7 @@ fn members_read(value: &Value) -> usize {
     }
 }
 
-/// Looks for a key that stands twice.
+/// Searches for a duplicate key.
 struct Twice(Option<String>);
 
 impl<'de> DeserializeSeed<'de> for &mut Twice {
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for &mut Twice {
     }
 }
 
-/// A key, as it is once its escapes are read.
+/// A key with its escapes decoded.
 struct Key(String);
 
 impl<'de> Deserialize<'de> for Key {

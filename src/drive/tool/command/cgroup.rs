@@ -1,5 +1,5 @@
-//! The group of a call: a cgroup v2 below our own, where the system gives one. What is started in it stays in it,
-//! whatever it makes of its session, its parents and its environment, and is killed with it.
+//! The cgroup v2 of a call, below our own, if the system provides one. Processes of the program stay in it,
+//! whatever they change about session, parents and environment, and are killed with it.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -13,10 +13,10 @@ pub(super) use super::enter::StartFailure;
 use super::left::{ProcessMark, rest};
 use crate::drive::{clock, descriptors};
 
-/// What is written into each group. The first four are there where our own group hands the controllers on.
-/// The last two bound what has to be removed.
+/// The limits of each group. The first four exist if our own group delegates the controllers. The last two
+/// bound what has to be removed.
 const LIMITS: [(&str, &str); 6] = [
-    // 2 GiB, all at once or none: half a program is of no use.
+    // 2 GiB. The kernel then kills the whole group: half a program is of no use.
     ("memory.max", "2147483648"),
     ("memory.swap.max", "0"),
     ("memory.oom.group", "1"),
@@ -28,28 +28,29 @@ const LIMITS: [(&str, &str); 6] = [
 /// The controllers of these limits.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
-/// How long, in milliseconds, the kernel may take to end what was killed.
+/// How long, in milliseconds, the kernel may take to end killed processes.
 const PATIENCE_MS: u64 = 1_000;
 
-/// How many groups inside of one are removed with it, and how many of those that dead processes left at most.
+/// How many groups inside of one are removed with it, and how many groups of dead processes are removed, at
+/// most.
 const REMOVED: usize = 256;
 
-/// How often a removal is tried.
+/// The number of attempts to remove a group.
 const REMOVALS: u32 = 60;
 
-/// A group of a call. What runs in it is to be killed before it is dropped; then it is removed.
+/// The group of a call. Kill what runs in it before this is dropped; the drop removes the group.
 #[derive(Debug)]
 pub(super) struct CallGroup {
     folder: PathBuf,
-    /// What our own program says a failed start by.
+    /// Our own program prints this token when a start fails.
     token: String,
 }
 
 impl CallGroup {
-    /// A group for the call with this mark; none where the system gives none.
+    /// A group for the call with this mark; none if the system provides none.
     ///
     /// # Errors
-    /// When no descriptor is left: the limits could not be written.
+    /// When no descriptor is left, so that the limits could not be written.
     pub(super) fn new(mark: &ProcessMark) -> io::Result<Option<Self>> {
         if !enter::is_available() {
             return Ok(None);
@@ -68,12 +69,13 @@ impl CallGroup {
         Ok(Some(group))
     }
 
-    /// What starts a program in the group. Its arguments are to be added, and its variables as [`CallGroup::held`] names them.
+    /// The command that starts a program in the group. Add the arguments, and the variables as
+    /// [`CallGroup::held`] names them.
     pub(super) fn command(&self, program: &Path) -> tokio::process::Command {
         enter::command(&self.token, &self.folder.join("cgroup.procs"), program)
     }
 
-    /// The name under which a variable of the program is given to it.
+    /// The name under which a variable is passed to the program.
     #[expect(clippy::unused_self, reason = "without a group it has its own name")]
     pub(super) fn held<'a>(&self, name: &'a str) -> Cow<'a, str> {
         enter::held(name)
@@ -84,13 +86,13 @@ impl CallGroup {
         enter::failure(status.code(), said, &self.token)
     }
 
-    /// Whether the kernel killed it for the memory that it took.
+    /// Whether the kernel killed it because of its memory use.
     pub(super) fn took_too_much_memory(&self) -> bool {
         let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
         number(&events, "oom_kill").is_some_and(|kills| kills > 0)
     }
 
-    /// Kills all that is in the group, and waits until nothing is.
+    /// Kills all processes of the group, and waits until they have ended.
     pub(super) fn kill(&self) {
         let started = clock::instant();
         let (mut looks, mut sent) = (0, false);
@@ -119,7 +121,7 @@ impl Drop for CallGroup {
     }
 }
 
-/// Writes the limits that there are controllers for.
+/// Writes the limits that have controllers.
 fn limit(folder: &Path) -> io::Result<()> {
     for (file, value) in LIMITS {
         match write(&folder.join(file), value) {
@@ -130,7 +132,7 @@ fn limit(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The beginning of the names of the groups that a process makes.
+/// The common prefix of the names of the groups that a process makes.
 fn prefix(pid: u32) -> String {
     format!("loopctl-{pid}-")
 }
@@ -144,12 +146,12 @@ fn write(file: &Path, value: &str) -> io::Result<()> {
     File::options().write(true).open(file)?.write_all(value.as_bytes())
 }
 
-/// A number of a text of names and numbers.
+/// A number in a text of names and numbers.
 fn number(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// Whether a process lives in a group, or in one inside of it. It may, in one that can't be read.
+/// Whether a process lives in a group, or in one inside of it. A group that can't be read counts as populated.
 fn is_populated(folder: &Path) -> bool {
     match fs::read_to_string(folder.join("cgroup.events")) {
         Ok(events) => number(&events, "populated") != Some(0),
@@ -157,7 +159,7 @@ fn is_populated(folder: &Path) -> bool {
     }
 }
 
-/// Removes a group in which no process is, with those inside of it, so many at most; whether it is gone.
+/// Removes a group without processes, with those inside of it, up to `left` groups. Returns whether it is gone.
 fn remove(folder: &Path, left: &mut usize) -> bool {
     match fs::remove_dir(folder) {
         Ok(()) => return true,
@@ -174,10 +176,10 @@ fn remove(folder: &Path, left: &mut usize) -> bool {
     fs::remove_dir(folder).is_ok()
 }
 
-/// Our own group, when others can be made in it. Looked for once.
+/// Our own group, if others can be made in it. Looked up once.
 fn own() -> io::Result<Option<PathBuf>> {
     static OWN: Mutex<Option<Option<PathBuf>>> = Mutex::new(None);
-    // Held while it is looked for: what is removed then is of no call that is under way.
+    // Locked during the lookup: the groups that it removes belong to no call under way.
     let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = &*own {
         return Ok(known.clone());
@@ -197,7 +199,7 @@ fn find() -> io::Result<PathBuf> {
     let cgroup = fs::read_to_string("/proc/self/cgroup")?;
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let own = folder_of(&cgroup, &mounts).ok_or_else(|| io::Error::other("no cgroup v2 is mounted"))?;
-    // Who may not write here can bring no process from here into another group.
+    // Without write access here, no process can be moved from here into another group.
     File::options().write(true).open(own.join("cgroup.procs"))?;
     remove_left(&own)?;
     hand_on(&own);
@@ -209,8 +211,8 @@ fn find() -> io::Result<PathBuf> {
     if kills { Ok(own) } else { Err(io::Error::other("this kernel does not kill a cgroup")) }
 }
 
-/// Has the groups inside of this one count memory and processes. The kernel refuses where processes are in this
-/// one, but for the root: then there are no such limits.
+/// Enables the memory and process controllers for the groups inside of this one. The kernel refuses that for a
+/// group with processes, except the root: then these limits do not exist.
 fn hand_on(own: &Path) {
     let offered = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
     let given = fs::read_to_string(own.join("cgroup.subtree_control")).unwrap_or_default();
@@ -222,8 +224,8 @@ fn hand_on(own: &Path) {
     }
 }
 
-/// Removes what processes left that are gone, when nothing lives in it. Before our first call, what has our number is
-/// of another one that had it.
+/// Removes groups of processes that have ended, if nothing lives in them. Before our first call, groups with
+/// our process number belong to an earlier process with that number.
 fn remove_left(own: &Path) -> io::Result<()> {
     let entries = fs::read_dir(own)?.flatten();
     let left = entries.filter(|entry| {
@@ -238,7 +240,7 @@ fn remove_left(own: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder of our own cgroup v2, by `/proc/self/cgroup` and `/proc/self/mountinfo`.
+/// The folder of our own cgroup v2, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn folder_of(cgroup: &str, mounts: &str) -> Option<PathBuf> {
     let path = Path::new(cgroup.lines().find_map(|line| line.strip_prefix("0::"))?);
     mounts.lines().find_map(|line| {
@@ -250,7 +252,7 @@ fn folder_of(cgroup: &str, mounts: &str) -> Option<PathBuf> {
         let (root, at) = (fields.next()?, fields.next()?);
         let inside = path.strip_prefix(root).ok()?;
         let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-        // A name that is written with escapes is nobody's in practice.
+        // In practice nobody has a name that is written with escapes.
         (plain && !at.contains('\\')).then(|| Path::new(at).join(inside))
     })
 }

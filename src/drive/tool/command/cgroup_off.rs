@@ -1,4 +1,4 @@
-//! Systems without cgroups: a call has none.
+//! Systems without cgroups: calls have no group.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -45,7 +45,7 @@ impl CallGroup {
     }
 }
 
-/// No program is started so.
+/// No program is started in this way.
 pub fn enter_group() -> Option<ExitCode> {
     None
 }

@@ -1,6 +1,7 @@
-//! The start of a program inside of its call's group: our own program is started, enters the group, and becomes the other.
+//! Starts a program inside of its call's group: our own program is started, enters the group, and executes the
+//! other program.
 //!
-//! What happens between a fork and the new program can't be written in safe Rust, so a whole program does it. It reads its
+//! The code between fork and exec can't be written in safe Rust, so a whole process does it. It reads its
 //! arguments and its environment and nothing else.
 
 use std::borrow::Cow;
@@ -14,22 +15,22 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The first argument that asks for this: `loopctl __enter-group TOKEN GROUP PROGRAM ARGS...`.
+/// The first argument of such a start: `loopctl __enter-group TOKEN GROUP PROGRAM ARGS...`.
 const WORD: &str = "__enter-group";
 
 /// The exit code of a start that failed.
 const FAILED: u8 = 125;
 
-/// Before the name of a variable that would steer our own program too, before it becomes the other.
+/// The prefix of variables that would affect our own program before it executes the other.
 const HELD: &str = "LOOPCTL_ENTER_";
 
 /// Our program, also when its file was replaced or removed since it was started.
 const OURSELVES: &str = "/proc/self/exe";
 
-/// Whether this process is a program that can be started so: not that of an embedder.
+/// Whether this process can be started in this way: an embedder's program can't.
 static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
-/// What a failed start failed at.
+/// Why a start failed.
 #[derive(Debug)]
 pub(super) enum StartFailure {
     /// Our program could not enter the group.
@@ -38,8 +39,8 @@ pub(super) enum StartFailure {
     Program(io::Error),
 }
 
-/// To be called first by a program that starts itself for this. When it was started so, it becomes the
-/// other program, or returns the exit code that says that it could not.
+/// A program that starts itself in this way must call this first. If it was started so, it becomes the other
+/// program, or returns the exit code that reports the failure.
 pub fn enter_group() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next().is_none_or(|first| first != WORD) {
@@ -54,24 +55,24 @@ pub fn enter_group() -> Option<ExitCode> {
         Ok(()) => ("program", become_program(program, args)),
     };
     let code = error.raw_os_error().unwrap_or_default();
-    // Nobody reads it: then nobody waits for it.
+    // If nobody reads it, nobody waits for it.
     let _ = io::stderr().write_all(format!("{} {what} {code}\n", token.to_string_lossy()).as_bytes());
     Some(ExitCode::from(FAILED))
 }
 
-/// Whether programs can be started so.
+/// Whether programs can be started in this way.
 pub(super) fn is_available() -> bool {
     AVAILABLE.load(Ordering::Relaxed)
 }
 
-/// Our program with its own arguments; those of `program` are to be added.
+/// Our program with its own arguments; add those of `program`.
 pub(super) fn command(token: &str, group: &Path, program: &Path) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(OURSELVES);
     command.arg(WORD).arg(token).arg(group).arg(program);
     command
 }
 
-/// The name under which a variable of the program is given to ours.
+/// The name under which a variable of the program is passed to ours.
 pub(super) fn held(name: &str) -> Cow<'_, str> {
     if name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name.starts_with(HELD) {
         Cow::Owned(format!("{HELD}{name}"))
@@ -84,7 +85,7 @@ fn released(name: &OsStr) -> &OsStr {
     name.as_bytes().strip_prefix(HELD.as_bytes()).map_or(name, OsStr::from_bytes)
 }
 
-/// Why a start failed, when it did: what our program said, which no other one can say, for it never saw the token.
+/// Why a start failed, if it did. Only our program can print this, because no other program has seen the token.
 pub(super) fn failure(code: Option<i32>, said: &[u8], token: &str) -> Option<StartFailure> {
     if code != Some(i32::from(FAILED)) {
         return None;
@@ -106,13 +107,13 @@ fn enter(group: &Path) -> io::Result<()> {
 
 /// Returns only when the program can't be started.
 fn become_program(program: OsString, args: impl Iterator<Item = OsString>) -> io::Error {
-    // A folder is never started. What this does before it fails is to give signals back that Rust's own start
-    // ignores (SIGPIPE), as it does for every program that it starts. It can't start the program itself: a file that
-    // the system knows no way to run, it would give to a shell.
+    // A folder can't be executed. Before this call fails, it resets the signals that Rust's own start ignores
+    // (SIGPIPE), as it does for every program that it starts. It can't start the program itself, because it
+    // would run a file of unknown format in a shell.
     let _ = Command::new("/").exec();
     let text = |text: OsString| CString::new(text.into_vec());
     let args: Result<Vec<CString>, _> = std::iter::once(program).chain(args).map(text).collect();
-    // In the order in which programs get it that are started without a group.
+    // In the order of the variables of a program that is started without a group.
     let env: BTreeMap<OsString, OsString> =
         std::env::vars_os().map(|(name, value)| (released(&name).to_owned(), value)).collect();
     let pair = |(mut name, value): (OsString, OsString)| {

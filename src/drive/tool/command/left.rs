@@ -1,8 +1,8 @@
-//! What a program leaves running outside of its process group: found by a mark that each process inherits.
+//! Finds processes that a program leaves outside of its process group, by a mark that each process inherits.
 //!
-//! A process that makes itself a session of its own leaves the group, but it keeps the environment that
-//! it was started with, and so the mark of its call. Linux shows that environment; elsewhere nothing is
-//! found. One that cleared its environment, too, is not found.
+//! A process that starts its own session leaves the group, but it keeps its environment, and so the mark of its
+//! call. Linux shows that environment; elsewhere nothing is found. A process that also cleared its environment
+//! is not found.
 
 #[cfg(target_os = "linux")]
 use std::collections::HashSet;
@@ -22,16 +22,16 @@ use crate::drive::{clock, descriptors};
 /// The variable that holds the mark.
 pub(super) const VARIABLE: &str = "LOOPCTL_CALL";
 
-/// How long, in milliseconds, processes are waited for that are just being started: until they show what they
-/// were started with, nobody knows whose they are. The kernel ends such a moment by itself, on a busy machine late.
+/// How long, in milliseconds, to wait for processes that are just being started: until they show their
+/// environment, it is not known whose they are. The kernel ends this moment by itself, on a busy machine late.
 #[cfg(target_os = "linux")]
 const PATIENCE_MS: u64 = 5_000;
 
-/// How often they are looked at in a row before the thread sleeps in between.
+/// How often they are polled before the thread sleeps between polls.
 #[cfg(target_os = "linux")]
 const LOOKS: u32 = 50;
 
-/// The mark of one start of a program: no other process ever has it.
+/// The mark of one start of a program: unique to it.
 #[derive(Debug)]
 pub(super) struct ProcessMark(String);
 
@@ -47,20 +47,21 @@ impl ProcessMark {
 
     /// Kills every process that has the mark.
     ///
-    /// All processes are looked through until a look finds nothing new: one that was killed forks no more, not even
-    /// when it was in the middle of it. (One that is only stopped could still end a fork that it had started, and be
-    /// continued by a friend.) One that ended while it was looked for may have left another one; one that is just
-    /// being started does not show what it is yet, and is waited for.
+    /// All processes are scanned until a scan finds nothing new: a killed process forks no more, not even when
+    /// it was in the middle of a fork. (A process that is only stopped could finish a fork that it had started,
+    /// and be continued by another one.) A process that ended during the scan may have left another one; a
+    /// process that is just being started does not show its environment yet, and is waited for.
     #[cfg(target_os = "linux")]
     pub(super) fn kill(&self) {
         let entry = format!("{VARIABLE}={}", self.0).into_bytes();
         let start = clock::instant();
-        // Those of which nothing more is to be learned: they are not the call's, were killed, or have ended.
+        // Nothing more is to be learned about these: they do not belong to the call, were killed, or have
+        // ended.
         let mut settled = HashSet::new();
         let mut again = true;
         while again {
             again = false;
-            // The youngest first: what leaves a next one and ends is among them, and is not there for long.
+            // The youngest first: a process that starts the next one and ends lives only for a moment.
             let Some(pids) = pids() else {
                 again = clock::elapsed_ms(start) <= PATIENCE_MS;
                 std::thread::sleep(Duration::from_millis(1));
@@ -68,14 +69,15 @@ impl ProcessMark {
             };
             let mut unsettled: Vec<i32> = pids.filter(|pid| !settled.contains(pid)).collect();
             unsettled.sort_unstable_by(|one, other| other.cmp(one));
-            // Whether that is news, from which all are looked through again; none while it is just being started.
+            // Whether a process is news, after which all are scanned again; none while it is just being
+            // started.
             let mut news = |pid: i32| {
                 let news = match look(pid, &entry) {
                     ProcessSeen::Other => false,
-                    // One that ends may have had the mark, and have left another one.
+                    // A process that ends may have had the mark, and have started another one.
                     ProcessSeen::Gone => true,
                     ProcessSeen::Marked if kill(pid, &entry) => true,
-                    // It may begin another program, or end, before it is killed.
+                    // It may execute another program, or end, before it is killed.
                     ProcessSeen::Marked | ProcessSeen::Starting => return None,
                 };
                 settled.insert(pid);
@@ -110,7 +112,7 @@ impl ProcessMark {
     pub(super) fn kill(&self) {}
 }
 
-/// Lets others run, the longer the more often that was done.
+/// Yields the processor; sleeps longer the more often that was done.
 #[cfg(target_os = "linux")]
 pub(super) fn rest(looks: u32) {
     if looks < LOOKS {
@@ -120,7 +122,7 @@ pub(super) fn rest(looks: u32) {
     }
 }
 
-/// All processes; none while there is no descriptor to list them by.
+/// All processes; none while there is no descriptor to list them.
 #[cfg(target_os = "linux")]
 fn pids() -> Option<impl Iterator<Item = i32>> {
     let entries = match std::fs::read_dir("/proc") {
@@ -136,11 +138,11 @@ fn pids() -> Option<impl Iterator<Item = i32>> {
 enum ProcessSeen {
     /// It was started with the variable.
     Marked,
-    /// It begins another program at this moment, and shows the environment of none.
+    /// It is executing another program at this moment, and shows no environment.
     Starting,
     /// It has ended.
     Gone,
-    /// It was started without, is the kernel's, or of another user, who does not show it.
+    /// It was started without the variable, is a kernel thread, or belongs to another user.
     Other,
 }
 
@@ -148,14 +150,14 @@ enum ProcessSeen {
 #[cfg(target_os = "linux")]
 const AT_ONCE: usize = 64 * 1024;
 
-/// One read sees one program's environment. Of two, the second may be of the next program, and find nothing
+/// One read returns the environment of one program. A second read may be of the next program, and find nothing
 /// where the first one ended.
 #[cfg(target_os = "linux")]
 fn look(pid: i32, entry: &[u8]) -> ProcessSeen {
     let path = format!("/proc/{pid}/environ");
     let mut environment = vec![0; AT_ONCE];
     let read = match File::open(&path).and_then(|mut file| file.read(&mut environment)) {
-        // Nothing was seen: it is looked at again.
+        // Nothing was read: try again.
         Err(error) if descriptors::says_so(&error) => return ProcessSeen::Starting,
         read => read.unwrap_or_default(),
     };
@@ -172,11 +174,11 @@ fn look(pid: i32, entry: &[u8]) -> ProcessSeen {
     }
 }
 
-/// Where a process has its environment.
+/// Where the environment of a process is.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScanBounds {
-    /// Somewhere, so many bytes of it.
+    /// At this place, with so many bytes.
     Of(usize),
     /// Nowhere.
     None,
@@ -199,25 +201,25 @@ fn bounds(pid: i32) -> ScanBounds {
     }
 }
 
-/// What a process is that shows no environment.
+/// What a process without a visible environment is.
 #[cfg(target_os = "linux")]
 fn without_environment(pid: i32) -> ProcessSeen {
     match bounds(pid) {
         ScanBounds::Gone => ProcessSeen::Gone,
-        // While it begins a program: it has a file then, and what the kernel runs itself has none.
+        // It is executing a program: it has a file then, and kernel threads have none.
         ScanBounds::None if std::fs::read_link(format!("/proc/{pid}/exe")).is_ok() => ProcessSeen::Starting,
         ScanBounds::None | ScanBounds::Of(0) => ProcessSeen::Other,
-        // It has started another program since its environment was looked for.
+        // It has executed another program since its environment was located.
         ScanBounds::Of(_) => ProcessSeen::Starting,
     }
 }
 
-/// Kills one that has the variable; whether it was.
+/// Kills a process that has the variable; returns whether it had it.
 #[cfg(target_os = "linux")]
 fn kill(pid: i32, entry: &[u8]) -> bool {
     let handle = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    // Looked at once more: the number may have gone to another process before there was a handle. After
-    // that, the handle is of the one that is looked at, or of one that is gone.
+    // Checked again: the number may have passed to another process before the handle was opened. From now on,
+    // the handle refers to the checked process, or to one that has ended.
     let marked = || look(pid, entry) == ProcessSeen::Marked;
     handle.is_some_and(|handle| marked() && pidfd_send_signal(handle, Signal::KILL).is_ok())
 }

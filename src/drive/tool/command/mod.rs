@@ -35,7 +35,7 @@ use crate::program::reference::{Scope, Unresolved};
 use crate::program::template::Template;
 use crate::program::{CommandTool, Tool, ToolKind};
 
-/// Where a program that is named without a slash is looked for, and the `PATH` that it sees.
+/// The folders in which a program without a slash is searched, and the program's `PATH`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Makes the calls of `command` actions.
@@ -76,14 +76,14 @@ struct Prepared {
     cwd: PathBuf,
 }
 
-/// The program that an action says, with everything that it is given.
+/// The program of an action, with all arguments and variables.
 ///
 /// # Errors
 /// When the program is not allowed or not there, or an argument or a variable is refused.
 fn prepare(tool: &CommandTool, allow: &Allow, root: &Path, scope: &Scope<'_>) -> Result<Prepared, ToolFault> {
     let action = &tool.action;
     let program = locate(&action.program, &allow.commands, root)?;
-    // Arguments are seen by every user of the machine: no secret stands in one.
+    // Every user of the machine can see arguments: they contain no secrets.
     let open = Scope { secrets: None, ..*scope };
     let mut args = Vec::with_capacity(tool.args.len());
     for template in &tool.args {
@@ -106,8 +106,8 @@ fn missing(missing: Unresolved) -> ToolFault {
     fault("a value is missing or can't be used", missing.0)
 }
 
-/// The file of a program that the project allows: with a slash as written (relative to the
-/// project's folder), else in the fixed path.
+/// The file of a program that the project allows. A name with a slash is a path relative to the project's
+/// folder; another name is searched in the fixed path.
 fn locate(program: &str, allowed: &[String], root: &Path) -> Result<PathBuf, ToolFault> {
     if !allowed.iter().any(|entry| entry == program) {
         return Err(fault("program not allowed", format!("`{program}` is not in `allow.commands` of loopctl.json")));
@@ -130,8 +130,8 @@ fn is_program(file: &Path) -> bool {
     file.is_file()
 }
 
-/// One argument. A dash at its beginning must be the author's: a value that begins with one could
-/// turn an argument into an option.
+/// One argument. A leading dash must be written by the author: a value with a leading dash could turn an
+/// argument into an option.
 fn argument(source: &str, text: String, allow_leading_dash: bool) -> Result<String, ToolFault> {
     if text.contains('\0') {
         return Err(fault("argument not allowed", "it has a zero byte"));
@@ -145,7 +145,7 @@ fn argument(source: &str, text: String, allow_leading_dash: bool) -> Result<Stri
     Ok(text)
 }
 
-/// Refuses a variable that a value fills, by the same rule as `check`: [`variables::refusal`].
+/// Refuses a variable that a value fills, by the rule of `check`: [`variables::refusal`].
 fn permitted(name: &str, template: &Template, allowed: &[String]) -> Result<(), ToolFault> {
     let filled = template.variables().iter().any(is_value);
     let why = match variables::refusal(name, filled, allowed) {
@@ -164,7 +164,7 @@ fn variable(name: &str, text: String) -> Result<(String, String), ToolFault> {
     Ok((name.to_owned(), text))
 }
 
-/// The working folder, inside of the project's.
+/// The working folder, inside of the project's folder.
 fn folder(root: &Path, cwd: Option<&str>) -> Result<PathBuf, ToolFault> {
     let refuse = |why: String| fault("folder not allowed", why);
     let root = root.canonicalize().map_err(|error| refuse(format!("the project's folder: {error}")))?;

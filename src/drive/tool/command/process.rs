@@ -1,5 +1,5 @@
-//! A process with its group: started with nothing but what is declared, read within bounds, and
-//! never left behind.
+//! A process with its group: it gets only the declared environment, its output is limited, and nothing of it is
+//! left running.
 
 use std::borrow::Cow;
 use std::io;
@@ -20,11 +20,11 @@ use crate::engine::event::ToolFault;
 /// The most bytes that a program may print.
 const MAX_STDOUT: usize = 1024 * 1024;
 
-/// The most bytes that are kept of what it prints as errors; the rest is read and thrown away.
+/// The most bytes of its error output that are kept; the rest is read and discarded.
 const MAX_STDERR: usize = 64 * 1024;
 
-/// How long the rest of the output is waited for after the end of the program and its group. Only
-/// a process that left the group and cleared its environment can still hold the pipes then.
+/// How long to wait for the rest of the output after the end of the program and its group. Only a process that
+/// left the group and cleared its environment can still hold the pipes then.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// What a program printed.
@@ -34,7 +34,7 @@ struct Printed {
     stderr: Vec<u8>,
 }
 
-/// Runs a program to its end. It, and the processes that it started, are killed when this future is
+/// Runs a program to its end. The program, and the processes that it started, are killed when this future is
 /// dropped and when the program has ended.
 ///
 /// # Errors
@@ -74,11 +74,11 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
 struct Ended {
     status: ExitStatus,
     printed: Printed,
-    /// Whether it took more memory than its group may.
+    /// Whether it used more memory than its group allows.
     much_memory: bool,
 }
 
-/// Starts a program, in a group of its own where there is one, and goes with it to its end.
+/// Starts a program, in a group of its own if there is one, and waits for its end.
 async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, StartFailure>, ToolFault> {
     let mark = ProcessMark::new();
     let cgroup = match if grouped { CallGroup::new(&mark) } else { Ok(None) } {
@@ -87,13 +87,13 @@ async fn once(prepared: &Prepared, grouped: bool) -> Result<Result<Ended, StartF
     };
     let mut child = match start(prepared, &mark, cgroup.as_ref()) {
         Ok(child) => child,
-        // Too long for our program is too long for the other one.
+        // Arguments that are too long for our program are too long for the other one.
         Err(error) if cgroup.is_none() || error.kind() == io::ErrorKind::ArgumentListTooLong => {
             return Ok(Err(StartFailure::Program(error)));
         }
         Err(error) => return Ok(Err(StartFailure::Group(error))),
     };
-    // Made before anything can fail, and dropped however this future ends.
+    // Created before anything can fail, and dropped however this future ends.
     let mut group = Group::of(&child, mark, cgroup);
     let mut printed = Printed::default();
     let status = attend(&mut child, &mut group, prepared.stdin.as_deref(), &mut printed).await?;
@@ -124,7 +124,7 @@ fn start(prepared: &Prepared, mark: &ProcessMark, cgroup: Option<&CallGroup>) ->
     command.spawn()
 }
 
-/// Feeds the program, reads what it prints, and waits for its end.
+/// Writes the input of the program, reads its output, and waits for its end.
 async fn attend(
     child: &mut Child,
     group: &mut Group,
@@ -140,14 +140,14 @@ async fn attend(
     };
     tokio::pin!(talk);
     let waited = tokio::select! {
-        // What it printed is known to be too much before its end is.
+        // The limit of the output is noticed before the end of the program.
         biased;
         talked = &mut talk => {
             talked?;
             child.wait().await
         }
         waited = child.wait() => {
-            // What it left running would hold the pipes open.
+            // Processes that it left running would hold the pipes open.
             group.kill();
             if let Ok(talked) = tokio::time::timeout(DRAIN, &mut talk).await {
                 talked?;
@@ -160,14 +160,14 @@ async fn attend(
 
 async fn feed(stdin: Option<ChildStdin>, input: &[u8]) -> Result<(), ToolFault> {
     if let Some(mut stdin) = stdin {
-        // A program that does not want its input closes the pipe: that is no fault.
+        // A program that does not read its input closes the pipe: that is no fault.
         let _ = stdin.write_all(input).await;
         let _ = stdin.shutdown().await;
     }
     Ok(())
 }
 
-/// What happens with more output than the limit.
+/// What happens to output beyond the limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beyond {
     Refused,
@@ -215,7 +215,7 @@ fn ended(status: ExitStatus, much_memory: bool) -> String {
     status.code().map_or_else(|| "program was killed".to_owned(), |code| format!("program ended with status {code}"))
 }
 
-/// The process group of a program and what left it, killed when this is dropped.
+/// The process group of a program and the processes outside of it, killed on drop.
 struct Group {
     #[cfg(unix)]
     leader: Option<nix::unistd::Pid>,
@@ -254,8 +254,8 @@ impl Group {
         }
         #[cfg(unix)]
         if let Some(leader) = self.leader {
-            // A group without members is what we want: that there is none is no fault. Its number
-            // is not given to others as long as a member lives.
+            // If the group has no members, there is nothing to kill: that is no fault. Its number is not reused
+            // as long as a member lives.
             let _ = nix::sys::signal::killpg(leader, nix::sys::signal::Signal::SIGKILL);
         }
         if let Some(cgroup) = &self.cgroup {

@@ -1,4 +1,4 @@
-//! Programs: what they are given, how they end, and that nothing of them is left.
+//! Programs: what they are given, how they end, and that nothing of them stays.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ async fn sh(script: &str) -> Result<Value, ToolFault> {
     process::run(&shell(script)).await
 }
 
-/// Looks, often, until a process is gone, or is a zombie that nobody but init has to bury.
+/// Polls until a process is gone, or is a zombie that only init has to reap.
 async fn is_gone(pid: i32) -> bool {
     for _ in 0..200_000 {
         let alive = kill(Pid::from_raw(pid), None).is_ok();
@@ -59,7 +59,7 @@ async fn each_argument_is_one_element_whatever_is_in_it() {
     ];
     let mut prepared = shell("");
     prepared.program = "/usr/bin/env".into();
-    // The shell itself only prints what it was given.
+    // The shell itself only prints its arguments.
     prepared.args =
         vec!["sh".into(), "-c".into(), "for a in \"$@\"; do printf '%s\\1' \"$a\"; done".into(), "sh".into()];
     prepared.args.extend(args.iter().map(|arg| (*arg).to_owned()));
@@ -99,7 +99,7 @@ async fn input_is_fed_and_ended() {
     let mut prepared = shell("wc -c");
     prepared.stdin = Some(vec![b'x'; 300_000]);
     assert_eq!(process::run(&prepared).await.unwrap(), json!("300000"));
-    // One that wants none, and one that waits for input that nobody gives.
+    // A program that reads no input, and one that waits for input that nobody gives.
     prepared.args = vec!["-c".into(), "echo done".into()];
     assert_eq!(process::run(&prepared).await.unwrap(), json!("done"));
     assert_eq!(sh("cat").await.unwrap(), json!({"status": 0}));
@@ -133,7 +133,7 @@ async fn what_a_program_leaves_running_is_killed_when_it_ends() {
     assert!(is_gone(pid.trim_start_matches("pid ").parse().unwrap()).await);
 }
 
-/// Drives a call until the file is there, and drops it in the middle.
+/// Drives a call until the file exists, and drops it in the middle.
 async fn dropped(prepared: &Prepared, file: &Path) {
     let run = process::run(prepared);
     tokio::pin!(run);
@@ -157,13 +157,13 @@ async fn a_dropped_call_kills_the_program_and_its_children() {
     }
 }
 
-/// A script that leaves a process in a session of its own, whose parent is gone, with this before it;
-/// ends when its number is in the file.
+/// A script that runs `before`, then starts a process in its own session whose parent has ended; it ends when
+/// the number of that process is in the file.
 fn deserter(before: &str, file: &Path) -> String {
     leaving(before, file, "exec sleep 1000")
 }
 
-/// The same, which does this then.
+/// The same, and the process runs `then`.
 fn leaving(before: &str, file: &Path, then: &str) -> String {
     let inner = format!("echo $$ > {0}.new; mv {0}.new {0}; {then}", file.display());
     format!("({before} setsid sh -c '{inner}' >/dev/null 2>&1 &); while [ ! -e {} ]; do :; done", file.display())
@@ -178,7 +178,7 @@ fn pid_in(file: &Path) -> Pid {
 async fn what_leaves_the_group_is_killed_too_and_a_process_of_another_call_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
-    // Not of this call: one of nobody's, and one that looks like another call's.
+    // Processes of other calls: one without a mark, and one with another mark.
     let mut strangers = [None, Some(left::ProcessMark::new())].map(|mark| {
         let mut stranger = std::process::Command::new("sleep");
         stranger.arg("1000").env_remove(left::VARIABLE);
@@ -198,7 +198,7 @@ async fn what_leaves_the_group_is_killed_too_and_a_process_of_another_call_is_no
 async fn what_begins_one_program_after_the_other_does_not_slip_through() {
     let folder = tempfile::tempdir().unwrap();
     let again = folder.path().join("again");
-    // While a process begins a program, it shows no environment.
+    // While a process executes a program, it shows no environment.
     fs::write(&again, format!("exec sh {}\n", again.display())).unwrap();
     for round in 0..20 {
         let file = folder.path().join(format!("pid{round}"));
@@ -221,7 +221,8 @@ async fn what_goes_on_as_its_own_child_again_and_again_does_not_slip_through() {
     for round in 0..10 {
         let folder = tempfile::tempdir().unwrap();
         let (hop, file) = (folder.path().join("hop"), folder.path().join("hopped"));
-        // Each lives for the moment that it takes to leave a next one, in a session of its own. It ends with its folder.
+        // Each process lives only until it has started the next one, in its own session. The chain ends with
+        // its folder.
         let script = format!("[ -e {0} ] || exit; (setsid sh {0} &)\necho x >> {1}\n", hop.display(), file.display());
         fs::write(&hop, script).unwrap();
         let many = format!("[ \"$(wc -l < {})\" -ge 20 ]", file.display());
@@ -230,7 +231,7 @@ async fn what_goes_on_as_its_own_child_again_and_again_does_not_slip_through() {
         let count = || fs::read_to_string(&file).unwrap().lines().count();
         let before = count();
         assert!(before >= 20, "the twin: it was under way");
-        // What is killed may stay in the list for a moment.
+        // A killed process may stay in the list for a moment.
         for _ in 0..200_000 {
             if alive(&hop.display().to_string()) == 0 {
                 break;
@@ -253,7 +254,7 @@ async fn a_dropped_call_kills_what_left_the_group() {
 
 #[tokio::test]
 async fn what_leaves_the_group_and_clears_its_environment_is_seen_to_live() {
-    // The twin of the tests above: they would see a process that lives on.
+    // The twin of the tests above: they would see a process that survives.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     sh(&deserter("env -i", &file)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Groups by their files: a folder stands for the kernel's, which holds none of these where a test may run.
+//! The files of cgroups, in an ordinary folder, because a test may not have real ones.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn limits_are_written_where_there_are_controllers_and_controllers_are_handed_on(
     fs::write(own.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
     fs::write(own.path().join("cgroup.subtree_control"), "memory\n").unwrap();
     hand_on(own.path());
-    // The kernel takes what is written as a request; here it stands over what was there.
+    // The kernel takes the written text as a request; here it replaces the content.
     assert_eq!(fs::read_to_string(own.path().join("cgroup.subtree_control")).unwrap(), "+pidsy\n");
     let group = CallGroup::below(own.path(), &ProcessMark::new()).unwrap().unwrap();
     assert_eq!(fs::read_dir(&group.folder).unwrap().count(), 0, "files that are not there are not made");

@@ -29,7 +29,7 @@ const DATABASES: &[DatabaseKind] = &[
 
 /// A kind of database.
 struct DatabaseKind {
-    /// What its addresses begin with, before the colon.
+    /// The scheme of its addresses: what is before the colon.
     scheme: &'static str,
     /// How its addresses are written, for messages.
     form: &'static str,
@@ -51,7 +51,7 @@ struct DatabaseAddress {
     init: Option<PathBuf>,
 }
 
-/// A statement to be run.
+/// A statement with its values.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by databases only"))]
 struct Query {
@@ -60,15 +60,15 @@ struct Query {
     values: QueryValues,
 }
 
-/// What the statement's parameters take.
+/// The values of the statement's parameters.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "read by databases only"))]
 struct QueryValues {
-    /// By position: `?`, `?1`, `$1`; where there are any, `:name` takes the one at its place too.
+    /// By position: `?`, `?1`, `$1`; if there are any, `:name` also takes the value at its position.
     params: Vec<Value>,
-    /// By name, where there are no `params`: `:name`, `@name`, `$name`.
+    /// By name, if there are no `params`: `:name`, `@name`, `$name`.
     input: Value,
-    /// Names that the input may leave out: NULL then.
+    /// Names that the input may leave out: their value is NULL then.
     optional: Vec<String>,
 }
 
@@ -96,12 +96,12 @@ impl DbRunner {
     async fn make(&self, tool: &DbTool, schema: &Value, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
         let address = self.address(&tool.action.datasource)?;
         let query = query(tool, schema, &call.scope(&self.vault))?;
-        // A database that can't be opened for want of a descriptor does not say why.
+        // A database that can't be opened for want of a descriptor does not report that.
         descriptors::available().await;
         (address.kind.run)(address, query).await
     }
 
-    /// The address that the name of a datasource means.
+    /// The address of a datasource.
     fn address(&self, name: &str) -> Result<DatabaseAddress, ToolFault> {
         let unknown = |why: String| fault("database: not configured", why);
         let (url, init) = match (self.project.datasources.get(name), name.strip_prefix("orgconfig:")) {
@@ -138,8 +138,8 @@ impl DbRunner {
     }
 }
 
-/// The statement of an action. `schema` is the JSON Schema of the tool's input: a `:name` that it knows and the call
-/// left out is NULL.
+/// The statement of an action. `schema` is the JSON Schema of the tool's input: a `:name` of the schema that
+/// the call left out is NULL.
 ///
 /// # Errors
 /// When a value is missing.

@@ -1,4 +1,4 @@
-//! Which database a datasource is.
+//! Which database a datasource means.
 
 use std::collections::BTreeMap;
 use std::fs;

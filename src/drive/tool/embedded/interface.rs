@@ -1,4 +1,4 @@
-//! Tools written in Rust, as their authors write them: an input type, an async function, errors by `?`.
+//! The traits for tools that are written in Rust: an input type, an async function, errors by `?`.
 
 use std::error::Error;
 use std::future::Future;
@@ -160,7 +160,7 @@ impl<T: EmbeddedTool> DynTool for T {
     }
 }
 
-/// The input has passed its schema, and the type is narrower: a number that is too large for it, for one.
+/// The input matches its schema, but the type is narrower: for example, a number is too large for it.
 fn refused(error: &serde_json::Error) -> ToolFault {
     ToolFault { class: format!("invalid input: {error}"), detail: String::new() }
 }

@@ -1,4 +1,4 @@
-//! `http` actions: one request, with redirects followed by hand inside one origin only.
+//! `http` actions: one request; redirects are followed by hand, and only inside one origin.
 
 mod request;
 mod response;
@@ -28,7 +28,7 @@ use crate::program::{HttpTool, Tool, ToolKind};
 
 /// The most redirects that are followed.
 const MAX_HOPS: usize = 5;
-/// How many idle connections are kept for a host: as many calls as a turn makes by default find one open.
+/// The number of idle connections for a host: the default number of calls in a turn find one open.
 const IDLE: usize = 32;
 
 /// Makes the calls of `http` actions, over connections that all runs share.
@@ -57,12 +57,12 @@ impl HttpRunner {
         self.perform(request, tool.action.ok_status.as_deref()).await
     }
 
-    /// Sends a request, and follows redirects inside its origin. `ok_status` are the statuses that
-    /// count as success; without it 200 to 299.
+    /// Sends a request, and follows redirects inside its origin. `ok_status` are the statuses that count as
+    /// success; the default is 200 to 299.
     ///
     /// # Errors
-    /// When the address is not allowed, the server can't be reached, or its answer is not one of
-    /// success, too large, or neither JSON nor text.
+    /// When the address is not allowed, the server can't be reached, or its answer is no success, too large, or
+    /// neither JSON nor text.
     async fn perform(&self, mut request: HttpRequest, ok_status: Option<&[u16]>) -> Result<Value, ToolFault> {
         for _ in 0..=MAX_HOPS {
             self.egress.check(&request.url).map_err(|error| egress_fault(&error))?;
@@ -84,10 +84,10 @@ impl HttpRunner {
         Err(fault("too many redirects", format!("more than {MAX_HOPS}, the last one to {}", place(&request.url))))
     }
 
-    /// Sends a request; without a descriptor for its connection it waits for one.
+    /// Sends a request; waits if there is no descriptor for its connection.
     async fn send(&self, request: &HttpRequest) -> Result<Response, ToolFault> {
         if self.client.get().is_none() {
-            // It is kept: one that could not read the certificates would never know any.
+            // The client is kept: one that could not read the certificates would never have any.
             descriptors::available().await;
         }
         let mut patience = Patience::default();
@@ -112,7 +112,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Turns the request to where the server points, when that is the same origin.
+/// Changes the request to the redirect's target, when that has the same origin.
 fn redirect(request: &mut HttpRequest, status: StatusCode, location: &str) -> Result<(), ToolFault> {
     let target = request
         .url
@@ -142,7 +142,7 @@ fn origin(url: &Url) -> (&str, Option<&str>, Option<u16>) {
     (url.scheme(), url.host_str(), url.port_or_known_default())
 }
 
-/// Scheme, host and port: what may be shown of an address that a server made up.
+/// Scheme, host and port: the only parts of a server's redirect target that are shown.
 fn place(url: &Url) -> String {
     let host: String = url.host_str().unwrap_or("nowhere").chars().take(100).collect();
     match url.port() {
@@ -158,8 +158,8 @@ fn egress_fault(error: &EgressFault) -> ToolFault {
     }
 }
 
-/// The class of a network fault, and the whole chain of its causes for the operator. The URL is
-/// left out: its query may hold a secret.
+/// The class of a network error, and the chain of its causes for the operator. The URL is left out: its query
+/// may contain a secret.
 fn network(error: reqwest::Error) -> ToolFault {
     let error = error.without_url();
     let mut detail = error.to_string();
@@ -191,7 +191,7 @@ fn network(error: reqwest::Error) -> ToolFault {
     fault(class, detail)
 }
 
-/// Whether a fault of TLS is inside: an `io::Error` does not give what it wraps as its source.
+/// Whether a TLS error is inside: an `io::Error` does not return what it wraps as its source.
 fn is_tls(error: &io::Error) -> bool {
     error
         .get_ref()

@@ -1,4 +1,4 @@
-//! The request that an action says, with every value in its place and nowhere else.
+//! The request of an action, with every value in its place.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -15,7 +15,7 @@ use crate::program::{Body, HttpTool};
 /// All but RFC 3986's unreserved characters.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Headers that say how the message is framed or to whom it goes: these are ours.
+/// Headers that frame the message or name its receiver: the client sets them.
 const OURS: &[&str] = &[
     "host",
     "content-length",
@@ -33,7 +33,7 @@ const OURS: &[&str] = &[
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A request, ready to be sent and to be turned elsewhere by a redirect.
+/// A request that can be sent, and changed by a redirect.
 #[derive(Debug, Clone)]
 pub(super) struct HttpRequest {
     pub(super) method: Method,
@@ -43,7 +43,7 @@ pub(super) struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// The request in the client's form.
+    /// Converts the request for the client.
     pub(super) fn to_wire(&self) -> reqwest::Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
         request.headers_mut().clone_from(&self.headers);
@@ -55,7 +55,7 @@ impl HttpRequest {
 /// The request of a call.
 ///
 /// # Errors
-/// When a value is missing, the address is not valid, or a header's value can't stand in a header.
+/// When a value is missing, the address is not valid, or a header's value is not allowed in a header.
 pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> Result<HttpRequest, ToolFault> {
     if let Some(why) = strays(tool) {
         return Err(fault("secret not sent", why));
@@ -102,8 +102,8 @@ fn missing(missing: Unresolved) -> ToolFault {
     fault("a value is missing or can't be used", missing.0)
 }
 
-/// Parses a rendered address. What a parser would silently take out or fold (control characters,
-/// spaces around it, `..` in the path) is refused: a value must not lead to another path.
+/// Parses a rendered address. Parts that a parser would silently remove or fold (control characters, spaces
+/// around it, `..` in the path) are refused: a value must not lead to another path.
 pub(super) fn parse_url(text: &str) -> Result<Url, ToolFault> {
     let refuse = |why: &str| fault("address not valid", why);
     if text.chars().any(|c| c.is_control() || c == ' ') {
@@ -118,7 +118,7 @@ pub(super) fn parse_url(text: &str) -> Result<Url, ToolFault> {
     Url::parse(text).map_err(|error| refuse(&error.to_string()))
 }
 
-/// The input's fields that neither the address nor the headers nor the query use.
+/// The fields of the input that neither the address nor the headers nor the query use.
 fn unused(input: &Value, used: &[String]) -> Map<String, Value> {
     match input {
         Value::Object(fields) => fields
@@ -130,7 +130,7 @@ fn unused(input: &Value, used: &[String]) -> Map<String, Value> {
     }
 }
 
-/// A value as one line of text: a string as it is, numbers as written, the rest as JSON.
+/// A value as one line of text: a string unchanged, a number as written, the rest as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -138,7 +138,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A name once for each item of an array; nothing for `null`.
+/// Adds a pair for each item of an array; none for `null`.
 pub(super) fn add_pairs(pairs: &mut Vec<(String, String)>, name: &str, value: &Value) {
     match value {
         Value::Null => {}
@@ -164,8 +164,8 @@ pub(super) fn add_query(url: &mut Url, pairs: &[(String, String)]) {
     url.set_query(Some(&query));
 }
 
-/// A body of this content type: a form's fields, else JSON (a string in a body that is not JSON is
-/// sent as it is).
+/// A body of this content type: form fields, or else JSON. A string is sent unchanged when the content type is
+/// not JSON.
 pub(super) fn encode(value: &Value, content_type: &str) -> Vec<u8> {
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match value {
@@ -179,10 +179,10 @@ pub(super) fn encode(value: &Value, content_type: &str) -> Vec<u8> {
     }
 }
 
-/// The headers of a request: the declared ones, then ours where the author gave none.
+/// The headers of a request: the declared ones, then the defaults for those that are missing.
 ///
 /// # Errors
-/// For a value with a control character, a name that is none, and the names that are ours.
+/// For a value with a control character, an invalid name, and a name that the client sets.
 pub(super) fn header_map(
     declared: &[(String, String)],
     key: &str,
@@ -212,14 +212,14 @@ pub(super) fn header_map(
 }
 
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, ToolFault> {
-    // The type beneath lets tabs pass; no control character of a value is let through here.
+    // The client allows tabs; here no control character of a value is allowed.
     let bad = |c: char| u32::from(c) < 0x20 || c == '\u{7f}';
     if value.contains(bad) {
         return Err(fault("header not allowed", format!("the value of `{name}` has a control character")));
     }
     let mut value = HeaderValue::from_bytes(value.as_bytes())
         .map_err(|_| fault("header not allowed", format!("the value of `{name}` can't stand in a header")))?;
-    // Keeps it out of the client's own debug output: any header may hold a secret.
+    // Keeps it out of the client's own debug output: any header may contain a secret.
     value.set_sensitive(true);
     Ok(value)
 }

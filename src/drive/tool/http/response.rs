@@ -1,4 +1,4 @@
-//! What a server answered, within bounds.
+//! Reads the answer of a server, within limits.
 
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Method, Response};
@@ -11,7 +11,7 @@ use crate::engine::event::ToolFault;
 /// The most bytes of an answer's body.
 pub(super) const MAX_BODY: usize = 10 * 1024 * 1024;
 
-/// The most bytes that are read of the body of an answer that is no success.
+/// The most bytes that are read of the body of an error answer.
 const MAX_REFUSAL: usize = 64 * 1024;
 
 /// The headers of an answer to HEAD that are passed on.
@@ -41,7 +41,7 @@ pub(super) async fn read(response: Response, method: &Method) -> Result<Value, T
     value(bytes, content_type.as_deref())
 }
 
-/// An answer that is no success: its status for the model, its beginning for the operator.
+/// An error answer: its status for the model, its beginning for the operator.
 pub(super) async fn refused(response: Response) -> ToolFault {
     let class = format!("http {}", response.status().as_u16());
     let mut detail = text(response.headers(), RETRY_AFTER.as_str())
@@ -57,8 +57,8 @@ pub(super) async fn refused(response: Response) -> ToolFault {
     fault(class, detail)
 }
 
-/// The body's bytes up to `limit`, and whether that is all of it. At the limit the connection is
-/// dropped: what a length header says is not believed.
+/// The body's bytes up to `limit`, and whether that is all of it. At the limit the connection is dropped; the
+/// length header is not trusted.
 async fn body(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), ToolFault> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(network)? {
@@ -75,7 +75,7 @@ fn encoding(headers: &HeaderMap) -> Option<String> {
     text(headers, CONTENT_ENCODING.as_str()).filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
 }
 
-/// A header whole: half of a secret in it would be found by nobody.
+/// A whole header: a cut one could end in half of a secret, which nobody would find.
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned())
 }

@@ -1,4 +1,4 @@
-//! What really goes over the wire, and what is made of the answers.
+//! What is sent over the network, and what is made of the answers.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
@@ -158,7 +158,7 @@ async fn faults_of_the_network_have_their_classes() {
     assert_eq!(tls.class, "tls failed", "{}", tls.detail);
 }
 
-/// The listener of the test in every spelling of its address.
+/// The test's listener in every spelling of its address.
 fn spellings(server: &TestServer) -> Vec<String> {
     let port = server.address.port();
     ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "localhost", "a.localhost"]
@@ -210,7 +210,8 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
     assert!(fault.detail.contains("rebound.example"), "{}", fault.detail);
     assert_eq!(server.requests().len(), 0);
 
-    // The twin: the same with the guard open. What was looked up, once, is what was dialled.
+    // The twin: the same with the guard open. The address that was looked up, once, is the one that was
+    // dialled.
     let (open, lookups) = resolving(loopback, true);
     open.perform(request(Method::GET, &url), None).await.unwrap();
     assert_eq!((server.requests().len(), lookups.load(Ordering::SeqCst)), (1, 1));

@@ -1,4 +1,4 @@
-//! How a request is put together: nothing of a value leaves its place.
+//! How a request is put together: no value leaves its place.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn header(request: &HttpRequest, name: &str) -> String {
 
 #[test]
 fn a_secret_beside_a_value_is_refused_at_the_call_too() {
-    // What no document compiles to: the driver does not rely on that.
+    // No document compiles to this, but the driver does not rely on that.
     let with = |url: &str, header: &str| {
         let mut tool = tool(&json!({"url": url, "http_method": "GET", "headers": {}}));
         tool.headers.push(("X-Key".to_owned(), Field::compile(&json!(header)).unwrap()));
@@ -69,7 +69,7 @@ fn a_secret_beside_a_value_is_refused_at_the_call_too() {
         assert_eq!(with(url, header).unwrap_err(), "secret not sent", "{url} {header}");
     }
     assert!(with("https://{{x}}/", "{{key}}").is_ok(), "a twin without a secret");
-    // A secret alone passes, as far as to where it is resolved.
+    // A secret alone passes, up to the place where it is resolved.
     assert_eq!(with("https://a.example/{{x}}", "orgconfig:k").unwrap_err(), "a value is missing or can't be used");
 }
 
@@ -186,7 +186,7 @@ fn addresses_that_a_parser_would_fold_are_refused() {
     ] {
         let refused = parse_url(text).map_err(|fault| fault.class);
         if text.ends_with("..%2f") {
-            // One part of the path that is named `..%2f`: it goes out as it stands.
+            // One segment of the path is named `..%2f`: it is sent unchanged.
             assert_eq!(refused.unwrap().path(), "/..%2f");
             continue;
         }

@@ -28,8 +28,8 @@ pub(super) const KIND: DatabaseKind = DatabaseKind {
     },
 };
 
-/// Runs a query in a thread and on a connection of its own, so that nothing that a statement sets
-/// outlives it. When this future is dropped, the query is stopped.
+/// Runs a query in its own thread and on its own connection, so that nothing that a statement sets outlives it.
+/// When this future is dropped, the query is stopped.
 ///
 /// # Errors
 /// When the database can't be opened, a value can't be bound without loss, or the database refuses.
@@ -42,7 +42,7 @@ async fn run(source: SqliteFile, query: Query) -> Result<Value, ToolFault> {
         .spawn(move || {
             let result =
                 open::open(&source, query.read_only, stopped).and_then(|connection| query::run(&query, &connection));
-            // Nobody waits any more when the call timed out.
+            // After a timeout nobody waits any more.
             let _ = send.send(result);
         })
         .map_err(|error| fault("database: not available", format!("no thread: {error}")))?;

@@ -1,5 +1,5 @@
-//! Connections to SQLite: opened for reading only where that is enough, closed to everything but
-//! their own file, and made from a script when the file is not there yet.
+//! Connections to SQLite: read-only where that is enough, restricted to their own file, and created from a
+//! script when the file does not exist yet.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,13 +23,13 @@ pub(super) const MAX_VALUE: i32 = 10 * 1024 * 1024;
 /// The largest script that makes a database, in bytes.
 const MAX_INIT: usize = 16 * 1024 * 1024;
 
-/// How long a lock of another process is waited for.
+/// How long to wait for the lock of another process.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// After how many of SQLite's instructions it looks whether it is to stop.
+/// The number of SQLite's instructions between two checks for a stop.
 const STOP_EVERY: i32 = 10_000;
 
-/// A database file, and the script that makes it.
+/// A database file, and the script that creates it.
 #[derive(Debug, Clone)]
 pub(super) struct SqliteFile {
     pub(super) file: PathBuf,
@@ -61,7 +61,7 @@ pub(super) fn open(source: &SqliteFile, read_only: bool, stop: Arc<AtomicBool>) 
 }
 
 fn connect(file: &Path, mode: OpenFlags, stop: Arc<AtomicBool>) -> rusqlite::Result<Connection> {
-    // Without SQLITE_OPEN_URI: a name like `file:x?mode=rwc` is a name.
+    // Without SQLITE_OPEN_URI: a name like `file:x?mode=rwc` is an ordinary name.
     let mut connection = Connection::open_with_flags(file, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -73,8 +73,7 @@ fn connect(file: &Path, mode: OpenFlags, stop: Arc<AtomicBool>) -> rusqlite::Res
     Ok(connection)
 }
 
-/// Refuses what reaches other files or loads code. Writes are refused by the way the database is
-/// opened.
+/// Refuses statements that reach other files or load code. Writes are refused by the open mode.
 fn stay_in_file(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Attach { .. } | AuthAction::Detach { .. } => Authorization::Deny,
@@ -85,8 +84,8 @@ fn stay_in_file(context: AuthContext<'_>) -> Authorization {
     }
 }
 
-/// Makes the database from its script: in a file of its own that gets the name only when it is
-/// whole. Of two that do so at once the first one's stays.
+/// Creates the database from its script: in a temporary file that gets the name only when it is complete. If
+/// two processes do so at once, the first one's file stays.
 fn make(file: &Path, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), ToolFault> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let refuse = |error: io::Error| fault("database: can't be made", format!("{}: {error}", file.display()));
@@ -105,7 +104,7 @@ fn make(file: &Path, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), ToolFaul
     match fs::hard_link(&new.0, file) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // A file system without links: the moment between the two calls is the best there is.
+        // A file system without links: the moment between the two calls is the best that we can do.
         Err(_) if !file.exists() => fs::rename(&new.0, file).map_err(refuse),
         Err(_) => Ok(()),
     }
@@ -114,9 +113,9 @@ fn make(file: &Path, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), ToolFaul
 fn fill(file: &Path, sql: &str, stop: &Arc<AtomicBool>) -> rusqlite::Result<()> {
     let mode = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let connection = connect(file, mode, Arc::clone(stop))?;
-    // The file is synced once, when it is whole; a half one is thrown away.
+    // The file is synced once, when it is complete; an incomplete one is discarded.
     connection.pragma_update(None, "synchronous", false)?;
-    // A dump brings its own transaction.
+    // A dump has its own transaction.
     connection.execute_batch("BEGIN")?;
     match connection.execute_batch(sql) {
         Err(error) if has_own_transaction(&error) => {
@@ -140,12 +139,12 @@ fn script(file: &Path) -> Result<String, ToolFault> {
     guarded::text(file, MAX_INIT).map_err(|unread| refuse(unread.reason(MAX_INIT)))
 }
 
-/// A file that is taken away at the end.
+/// A file that is removed on drop.
 struct Scrap(PathBuf);
 
 impl Drop for Scrap {
     fn drop(&mut self) {
-        // After a rename it is gone already.
+        // After a rename it does not exist any more.
         let _ = fs::remove_file(&self.0);
     }
 }

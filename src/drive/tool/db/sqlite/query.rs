@@ -1,4 +1,4 @@
-//! A statement: its values bound, its rows read within bounds.
+//! Runs a statement: binds its values, and reads its rows within limits.
 
 use rusqlite::{Connection, Statement};
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ pub(super) fn run(query: &Query, connection: &Connection) -> Result<Value, ToolF
     let changes = statement.raw_execute().map_err(failed)?;
     let mut result = Map::new();
     result.insert("changes".to_owned(), json!(if writes { changes } else { 0 }));
-    // The connection is new: a row id is there only when this statement made it.
+    // The connection is new: a row id exists only if this statement made it.
     let last = connection.last_insert_rowid();
     if last != 0 {
         result.insert("last_insert_rowid".to_owned(), json!(last));
@@ -61,8 +61,8 @@ impl QueryValues {
         })
     }
 
-    /// `?2` and `$2` are the second of `params`, another name is one of the input. `index` is the
-    /// place that the database gave to the parameter, from 1.
+    /// `?2` and `$2` are the second of `params`; other names are fields of the input. `index` is the place that
+    /// the database gave to the parameter, from 1.
     fn named(&self, written: &str, index: usize) -> Result<&Value, ToolFault> {
         let name = written.trim_start_matches(['?', '$', ':', '@']);
         if let ('?' | '$', Ok(number)) = (written.chars().next().unwrap_or(' '), name.parse::<usize>()) {
@@ -108,7 +108,7 @@ fn rows(statement: &mut Statement<'_>) -> rusqlite::Result<Value> {
     Ok(Value::Object(result))
 }
 
-/// The columns' names; of two alike the second one is `NAME_2`, so that none is lost.
+/// The names of the columns; the second of two equal names becomes `NAME_2`, so that none is lost.
 fn column_names(statement: &Statement<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(statement.column_count());
     for written in statement.column_names() {

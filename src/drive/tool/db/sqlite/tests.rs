@@ -1,4 +1,4 @@
-//! SQLite: reads, writes, bounds, and what is refused.
+//! SQLite: reads, writes, limits, and what is refused.
 
 use std::fs;
 
@@ -165,7 +165,7 @@ async fn read_only_refuses_every_write() {
     }
     assert_eq!(folder.class("DELETE FROM t", true, json!([])).await, "database: read only");
     assert_eq!(folder.ask("SELECT count(*) AS n FROM t", true, json!([])).await.unwrap()["rows"][0]["n"], 2);
-    // Switching the guard off lasts no longer than its own call.
+    // Switching the guard off lasts only for its own call.
     let _ = folder.ask("PRAGMA query_only = OFF", true, json!([])).await;
     assert_eq!(folder.class("DELETE FROM t", true, json!([])).await, "database: read only");
     // The twin: the same statement on a writable action works.

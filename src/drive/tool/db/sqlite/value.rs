@@ -1,5 +1,4 @@
-//! Values on their way into SQLite and out of it. Nothing is rounded: what it can't keep is
-//! refused.
+//! Converts values to SQLite and back. Nothing is rounded: a value that SQLite can't keep exactly is refused.
 
 use rusqlite::types::{Value as Sql, ValueRef};
 use serde_json::{Number, Value, json};
@@ -32,8 +31,8 @@ fn number_to_sql(number: &Number) -> Result<Sql, String> {
     if real.is_finite() && digits(&format!("{real:e}")) == digits(&text) { Ok(Sql::Real(real)) } else { Err(refused()) }
 }
 
-/// A decimal number as its digits without zeros around them, and the power of ten of the last one:
-/// equal for equal numbers. Zero has no digits.
+/// The digits of a decimal number without leading and trailing zeros, and the power of ten of the last digit.
+/// Equal numbers give equal results. Zero has no digits.
 fn digits(text: &str) -> Option<(String, i64)> {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -52,8 +51,8 @@ fn digits(text: &str) -> Option<(String, i64)> {
     Some((digits, exponent))
 }
 
-/// A value out of SQLite, and how many bytes it takes, roughly. A blob is given by its size; a
-/// number that JSON does not have is null.
+/// A value from SQLite, and its approximate size in bytes. A blob is represented by its size; a number that
+/// JSON lacks is null.
 pub(super) fn from_sql(value: ValueRef<'_>) -> (Value, usize) {
     match value {
         ValueRef::Null => (Value::Null, 4),
