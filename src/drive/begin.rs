@@ -35,13 +35,13 @@ pub struct StartedRun {
     state: State,
     effects: Effects,
     models: Vec<Arc<ModelClient>>,
-    seat: RunLease,
+    lease: RunLease,
 }
 
 impl StartedRun {
     /// The run's id.
     pub fn run_id(&self) -> &str {
-        &self.seat.run_id
+        &self.lease.run_id
     }
 
     /// Leaves the run for later: its status is running, and nobody drives it.
@@ -49,7 +49,7 @@ impl StartedRun {
     /// # Errors
     /// When the store fails; the run stays in the store.
     pub async fn leave(self) -> Result<(), Fault> {
-        self.seat.hold.give_back().await.map_err(Fault::Store)
+        self.lease.guard.give_back().await.map_err(Fault::Store)
     }
 
     /// The driver of the run, and its first effects. Not async, so that no future holds the moved values.
@@ -59,7 +59,7 @@ impl StartedRun {
         program: &'a Arc<Program>,
         watch: Watch<'a>,
     ) -> (Box<Driver<'a>>, Effects) {
-        let driver = Driver::new(world, program, self.models, HeldRun { state: self.state, lease: self.seat }, watch);
+        let driver = Driver::new(world, program, self.models, HeldRun { state: self.state, lease: self.lease }, watch);
         driver.report_start(&self.effects);
         (driver, self.effects)
     }
@@ -151,9 +151,9 @@ impl Engine {
         let effects = step(program, &mut state, event)?;
         match self.world.journal.create(new).await.map_err(Fault::Store)? {
             Created::New(lease) => {
-                let hold = LeaseGuard::new(&self.world.journal, &run_id, &lease);
-                let seat = RunLease { run_id, fence: lease.fence, events: 1, hold };
-                Ok(Begin::New(Box::new(StartedRun { state, effects, models, seat })))
+                let guard = LeaseGuard::new(&self.world.journal, &run_id, &lease);
+                let lease = RunLease { run_id, fence: lease.fence, events: 1, guard };
+                Ok(Begin::New(Box::new(StartedRun { state, effects, models, lease })))
             }
             Created::Same => Ok(Begin::Same(run_id)),
             Created::Conflict => Err(Fault::Conflict(run_id)),

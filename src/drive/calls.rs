@@ -35,31 +35,31 @@ impl<'a> Driver<'a> {
         self.confirm().await?;
         let mut under_way: FuturesUnordered<_> = self.begin_calls(calls).into_iter().collect();
         let (mut effects, mut stopped) = (Effects::new(), false);
-        let came = loop {
+        let interruption = loop {
             let left = self.time_left();
-            let around =
-                Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
-            match around.wait(under_way.next()).await? {
+            let interrupts =
+                Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
+            match interrupts.wait(under_way.next()).await? {
                 Waited::Done(Some(made)) => match made? {
                     PerformedCall::Event(what) => {
                         let next = self.take(what).await?;
                         // A call that was held starts as soon as the call before it has returned.
-                        let let_on = calls_of(&next);
-                        if !let_on.is_empty() {
+                        let released = calls_of(&next);
+                        if !released.is_empty() {
                             self.confirm().await?;
-                            under_way.extend(self.begin_calls(&let_on));
+                            under_way.extend(self.begin_calls(&released));
                         }
                         effects.extend(next.into_iter().filter(|effect| !matches!(effect, Effect::CallTool(_))));
                     }
                     PerformedCall::Stopped => stopped = true,
                 },
                 Waited::Done(None) => return Ok((!stopped).then_some(effects)),
-                Waited::Interruption(came) => break came,
+                Waited::Interruption(interruption) => break interruption,
             }
         };
         // Dropping a sub-run releases its lease, so that it can be ended.
         drop(under_way);
-        match came {
+        match interruption {
             Interruption::Event(what) => self.take(what).await.map(Some),
             Interruption::Stop => Ok(None),
         }
@@ -90,8 +90,8 @@ impl<'a> Driver<'a> {
                         left.min(Duration::from_millis(tool.timeout_ms)),
                         bound,
                     );
-                    let family = self.family.as_ref().map(SubrunBudgetGuard::family).unwrap_or_default();
-                    subrun::call(Arc::clone(self.world), calling, self.watch.stop.clone(), family)
+                    let budget = self.budget.as_ref().map(SubrunBudgetGuard::budget).unwrap_or_default();
+                    subrun::call(Arc::clone(self.world), calling, self.watch.stop.clone(), budget)
                 }
                 None => {
                     let (world, turn, id) = (Arc::clone(self.world), Arc::clone(&turn), call.id);

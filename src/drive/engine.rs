@@ -98,25 +98,26 @@ impl Engine {
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
         self.world.vault.find_all();
-        let LeasedRun { leased: Leased { run_id, lease, hold }, events } = run;
+        let LeasedRun { leased: Leased { run_id, lease, guard }, events } = run;
         let run_id = run_id.as_str();
         match Box::pin(self.take_up(program, run_id, events, &resume)).await {
             Ok(Resumption::AsItIs(state)) => {
-                hold.give_back().await.map_err(Fault::Store)?;
+                guard.give_back().await.map_err(Fault::Store)?;
                 Ok(Finished { state })
             }
             Ok(Resumption::Up { state, what, events, models }) => {
                 let calls = |tool: &String| usize::try_from(state.calls_returned(tool)).unwrap_or(usize::MAX);
                 let returned = state.counters.calls.keys().map(|tool| (tool.clone(), calls(tool))).collect();
                 let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
-                let seat = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, hold };
-                let driver = Driver::new(&self.world, program, models, HeldRun { state, lease: seat }, watch.clone());
+                let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
+                let driver =
+                    Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
                 let finished = driver.go_on(what).await?;
                 self.left(program, finished, &watch).await
             }
             Err(fault) => {
                 // The fault is what the caller must get; a lease that could not be released expires.
-                drop(hold.give_back().await);
+                drop(guard.give_back().await);
                 Err(fault)
             }
         }

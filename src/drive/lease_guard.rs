@@ -11,7 +11,7 @@ use crate::journal::{Journal, Lease, MOST_FAILED_TAKE_UPS, StoreFault};
 pub struct Leased {
     pub(super) run_id: String,
     pub(super) lease: Lease,
-    pub(super) hold: LeaseGuard,
+    pub(super) guard: LeaseGuard,
 }
 
 impl Leased {
@@ -21,8 +21,8 @@ impl Leased {
     /// When another driver has it, there is no such run, or the store fails.
     pub async fn take(journal: &Arc<dyn Journal>, run_id: &str) -> Result<Self, StoreFault> {
         let lease = journal.lease(run_id).await?;
-        let hold = LeaseGuard::new(journal, run_id, &lease);
-        Ok(Self { run_id: run_id.to_owned(), lease, hold })
+        let guard = LeaseGuard::new(journal, run_id, &lease);
+        Ok(Self { run_id: run_id.to_owned(), lease, guard })
     }
 
     /// Takes the lease of a run to cancel it. `None`: another driver has it, and was asked to cancel it.
@@ -56,7 +56,7 @@ impl Leased {
     /// # Errors
     /// When the store fails; the lease then expires.
     pub async fn give_back(self) -> Result<(), StoreFault> {
-        self.hold.give_back().await
+        self.guard.give_back().await
     }
 }
 
@@ -111,5 +111,5 @@ pub(super) struct RunLease {
     /// How many events the run has.
     pub events: u64,
     /// Releases the lease when the driver leaves, for whatever reason.
-    pub hold: LeaseGuard,
+    pub guard: LeaseGuard,
 }

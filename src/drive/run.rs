@@ -38,15 +38,15 @@ pub(super) struct Driver<'a> {
     pub(super) program: &'a Arc<Program>,
     models: Vec<Arc<ModelClient>>,
     pub(super) state: State,
-    pub(super) seat: RunLease,
+    pub(super) lease: RunLease,
     pub(super) watch: Watch<'a>,
     wire: Wire,
     /// The active time before this driver, and when this driver began.
     pub(super) active: (u64, Instant),
     /// When the driver last checked for a request to end the run; none before the first check of a resumed run.
-    looked: Option<Instant>,
+    checked_at: Option<Instant>,
     /// The runs that it calls, and those that they call; none for a loop that calls no loop.
-    pub(super) family: Option<SubrunBudgetGuard<'a>>,
+    pub(super) budget: Option<SubrunBudgetGuard<'a>>,
 }
 
 /// A run to be driven: its state, and the lease on it.
@@ -63,17 +63,17 @@ impl<'a> Driver<'a> {
         run: HeldRun,
         watch: Watch<'a>,
     ) -> Box<Self> {
-        let HeldRun { state, lease: seat } = run;
+        let HeldRun { state, lease } = run;
         let mut wire = Wire::default();
         wire.skip_replies(usize::try_from(state.model_calls()).unwrap_or(usize::MAX));
         wire.play(state.header.caller.as_ref().map(|_| state.header.loop_name.as_str()));
         let now = clock::instant();
         let active = (state.now.active_ms, now);
         // The request may be older than the driver that resumes the run.
-        let looked = (seat.events <= 1).then_some(now);
-        let family = SubrunBudgetGuard::of(world, program, &state.header);
+        let checked_at = (lease.events <= 1).then_some(now);
+        let budget = SubrunBudgetGuard::of(world, program, &state.header);
         // On the heap: moving a future then moves a pointer, and the driver exists once.
-        Box::new(Self { world, program, models, state, seat, watch, wire, active, looked, family })
+        Box::new(Self { world, program, models, state, lease, watch, wire, active, checked_at, budget })
     }
 
     /// Reports the start of the run to the listener.
@@ -88,12 +88,12 @@ impl<'a> Driver<'a> {
             Fault::Cut(fault) => Fault::Store(fault),
             other => other,
         };
-        if let Some(member) = self.family.as_ref().filter(|_| self.state.header.caller.is_none()) {
+        if let Some(member) = self.budget.as_ref().filter(|_| self.state.header.caller.is_none()) {
             // Including the sub-runs of earlier drivers.
-            match self.world.journal.called_under(&self.seat.run_id).await {
+            match self.world.journal.called_under(&self.lease.run_id).await {
                 Ok(called) => member.had(called),
                 Err(fault) => {
-                    drop(self.seat.hold.give_back().await);
+                    drop(self.lease.guard.give_back().await);
                     return Err(Fault::Store(fault));
                 }
             }
@@ -103,7 +103,7 @@ impl<'a> Driver<'a> {
             match self.take(what).await {
                 Ok(next) => effects = next,
                 Err(fault) => {
-                    drop(self.seat.hold.give_back().await);
+                    drop(self.lease.guard.give_back().await);
                     return Err(refused(fault));
                 }
             }
@@ -114,8 +114,8 @@ impl<'a> Driver<'a> {
     /// Drives the run until it ends, waits for a human, or is stopped.
     pub async fn drive(mut self: Box<Self>, effects: Effects) -> Result<Finished, Fault> {
         let driven = self.performed(effects).await;
-        let Self { state, seat, .. } = *self;
-        let released = seat.hold.give_back().await;
+        let Self { state, lease, .. } = *self;
+        let released = lease.guard.give_back().await;
         driven?;
         released.map_err(Fault::Cut)?;
         Ok(Finished { state })
@@ -140,11 +140,11 @@ impl<'a> Driver<'a> {
                     None => return self.stopped().await,
                 };
             } else if effects.contains(&Effect::CallModel) || effects.contains(&Effect::Summarize) {
-                let (came, failed) = self.ask_model().await?;
+                let (interruption, failed) = self.ask_model().await?;
                 if !failed.is_empty() {
                     self.take(EventKind::AttemptsFailed(failed)).await?;
                 }
-                effects = match came {
+                effects = match interruption {
                     Interruption::Event(what) => self.take(what).await?,
                     Interruption::Stop => return self.interrupt().await,
                 };
@@ -167,16 +167,16 @@ impl<'a> Driver<'a> {
         let effects = step(self.program, &mut self.state, event)?;
         let changed = self.state.status() != before || !matches!(self.state.status(), Status::Running);
         let append = Append {
-            run_id: self.seat.run_id.clone(),
-            fence: self.seat.fence,
-            seq: self.seat.events,
+            run_id: self.lease.run_id.clone(),
+            fence: self.lease.fence,
+            seq: self.lease.events,
             event: text,
             texts,
             status_record: changed.then(|| status_record(&self.state)),
             remember: self.remembered(&effects),
         };
         self.world.journal.append(append).await.map_err(Fault::Cut)?;
-        self.seat.events += 1;
+        self.lease.events += 1;
         self.report(baseline, &effects);
         Ok(effects)
     }
@@ -232,17 +232,18 @@ impl<'a> Driver<'a> {
         }
         // Pinned here and passed by reference: a future that is moved would take its space in each caller.
         let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
-        let around = Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.seat.run_id, left };
-        let answer = around.wait(asked).await?;
+        let interrupts =
+            Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
+        let answer = interrupts.wait(asked).await?;
         let what = match answer {
             Waited::Done(Ok(mut reply)) => {
                 said::bound(&self.world.vault, &mut reply);
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
             Waited::Done(Err(fault)) => EventKind::ModelFailed(fault),
-            Waited::Interruption(came) => {
+            Waited::Interruption(interruption) => {
                 let mut failed = attempts.lock().unwrap_or_else(PoisonError::into_inner);
-                return Ok((came, std::mem::take(&mut *failed)));
+                return Ok((interruption, std::mem::take(&mut *failed)));
             }
         };
         Ok((Interruption::Event(what), Vec::new()))
@@ -269,19 +270,19 @@ impl<'a> Driver<'a> {
     }
 
     fn look_due(&mut self) -> bool {
-        let due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK);
+        let due = self.checked_at.is_none_or(|checked_at| checked_at.elapsed() >= LOOK);
         if due {
-            self.looked = Some(clock::instant());
+            self.checked_at = Some(clock::instant());
         }
         due && !matches!(self.state.phase, Phase::Ended(_))
     }
 
     async fn cancel_request(&self) -> Result<Option<EventKind>, Fault> {
-        cancel_request(self.world, &self.seat.run_id).await
+        cancel_request(self.world, &self.lease.run_id).await
     }
 
     pub(super) async fn confirm(&self) -> Result<(), Fault> {
-        self.world.journal.confirm(&self.seat.run_id, self.seat.fence).await.map_err(Fault::Cut)?;
+        self.world.journal.confirm(&self.lease.run_id, self.lease.fence).await.map_err(Fault::Cut)?;
         failpoint::before_effect();
         Ok(())
     }

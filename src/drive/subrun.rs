@@ -111,7 +111,7 @@ pub(super) fn call<'a>(
     world: Arc<World>,
     calling: SubrunRequest,
     stop: Option<Stop>,
-    family: Arc<SubrunBudget>,
+    budget: Arc<SubrunBudget>,
 ) -> BoxFuture<'a, Result<PerformedCall, Fault>> {
     Box::pin(async move {
         let began = clock::instant();
@@ -125,7 +125,7 @@ pub(super) fn call<'a>(
             ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id: Some(run_id.clone()) }
         };
         let known = world.journal.find(&run_id).await.map_err(Fault::Cut)?.is_some();
-        if !known && !family.enter() {
+        if !known && !budget.enter() {
             let returned = ToolReturned { run_id: None, ..failed(subrun_budget::full(), String::new()) };
             return Ok(PerformedCall::Event(EventKind::ToolReturned(returned)));
         }

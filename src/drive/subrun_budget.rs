@@ -51,8 +51,8 @@ impl SubrunBudgets {
     /// a caller starts a budget.
     fn join(&self, run_id: &str, caller: Option<&str>) -> SubrunBudgetGuard<'_> {
         let mut all = self.all();
-        let family = caller.and_then(|caller| Some(Arc::clone(&all.get(caller)?.0))).unwrap_or_default();
-        let place = Arc::new(BudgetEntry(family));
+        let budget = caller.and_then(|caller| Some(Arc::clone(&all.get(caller)?.0))).unwrap_or_default();
+        let place = Arc::new(BudgetEntry(budget));
         all.insert(run_id.to_owned(), Arc::clone(&place));
         SubrunBudgetGuard { budgets: self, run_id: run_id.to_owned(), place }
     }
@@ -74,8 +74,8 @@ impl<'a> SubrunBudgetGuard<'a> {
         })
     }
 
-    /// The family.
-    pub fn family(&self) -> Arc<SubrunBudget> {
+    /// The budget that the run shares.
+    pub fn budget(&self) -> Arc<SubrunBudget> {
         Arc::clone(&self.place.0)
     }
 

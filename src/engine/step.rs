@@ -142,7 +142,7 @@ fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effe
     match phase {
         Phase::Thinking { forced } => Next::Ask { forced },
         Phase::Summarizing { until } => Next::Summarize { until },
-        Phase::Acting { turn } => turn::taken_up(program, turn, effects),
+        Phase::Acting { turn } => turn::resumed(program, turn, effects),
         Phase::Paused { pause: Pause { asks: Some(_), .. }, turn: Some(turn) } => subrun::ask_again(turn, effects),
         Phase::Paused { pause: Pause { kind: Termination::ModelError, forced, .. }, turn: None } => {
             Next::ask_again(forced)

@@ -63,7 +63,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, 
 }
 
 /// A driver takes the turn up after a crash or a stop: what was asked for may have happened.
-pub(super) fn taken_up(program: &Program, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn resumed(program: &Program, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if !call.progress.is_under_way() {
             continue;

@@ -32,7 +32,7 @@ pub(super) const KIND: StoreKind = StoreKind {
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     /// Locked for writing only while a run is created.
-    shelf: RwLock<RunTable>,
+    table: RwLock<RunTable>,
     sessions: Mutex<HashMap<String, BTreeMap<String, Value>>>,
 }
 
@@ -56,11 +56,11 @@ struct StoredRun {
     parent_run_id: Option<String>,
     identity: String,
     started_at_ms: i64,
-    book: Mutex<Book>,
+    data: Mutex<RunData>,
 }
 
 #[derive(Debug)]
-struct Book {
+struct RunData {
     events: Log,
     /// As they were passed in: the caller shares equal texts, not the store.
     texts: Vec<Blob>,
@@ -115,10 +115,10 @@ impl Log {
         let ends = ends.get(..=whole).unwrap_or(ends);
         let end = ends.last().copied().unwrap_or(begin);
         let bytes = self.blocks.get(begin / BLOCK..end.div_ceil(BLOCK)).unwrap_or_default().concat();
-        let gone = begin / BLOCK * BLOCK;
+        let skipped = begin / BLOCK * BLOCK;
         ends.iter()
             .map(|end| {
-                let event = bytes.get(begin - gone..*end - gone).unwrap_or_default();
+                let event = bytes.get(begin - skipped..*end - skipped).unwrap_or_default();
                 begin = *end;
                 // Only whole strings were put in.
                 String::from_utf8_lossy(event).into_owned()
@@ -127,7 +127,7 @@ impl Log {
     }
 }
 
-impl Book {
+impl RunData {
     fn next(&self) -> u64 {
         u64::try_from(self.events.ends.len()).unwrap_or(u64::MAX)
     }
@@ -141,19 +141,19 @@ impl MemoryJournal {
 
     fn run(&self, run_id: &str) -> Result<Arc<StoredRun>, StoreFault> {
         failpoint::store_call()?;
-        let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
-        shelf.by_id.get(run_id).cloned().ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.by_id.get(run_id).cloned().ok_or_else(|| StoreFault::NoSuchRun(run_id.to_owned()))
     }
 
     fn make(&self, new: NewRun) -> Result<Created, StoreFault> {
         failpoint::store_call()?;
-        let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = shelf.by_id.get(new.run_id.as_str()) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = table.by_id.get(new.run_id.as_str()) {
             return Ok(if there.identity == new.identity { Created::Same } else { Created::Conflict });
         }
         let mut events = Log::default();
         events.push(&new.event);
-        let book = Book {
+        let data = RunData {
             events,
             texts: new.texts,
             status_record: StatusRecord { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
@@ -172,35 +172,35 @@ impl MemoryJournal {
             parent_run_id: new.parent_run_id,
             identity: new.identity,
             started_at_ms: new.at_ms,
-            book: Mutex::new(book),
+            data: Mutex::new(data),
         });
-        shelf.in_order.push(Arc::clone(&run));
-        shelf.by_org.entry(run.org.clone()).or_default().insert(Arc::clone(&id), Arc::clone(&run));
-        shelf.by_id.insert(id, run);
+        table.in_order.push(Arc::clone(&run));
+        table.by_org.entry(run.org.clone()).or_default().insert(Arc::clone(&id), Arc::clone(&run));
+        table.by_id.insert(id, run);
         Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
     }
 
     fn write(&self, entry: Append) -> Result<(), StoreFault> {
         let run = self.run(&entry.run_id)?;
-        let mut book = run.held(entry.fence)?;
-        if book.next() != entry.seq {
-            return Err(out_of_order(&entry.run_id, entry.seq, book.next()));
+        let mut data = run.held(entry.fence)?;
+        if data.next() != entry.seq {
+            return Err(out_of_order(&entry.run_id, entry.seq, data.next()));
         }
         if let Some(session) = run.session.as_ref().filter(|_| !entry.remember.is_empty()) {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.entry(session.clone()).or_default().extend(entry.remember);
         }
-        book.events.push(&entry.event);
-        book.texts.extend(entry.texts);
+        data.events.push(&entry.event);
+        data.texts.extend(entry.texts);
         if let Some(status_record) = entry.status_record {
-            book.status_record = status_record;
+            data.status_record = status_record;
         }
         Ok(())
     }
 
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
         failpoint::store_call()?;
-        let in_order = self.shelf.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
+        let in_order = self.table.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit };
         let mut runs: Vec<_> = in_order.iter().rev().collect();
         if let Some(after) = &filter.after {
@@ -230,50 +230,50 @@ pub(super) fn out_of_order(run_id: &str, seq: u64, next: u64) -> StoreFault {
 }
 
 impl StoredRun {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn data(&self) -> MutexGuard<'_, RunData> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The events of the run, for the holder of the lease with this number.
-    fn held(&self, fence: u64) -> Result<MutexGuard<'_, Book>, StoreFault> {
-        let book = self.book();
-        if book.driven && book.fence == fence { Ok(book) } else { Err(StoreFault::Fenced(self.run_id.to_string())) }
+    fn held(&self, fence: u64) -> Result<MutexGuard<'_, RunData>, StoreFault> {
+        let data = self.data();
+        if data.driven && data.fence == fence { Ok(data) } else { Err(StoreFault::Fenced(self.run_id.to_string())) }
     }
 
     fn lease(&self) -> Result<Lease, StoreFault> {
-        let mut book = self.book();
-        if book.driven {
+        let mut data = self.data();
+        if data.driven {
             return Err(StoreFault::Driven(self.run_id.to_string()));
         }
-        book.driven = true;
-        book.fence = book.fence.saturating_add(1);
-        Ok(Lease { fence: book.fence, events: book.next(), failed_take_ups: 0 })
+        data.driven = true;
+        data.fence = data.fence.saturating_add(1);
+        Ok(Lease { fence: data.fence, events: data.next(), failed_take_ups: 0 })
     }
 
     fn release(&self, fence: u64) {
-        let mut book = self.book();
-        if book.fence == fence {
-            book.driven = false;
+        let mut data = self.data();
+        if data.fence == fence {
+            data.driven = false;
         }
     }
 
     fn summary(&self) -> RunSummary {
-        let book = self.book();
+        let data = self.data();
         RunSummary {
             run_id: self.run_id.to_string(),
             loop_name: self.loop_name.clone(),
             session: self.session.clone(),
-            status: book.status_record.status,
-            termination: book.status_record.termination,
-            iterations: book.status_record.iterations,
+            status: data.status_record.status,
+            termination: data.status_record.termination,
+            iterations: data.status_record.iterations,
             started_at_ms: self.started_at_ms,
-            updated_at_ms: book.status_record.at_ms,
-            driven: book.driven,
+            updated_at_ms: data.status_record.at_ms,
+            driven: data.driven,
             damaged: None,
             identity: self.identity.clone(),
             parent_run_id: self.parent_run_id.clone(),
             org: self.org.clone(),
-            callback: self.callback_url.clone().map(|url| Callback { url, progress: book.callback }),
+            callback: self.callback_url.clone().map(|url| Callback { url, progress: data.callback }),
         }
     }
 }
@@ -293,12 +293,12 @@ impl Journal for MemoryJournal {
 
     fn read_from(&self, run_id: &str, from: u64, most: usize) -> Ticket<Vec<String>> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let rest = |run: Arc<StoredRun>| run.book().events.from(from, most);
+        let rest = |run: Arc<StoredRun>| run.data().events.from(from, most);
         Ticket::ready(self.run(run_id).map(rest))
     }
 
     fn texts(&self, run_id: &str) -> Ticket<Vec<Blob>> {
-        Ticket::ready(self.run(run_id).map(|run| run.book().texts.clone()))
+        Ticket::ready(self.run(run_id).map(|run| run.data().texts.clone()))
     }
 
     fn find(&self, run_id: &str) -> Ticket<Option<RunSummary>> {
@@ -312,8 +312,8 @@ impl Journal for MemoryJournal {
     fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>> {
         let of = org.map(str::to_owned);
         let found = || {
-            let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
-            shelf.by_org.get(&of).and_then(|runs| runs.get(run_id)).cloned()
+            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+            table.by_org.get(&of).and_then(|runs| runs.get(run_id)).cloned()
         };
         Ticket::ready(failpoint::store_call().map(|()| found().map(|run| run.summary())))
     }
@@ -323,11 +323,11 @@ impl Journal for MemoryJournal {
     }
 
     fn called_under(&self, run_id: &str) -> Ticket<u64> {
-        let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let is_under = |run: &&Arc<StoredRun>| {
             run.parent_run_id.is_some() && run.run_id.strip_prefix(run_id).is_some_and(|rest| rest.starts_with('.'))
         };
-        let called = shelf.in_order.iter().filter(is_under).count();
+        let called = table.in_order.iter().filter(is_under).count();
         Ticket::ready(failpoint::store_call().map(|()| u64::try_from(called).unwrap_or(u64::MAX)))
     }
 
@@ -356,16 +356,16 @@ impl Journal for MemoryJournal {
 
     fn request_cancel(&self, run_id: &str, reason: Option<String>) -> Ticket<()> {
         Ticket::ready(self.run(run_id).map(|run| {
-            run.book().cancel.get_or_insert(CancelRequest { reason });
+            run.data().cancel.get_or_insert(CancelRequest { reason });
         }))
     }
 
     fn cancel_requested(&self, run_id: &str) -> Ticket<Option<CancelRequest>> {
-        Ticket::ready(self.run(run_id).map(|run| run.book().cancel.clone()))
+        Ticket::ready(self.run(run_id).map(|run| run.data().cancel.clone()))
     }
 
     fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
-        Ticket::ready(self.run(run_id).map(|run| run.book().callback = progress))
+        Ticket::ready(self.run(run_id).map(|run| run.data().callback = progress))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -298,7 +298,7 @@ fn a_store_is_opened_by_its_name() {
 
 /// An operation on a store in the test below.
 #[derive(Debug, Clone)]
-enum Deed {
+enum JournalCall {
     Create { run: usize, other: bool },
     Append { run: usize, fence: u64, seq: u64 },
     Lease { run: usize },
@@ -307,32 +307,32 @@ enum Deed {
     Cancel { run: usize },
 }
 
-fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<Deed>> {
+fn calls() -> impl proptest::strategy::Strategy<Value = Vec<JournalCall>> {
     use proptest::prelude::*;
-    let deed = prop_oneof![
-        (0..3_usize, any::<bool>()).prop_map(|(run, other)| Deed::Create { run, other }),
-        (0..3_usize, 0..4_u64, 0..6_u64).prop_map(|(run, fence, seq)| Deed::Append { run, fence, seq }),
-        (0..3_usize).prop_map(|run| Deed::Lease { run }),
-        (0..3_usize, 0..4_u64).prop_map(|(run, fence)| Deed::Release { run, fence }),
-        (0..3_usize, 0..4_u64).prop_map(|(run, fence)| Deed::Confirm { run, fence }),
-        (0..3_usize).prop_map(|run| Deed::Cancel { run }),
+    let call = prop_oneof![
+        (0..3_usize, any::<bool>()).prop_map(|(run, other)| JournalCall::Create { run, other }),
+        (0..3_usize, 0..4_u64, 0..6_u64).prop_map(|(run, fence, seq)| JournalCall::Append { run, fence, seq }),
+        (0..3_usize).prop_map(|run| JournalCall::Lease { run }),
+        (0..3_usize, 0..4_u64).prop_map(|(run, fence)| JournalCall::Release { run, fence }),
+        (0..3_usize, 0..4_u64).prop_map(|(run, fence)| JournalCall::Confirm { run, fence }),
+        (0..3_usize).prop_map(|run| JournalCall::Cancel { run }),
     ];
-    proptest::collection::vec(deed, 1..60)
+    proptest::collection::vec(call, 1..60)
 }
 
 /// Performs an operation, and returns the store's result as text.
-fn outcome(journal: &dyn Journal, deed: &Deed) -> String {
+fn outcome(journal: &dyn Journal, call: &JournalCall) -> String {
     let id = |run: &usize| format!("run{run}");
-    match deed {
-        Deed::Create { run, other } => {
+    match call {
+        JournalCall::Create { run, other } => {
             let identity = if *other { "other" } else { "same" }.to_owned();
             format!("{:?}", wait(journal.create(NewRun { identity, ..new_run(&id(run)) })))
         }
-        Deed::Append { run, fence, seq } => format!("{:?}", wait(journal.append(event(&id(run), *fence, *seq)))),
-        Deed::Lease { run } => format!("{:?}", wait(journal.lease(&id(run)))),
-        Deed::Release { run, fence } => format!("{:?}", wait(journal.release(&id(run), *fence))),
-        Deed::Confirm { run, fence } => format!("{:?}", wait(journal.confirm(&id(run), *fence))),
-        Deed::Cancel { run } => format!("{:?}", wait(journal.request_cancel(&id(run), None))),
+        JournalCall::Append { run, fence, seq } => format!("{:?}", wait(journal.append(event(&id(run), *fence, *seq)))),
+        JournalCall::Lease { run } => format!("{:?}", wait(journal.lease(&id(run)))),
+        JournalCall::Release { run, fence } => format!("{:?}", wait(journal.release(&id(run), *fence))),
+        JournalCall::Confirm { run, fence } => format!("{:?}", wait(journal.confirm(&id(run), *fence))),
+        JournalCall::Cancel { run } => format!("{:?}", wait(journal.request_cancel(&id(run), None))),
     }
 }
 
@@ -349,12 +349,12 @@ proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn both_stores_say_the_same_to_whatever_is_done(deeds in deeds()) {
+    fn both_stores_say_the_same_to_whatever_is_done(calls in calls()) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
         let (memory, disk) = (MemoryJournal::new(), SqliteJournal::open(&path).unwrap());
-        for deed in &deeds {
-            proptest::prop_assert_eq!(outcome(&memory, deed), outcome(&disk, deed));
+        for call in &calls {
+            proptest::prop_assert_eq!(outcome(&memory, call), outcome(&disk, call));
         }
         proptest::prop_assert_eq!(shown(&memory), shown(&disk));
         drop(disk);

@@ -199,7 +199,7 @@ impl ScrubReading {
         if self.may_hold(bytes) {
             let least = self.automaton.min_pattern_len();
             let mut from = 0_usize;
-            // No pattern contains the other bytes: parts with one of them in every window are not read.
+            // A match contains no byte that is `OTHER`: a window with such a byte is skipped.
             while let Some(window) = bytes.get(from..from.saturating_add(least)) {
                 if let Some(at) = window.iter().rposition(|byte| self.compared(*byte) == OTHER) {
                     from = from.saturating_add(at).saturating_add(1);

@@ -10,22 +10,22 @@ fn the_runs_under_one_run_are_counted_together_whoever_calls_them() {
     let grandchild = budgets.join("r.1.0.1.0", Some("r.1.0"));
     let other = budgets.join("s", None);
     boss.had(MOST - 3);
-    assert!(grandchild.family().enter() && child.family().enter() && boss.family().enter());
+    assert!(grandchild.budget().enter() && child.budget().enter() && boss.budget().enter());
     for full in [&boss, &child, &grandchild] {
-        assert!(!full.family().enter(), "{}", full.run_id);
+        assert!(!full.budget().enter(), "{}", full.run_id);
     }
-    assert!(other.family().enter(), "another run has its own");
+    assert!(other.budget().enter(), "another run has its own");
 }
 
 #[test]
 fn as_many_as_are_allowed_enter_from_several_threads_and_none_more() {
-    let family = SubrunBudget::default();
+    let budget = SubrunBudget::default();
     let entered = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..MOST {
-                    entered.fetch_add(u64::from(family.enter()), Ordering::SeqCst);
+                    entered.fetch_add(u64::from(budget.enter()), Ordering::SeqCst);
                 }
             });
         }
@@ -54,7 +54,7 @@ fn a_driver_that_leaves_late_takes_nothing_from_the_one_that_came_after_it() {
         drop(late);
         let child = budgets.join("r.1.0", Some("r"));
         next.had(MOST);
-        assert!(!child.family().enter(), "it counts with the run that called it");
+        assert!(!child.budget().enter(), "it counts with the run that called it");
         drop((above, next, child));
         assert!(budgets.all().is_empty());
     }

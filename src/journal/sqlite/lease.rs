@@ -59,8 +59,8 @@ pub(super) struct Leases {
     held: HashMap<String, HeldLease>,
     view: Arc<RwLock<LeaseView>>,
     /// A renewal that waits for its commit: its end, by both clocks.
-    beaten: Option<(i64, u64)>,
-    next_beat_ms: u64,
+    renewal: Option<(i64, u64)>,
+    next_renewal_ms: u64,
     /// Leases that were granted after the caller had gone, or could not be released.
     orphans: Vec<(String, u64)>,
 }
@@ -74,8 +74,8 @@ impl Leases {
             member: None,
             held: HashMap::new(),
             view: Arc::default(),
-            beaten: None,
-            next_beat_ms: 0,
+            renewal: None,
+            next_renewal_ms: 0,
             orphans: Vec::new(),
         }
     }
@@ -118,7 +118,7 @@ impl Leases {
 
     /// How long the writer may sleep before the leases must be renewed; `None` without a limit.
     pub(super) fn rest(&self) -> Option<Duration> {
-        let until = self.next_beat_ms.saturating_sub(self.clock.monotonic_ms());
+        let until = self.next_renewal_ms.saturating_sub(self.clock.monotonic_ms());
         (!self.held.is_empty()).then(|| Duration::from_millis(until))
     }
 
@@ -130,19 +130,19 @@ impl Leases {
     /// Returns a driver with a fresh lease, in the open transaction; registers it if needed.
     pub(super) fn ensure(&mut self, connection: &Connection) -> Result<(), Trouble> {
         let fresh = self.view.read().unwrap_or_else(PoisonError::into_inner).is_fresh(&self.clock);
-        if self.beaten.is_some() || fresh && self.clock.monotonic_ms() < self.next_beat_ms {
+        if self.renewal.is_some() || fresh && self.clock.monotonic_ms() < self.next_renewal_ms {
             return Ok(());
         }
-        self.beat(connection)
+        self.renew(connection)
     }
 
     /// Renews the lease in the open transaction. If it had expired, others may have taken some of our runs:
     /// those are given up.
-    pub(super) fn beat(&mut self, connection: &Connection) -> Result<(), Trouble> {
+    pub(super) fn renew(&mut self, connection: &Connection) -> Result<(), Trouble> {
         let ttl_ms = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
         // The clocks are read before the row is written: we must not rely on the lease for longer than others
         // respect it.
-        let beaten =
+        let renewal =
             (self.clock.wall_ms().saturating_add_unsigned(ttl_ms), self.clock.monotonic_ms().saturating_add(ttl_ms));
         let lapsed = !self.view.read().unwrap_or_else(PoisonError::into_inner).is_fresh(&self.clock);
         if self.member.is_none() {
@@ -153,11 +153,11 @@ impl Leases {
                 "INSERT INTO drivers (driver, until_ms) VALUES (?1, ?2)
                  ON CONFLICT (driver) DO UPDATE SET until_ms = excluded.until_ms",
             )?
-            .execute(params![self.me(), beaten.0])?;
+            .execute(params![self.me(), renewal.0])?;
         if lapsed {
             self.recount(connection)?;
         }
-        self.beaten = Some(beaten);
+        self.renewal = Some(renewal);
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl Leases {
         let mut all = connection.prepare_cached("SELECT driver FROM drivers")?;
         let names: Vec<String> = all.query_map((), |row| row.get(0))?.collect::<Result<_, _>>()?;
         for name in names.iter().filter(|name| !self.drivers.alive(name)) {
-            self.bury(connection, name)?;
+            self.remove_dead(connection, name)?;
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Leases {
 
     /// Removes a driver's row and file if it is dead. A driver that only hangs keeps both: it may wake up and
     /// continue the runs that nobody took.
-    pub(super) fn bury(&self, connection: &Connection, name: &str) -> rusqlite::Result<()> {
+    pub(super) fn remove_dead(&self, connection: &Connection, name: &str) -> rusqlite::Result<()> {
         if !self.drivers.alive(name) {
             connection.prepare_cached("DELETE FROM drivers WHERE driver = ?1")?.execute([name])?;
             self.drivers.remove(name);
@@ -209,8 +209,8 @@ impl Leases {
 
     /// The transaction is durable.
     pub(super) fn committed(&mut self) {
-        if let Some((until_ms, until_monotonic_ms)) = self.beaten.take() {
-            self.next_beat_ms = until_monotonic_ms.saturating_sub(self.two_thirds_ms());
+        if let Some((until_ms, until_monotonic_ms)) = self.renewal.take() {
+            self.next_renewal_ms = until_monotonic_ms.saturating_sub(self.two_thirds_ms());
             self.edit(|view| {
                 view.until_ms = until_ms;
                 view.until_monotonic_ms = until_monotonic_ms;
@@ -220,9 +220,9 @@ impl Leases {
 
     /// The transaction was rolled back: the numbers that it counted must be read again.
     pub(super) fn rolled_back(&mut self) {
-        if self.beaten.take().is_some() || self.is_due() {
+        if self.renewal.take().is_some() || self.is_due() {
             // Not at once: the store has just failed.
-            self.next_beat_ms = self.clock.monotonic_ms().saturating_add(self.two_thirds_ms() / 8 + 1);
+            self.next_renewal_ms = self.clock.monotonic_ms().saturating_add(self.two_thirds_ms() / 8 + 1);
         }
         for held in self.held.values_mut() {
             held.next = None;

@@ -227,7 +227,7 @@ impl WriteRequest for Take {
             if transaction.leases.is_protected(&driver, until_ms) {
                 return Err(StoreFault::Driven(self.0.clone()).into());
             }
-            transaction.leases.bury(connection, &driver)?;
+            transaction.leases.remove_dead(connection, &driver)?;
         }
         transaction.leases.ensure(connection)?;
         let fence = fence.saturating_add(1);

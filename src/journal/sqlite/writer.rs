@@ -188,7 +188,7 @@ struct Thread {
 impl Thread {
     fn run(mut self, requests: &Receiver<WriterMessage>) {
         let mut batch: Vec<Box<dyn Job>> = Vec::new();
-        let mut company = 0;
+        let mut callers = 0;
         while let Some(first) = self.wait(requests) {
             let mut message = first;
             loop {
@@ -202,7 +202,7 @@ impl Thread {
                     }
                     None => break,
                 }
-                message = if batch.len() < company {
+                message = if batch.len() < callers {
                     requests.recv_timeout(LINGER).ok()
                 } else if batch.len() < BATCH {
                     requests.try_recv().ok()
@@ -210,7 +210,7 @@ impl Thread {
                     None
                 };
             }
-            company = batch.len();
+            callers = batch.len();
             self.commit(std::mem::take(&mut batch));
         }
         self.leases.leave(&self.connection);
@@ -296,7 +296,7 @@ impl Thread {
         execute(connection, "BEGIN IMMEDIATE").map_err(everyones)?;
         if leases.is_due() {
             leases
-                .beat(connection)
+                .renew(connection)
                 .map_err(|trouble| TransactionFailure { fault: trouble.into_fault(store, None), one_by_one: false })?;
         }
         let mut transaction = Transaction { connection, leases, appended: 0, made: 0 };

@@ -43,9 +43,9 @@ fn appends_a_second() {
     }
     let journal = open(&path);
     let fence = begin(&journal, "r");
-    let each_us = |what: &str, times: u32, deed: &dyn Fn()| {
+    let each_us = |what: &str, times: u32, operation: &dyn Fn()| {
         let clock = Clock::new();
-        (0..times).for_each(|_| deed());
+        (0..times).for_each(|_| operation());
         let took = Duration::from_millis(clock.monotonic_ms()).as_secs_f64() * 1e6 / f64::from(times);
         println!("{what}: {took:.1} us");
     };
