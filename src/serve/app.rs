@@ -28,7 +28,6 @@ pub struct BodyLimits {
 
 /// The state that all routes share.
 pub struct App {
-    /// The loops that are served.
     pub folder: Arc<Folder>,
     /// Who may do what.
     pub authorizer: Authorizer,
@@ -50,11 +49,11 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// Where documents are compiled and checked.
     pub compiler: Arc<CompilePool>,
-    /// The folders that no caller is shown.
+    /// The folders whose paths no caller sees.
     pub hidden_paths: HiddenPaths,
 }
 
-/// What an [`App`] is made of.
+/// The parts of an [`App`].
 pub struct AppParts {
     /// The folder.
     pub folder: Folder,

@@ -1,4 +1,4 @@
-//! Who may: bearer tokens by their hashes, scopes, and the organisation that a caller acts for.
+//! Authorizes requests: bearer tokens by their hashes, scopes, and the organisation that a caller acts for.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,12 +14,12 @@ use crate::language::serving::{Serving, TokenScope};
 #[cfg(test)]
 mod tests;
 
-/// The longest token that is looked at, in bytes.
+/// The longest token that is checked, in bytes.
 const LONGEST: usize = 512;
-/// What every token begins with, so that one that leaks is recognised.
+/// The prefix of every token, so that a leaked one is recognised.
 const PREFIX: &str = "loopctl-";
 
-/// Who is let in.
+/// Knows the tokens and what they may do.
 #[derive(Debug)]
 pub struct Authorizer {
     holders: Vec<Holder>,
@@ -33,10 +33,10 @@ struct Holder {
     org: Option<String>,
 }
 
-/// Who a request comes from.
+/// The caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// What the token is called; none without tokens.
+    /// The name of the token; none without tokens.
     pub name: Option<String>,
     /// The organisation that it acts for.
     pub org: Option<String>,
@@ -45,7 +45,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// That the caller may do what needs this scope.
+    /// Checks that the caller has this scope.
     ///
     /// # Errors
     /// 403 without it.
@@ -53,14 +53,14 @@ impl Caller {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(lacks(&[scope])) }
     }
 
-    /// The organisation as filters of runs know it: the empty text is none.
+    /// The organisation as filters of runs name it: the empty text means none.
     pub fn owner(&self) -> String {
         self.org.clone().unwrap_or_default()
     }
 }
 
 impl Authorizer {
-    /// The gate of a project's tokens.
+    /// The authorizer for a project's tokens.
     ///
     /// # Errors
     /// A sentence that names the token that can't be used.
@@ -88,12 +88,12 @@ impl Authorizer {
         Ok(Self { holders })
     }
 
-    /// Whether everybody on this machine is let in.
+    /// Whether there are no tokens, so that everybody on this machine is admitted.
     pub fn is_open(&self) -> bool {
         self.holders.is_empty()
     }
 
-    /// Those that may start runs: their organisations, and what their tokens are called.
+    /// The owners that may start runs: their organisations, and the names of their tokens.
     pub fn starters(&self) -> Vec<Owner> {
         let may =
             |holder: &&Holder| holder.scopes.iter().any(|scope| matches!(scope, TokenScope::Run | TokenScope::Compose));
@@ -101,17 +101,17 @@ impl Authorizer {
         starts.map(|holder| Owner { org: holder.org.clone(), token: Some(holder.name.clone()) }).collect()
     }
 
-    /// How many organisations have tokens; those without one are one.
+    /// The number of organisations that have tokens; tokens without an organisation count as one.
     pub fn orgs(&self) -> usize {
         self.holders.iter().map(|holder| &holder.org).collect::<BTreeSet<_>>().len()
     }
 
-    /// Whether an address may be listened on: without tokens only this machine's own.
+    /// Whether the server may listen on an address: without tokens only on this machine's own.
     pub fn may_listen(&self, address: IpAddr) -> bool {
         !self.is_open() || address.is_loopback()
     }
 
-    /// Who a request comes from, when it may do what needs one of these scopes.
+    /// The caller of a request, if it has one of these scopes.
     ///
     /// # Errors
     /// 401 without a token that is known, 403 without any of the scopes or for another organisation.
@@ -141,7 +141,7 @@ impl Authorizer {
         Ok(Caller { name, org, scopes })
     }
 
-    /// Looks at every hash whatever the others gave, each in constant time.
+    /// Compares with every hash, each in constant time, whether or not another one matches.
     fn holder(&self, token: &str) -> Option<&Holder> {
         let hash = sha256(token);
         let mut found = None;
@@ -154,7 +154,7 @@ impl Authorizer {
     }
 }
 
-/// That a token has none of the scopes that would do.
+/// The problem of a token that has none of the needed scopes.
 fn lacks(any: &[TokenScope]) -> ProblemDetails {
     let names: Vec<String> = any.iter().map(|scope| format!("`{}`", scope.name())).collect();
     let detail = format!("the token lacks the scope {}", names.join(" or "));
@@ -174,7 +174,7 @@ fn bearer(value: &str) -> Option<&str> {
     fits.then_some(token).filter(|token| !token.is_empty())
 }
 
-/// Whether a text may name an organisation: letters, digits, `_`, `-` and `.`, 1 to 64 of them.
+/// Whether a text is a valid name of an organisation: letters, digits, `_`, `-` and `.`, 1 to 64 of them.
 pub fn is_org(text: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=64).contains(&text.len()) && text.bytes().all(sign)
@@ -198,7 +198,7 @@ fn hash_of(hex: &str) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// The hash of a token as the project file has it.
+/// The hash of a token, in the form of the project file.
 pub fn hash_text(token: &str) -> String {
     let digits: String = sha256(token).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{digits}")
@@ -207,7 +207,7 @@ pub fn hash_text(token: &str) -> String {
 /// A new token of 256 random bits.
 ///
 /// # Errors
-/// When the machine has no randomness to give.
+/// When the system has no randomness.
 pub fn new_token() -> Result<String, String> {
     use base64::Engine as _;
     let bytes: rand::Random<[u8; 32]> =

@@ -44,13 +44,13 @@ pub struct Callbacks {
 }
 
 impl Callbacks {
-    /// Under a project's egress rules; without a key nothing is posted.
+    /// The callbacks under a project's egress rules; without a key nothing is posted.
     pub fn new(runs: Arc<RunStore>, allow: &Allow, key: Option<String>) -> Self {
         let key = key.map(|key| hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
         Self { runs, egress: Egress::new(allow), key, client: OnceLock::new(), room: Semaphore::new(AT_ONCE) }
     }
 
-    /// Whether results may be posted there.
+    /// Whether results may be posted to a URL.
     ///
     /// # Errors
     /// 422 that says why not.

@@ -93,7 +93,7 @@ mod tests {
         let (first, second) = tokio::join!(pool.run_in_time(move || held.recv().is_ok()), pool.run_in_time(|| true));
         assert_eq!(first.unwrap_err().code, "judging_busy");
         assert_eq!(second.unwrap_err().code, "judging_busy");
-        // The thread goes on until its work is done, and only then is its turn another's.
+        // The thread continues until its work is done; only then is its slot free.
         drop(release);
         assert!(pool.run(|| true).await.unwrap());
     }

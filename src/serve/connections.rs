@@ -1,5 +1,6 @@
-//! The connections: so many as the machine has descriptors for, less what tools, models and the store need. Those
-//! that have not shown a token yet have a small part for themselves, so that they shut nobody out who has one.
+//! Limits the connections: to the descriptors of the process, less those that tools, models and the store need.
+//! Connections that have not shown a token yet have a small limit of their own, so that they do not block
+//! clients with a token.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,43 +12,43 @@ use tokio::sync::Notify;
 use super::problem::{NO_CONNECTION_LEFT, ProblemDetails};
 use super::quotas::{Owner, Permit, QuotaItem, Quotas};
 
-/// The most connections, whatever the machine has.
+/// The maximum number of connections, however many descriptors there are.
 const MOST: usize = 4_096;
-/// The most of those that have not shown a token yet.
+/// The maximum number of connections that have not shown a token yet.
 const UNKNOWN: usize = 256;
-/// Descriptors for the store, the listener, callbacks and what is read from folders.
+/// The descriptors for the store, the listener, callbacks and folders.
 const RESERVE: usize = 64;
-/// Descriptors for each run that is driven: its model, its tools, the pipes of its programs.
+/// The descriptors for each driven run: its model, its tools, the pipes of its programs.
 const EACH_RUN: usize = 6;
 
-/// How many connections there may be.
+/// The limits of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Of those that have not shown a token yet.
+    /// For connections that have not shown a token yet.
     pub unknown: usize,
-    /// Of those that have.
+    /// For connections that have.
     pub known: usize,
 }
 
 impl Room {
-    /// The room of a process that may open so many files, drives so many runs, and by the project file takes so
-    /// many connections that have not shown a token.
+    /// The limits for a process that may open `files` files and drives `runs` runs. `unknown` is the limit of
+    /// the project file for connections that have not shown a token.
     pub fn of(files: usize, runs: usize, unknown: Option<u32>) -> Self {
         let reserve = RESERVE.saturating_add(runs.saturating_mul(EACH_RUN)).min(files / 2);
         let all = files.saturating_sub(reserve).clamp(2, MOST);
         let written = unknown.map(|unknown| usize::try_from(unknown).unwrap_or(usize::MAX));
-        // Who has a token keeps half, whatever is written.
+        // Clients with a token keep at least half, whatever the project file says.
         let unknown = written.map_or((all / 4).min(UNKNOWN), |written| written.min(all / 2)).max(1);
         Self { unknown, known: all - unknown }
     }
 
-    /// All together.
+    /// The limit for all together.
     pub fn all(&self) -> usize {
         self.unknown.saturating_add(self.known)
     }
 }
 
-/// So many files this process may open.
+/// The number of files that this process may open.
 pub fn files() -> usize {
     #[cfg(unix)]
     let soft = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).map(|(soft, _)| soft).ok();
@@ -66,7 +67,7 @@ pub struct Connections {
 #[derive(Default)]
 struct OpenConnections {
     next: u64,
-    /// Those that have not shown a token, the oldest first.
+    /// Those that have not shown a token, oldest first.
     unknown: BTreeMap<u64, Arc<Connection>>,
     known: usize,
 }
@@ -74,31 +75,31 @@ struct OpenConnections {
 /// A connection.
 pub struct Connection {
     number: u64,
-    /// Whether a request of it is being answered.
+    /// Whether one of its requests is being answered.
     busy: AtomicBool,
     close: Notify,
-    /// The share that it counts in.
+    /// The permit of the quota that it counts in.
     permit: Mutex<Option<Permit>>,
 }
 
-/// A connection that is open: dropped, it is closed.
+/// An open connection; dropping this closes it.
 pub struct Entered {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
 }
 
 impl Connections {
-    /// None yet.
+    /// No connections yet.
     pub fn new(room: Room, shares: Arc<Quotas>) -> Arc<Self> {
         Arc::new(Self { room, shares, open: Mutex::default() })
     }
 
-    /// How many there may be.
+    /// The limits.
     pub fn room(&self) -> Room {
         self.room
     }
 
-    /// How many are open that have not shown a token, and that have.
+    /// How many connections are open that have not shown a token, and that have.
     pub fn count(&self) -> (usize, usize) {
         let open = self.open();
         (open.unknown.len(), open.known)
@@ -108,7 +109,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that comes. Where there are too many of its kind, the oldest idle one is closed for it.
+    /// Adds a connection. If there are too many of its kind, the oldest idle one is closed for it.
     pub fn enter(self: &Arc<Self>) -> Entered {
         let mut open = self.open();
         if open.unknown.len() >= self.room.unknown {
@@ -132,12 +133,12 @@ impl Connections {
 }
 
 impl Entered {
-    /// The connection, as its requests know it.
+    /// The connection as its requests see it.
     pub fn requests(&self) -> Requests {
         Requests { connections: Arc::clone(&self.connections), connection: Arc::clone(&self.connection) }
     }
 
-    /// Waits until the connection is to be closed for another one.
+    /// Waits until the connection must close for another one.
     pub async fn is_to_close(&self) {
         self.connection.close.notified().await;
     }
@@ -167,16 +168,16 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// A request of it is answered until the guard is dropped.
+    /// A request of the connection is being answered until the guard is dropped.
     pub fn busy(&self) -> Busy {
         self.connection.busy.store(true, Ordering::SeqCst);
         Busy(Arc::clone(&self.connection))
     }
 
-    /// A token was shown: from now on the connection counts in its share.
+    /// A token was shown: from now on the connection counts in the quota of its owner.
     ///
     /// # Errors
-    /// 429 when its share is spent, 503 when there is no room for any.
+    /// 429 when the quota is used up, 503 when there are too many connections.
     pub fn show(&self, owner: &Owner) -> Result<(), ProblemDetails> {
         let mut permit = self.connection.permit();
         if permit.as_ref().is_some_and(|permit| *permit.owner() == self.connections.shares.known(owner)) {
@@ -189,7 +190,7 @@ impl Requests {
                 let detail = "the server has all the connections that it may have: try again in a moment";
                 return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, NO_CONNECTION_LEFT, detail));
             }
-            // One that is just being closed is in neither part any more.
+            // A connection that is just being closed is in neither set any more.
             if open.unknown.remove(&self.connection.number).is_none() {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! The served folder: its project, and its loops by their names. It is read once, at the start.
+//! The served folder: its project, and its loops by name. It is read once, at the start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub const REQUEST: &str = "request.json";
 pub struct Folder {
     /// Its project's settings; the defaults without a project file.
     pub project: Arc<Project>,
-    /// The folder that relative paths start in: the project file's, else the folder itself.
+    /// The folder of relative paths: that of the project file, or else the folder itself.
     pub root: PathBuf,
     /// The project file's text.
     pub source: Option<Source>,
@@ -34,9 +34,9 @@ pub struct Folder {
 /// A loop of the folder.
 #[derive(Debug)]
 pub struct ServedLoop {
-    /// What it means.
+    /// The compiled loop.
     pub program: Arc<Program>,
-    /// The folder that its relative paths start in.
+    /// The folder of its relative paths.
     pub root: PathBuf,
     /// Its project file's text.
     pub source: Option<Source>,
@@ -48,16 +48,16 @@ pub enum Unservable {
     /// Its documents have errors.
     #[error(transparent)]
     Unsound(Unsound),
-    /// Another reason; a sentence.
+    /// Another reason, in a sentence.
     #[error("{0}")]
     Refused(String),
 }
 
 impl Folder {
-    /// Reads a folder: every loop in it and below it must be sound, and no two may have one name.
+    /// Reads a folder: every loop in it and below it must be sound, and their names must differ.
     ///
     /// # Errors
-    /// All that is wrong with its documents, or why the folder can't be read.
+    /// All faults of its documents, or why the folder can't be read.
     pub fn read(path: &Path) -> Result<Self, Unservable> {
         if !path.is_dir() {
             return Err(Unservable::Refused(format!("{} is no folder", project::name_of(path))));
@@ -70,7 +70,7 @@ impl Folder {
             Self { project, root: gathered.root, source: gathered.texts.project, loops: BTreeMap::new(), around };
         let mut faults = Unsound { diagnostics: Vec::new(), sources: Vec::new() };
         let targets = project::targets(&[path.to_owned()]).map_err(|fault| unsound(vec![*fault]))?;
-        // What can't be read may be a loop: a server without it would look sound.
+        // A file that can't be read may be a loop: without it the server would look complete.
         faults.diagnostics.extend(targets.faults);
         for target in &targets.files {
             match is_loop(&target.path) {
@@ -105,19 +105,19 @@ impl Folder {
         }
     }
 
-    /// A text that came with a request, among the actions of this folder.
+    /// The texts for a document that came with a request: the document and the actions of this folder.
     ///
     /// # Errors
-    /// Why nothing in the folder can be run.
+    /// Why nothing in the folder can run.
     pub fn texts(&self, text: &str) -> Result<Texts, Vec<Diagnostic>> {
         self.around.gathered(Source::new(REQUEST, text), None).map(|gathered| gathered.texts)
     }
 
-    /// The program of a document that came with a request. Unless all agent requests are taken, nothing of the
-    /// folder is there for it but the project's settings.
+    /// The program of a document that came with a request. Unless the project accepts all agent requests, the
+    /// document can use nothing of the folder but the project's settings.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All faults of the document.
     pub fn compile(&self, text: &str) -> Result<Loaded, Unsound> {
         let mut texts = self.texts(text).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
         if !self.project.serve.agent_requests.is_all() {
@@ -137,12 +137,12 @@ fn settings(source: &Source) -> Result<Arc<Project>, Unservable> {
     project::settings(source).map(Arc::new).map_err(Unservable::Refused)
 }
 
-/// Whether a file that was found is a loop that can be served. What is none of ours is passed by.
+/// Whether a file is a loop that can be served. Other files are ignored.
 fn is_loop(path: &Path) -> Result<bool, Box<Diagnostic>> {
     let source = match project::read(path) {
         Ok(source) => source,
         Err(fault) if fault.code == codes::FILE => return Err(fault),
-        // Too long, or no text.
+        // Too long, or not text.
         Err(_) => return Ok(false),
     };
     if path.file_name().is_some_and(|name| name == Project::FILE) || !detect::may_be_ours(&source.text) {

@@ -1,4 +1,4 @@
-//! Paths in responses: they start at the served folder, whose own path no caller sees.
+//! Hides the path of the served folder: paths in responses start at that folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::problem::ProblemDetails;
 use crate::diagnostic::Diagnostic;
 
-/// The folders that no caller is shown.
+/// The folders whose paths no caller sees.
 #[derive(Debug, Default)]
 pub struct HiddenPaths(Vec<String>);
 
 impl HiddenPaths {
-    /// These folders, as they are written and as they are without links.
+    /// These folders, as written and with their links resolved.
     pub fn new<'p>(folders: impl Iterator<Item = &'p Path>) -> Self {
         let real = |folder: &Path| folder.canonicalize().ok().map(|real| real.display().to_string());
         let mut all: Vec<String> = folders
@@ -19,13 +19,13 @@ impl HiddenPaths {
             .flatten()
             .filter(|folder| Path::new(folder).is_absolute() && folder.len() > 1)
             .collect();
-        // The longest first: of a folder in another one nothing must be left.
+        // The longest first, so that nothing is left of a folder in another one.
         all.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         all.dedup();
         Self(all)
     }
 
-    /// A text in which paths begin at the served folder.
+    /// A text in which paths start at the served folder.
     pub fn text(&self, text: &str) -> String {
         let mut shown = text.to_owned();
         for folder in &self.0 {
@@ -36,7 +36,7 @@ impl HiddenPaths {
         shown
     }
 
-    /// The same of all that a fault says.
+    /// The same for all texts of a diagnostic.
     pub fn fault(&self, fault: &mut Diagnostic) {
         fault.message = self.text(&fault.message);
         fault.help = fault.help.take().map(|help| self.text(&help));
@@ -47,7 +47,7 @@ impl HiddenPaths {
         }
     }
 
-    /// The same of a request that was not done.
+    /// The same for all texts of a problem.
     pub fn problem(&self, mut problem: ProblemDetails) -> ProblemDetails {
         problem.detail = self.text(&problem.detail);
         problem.diagnostics.iter_mut().for_each(|fault| self.fault(fault));

@@ -1,4 +1,4 @@
-//! The listener: connections with limits for time, size and number, and a graceful end.
+//! The listener: connections with limits for time, size and number, and a graceful shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use tokio::sync::{Semaphore, watch};
 use super::connections::{Connections, Requests};
 use super::socket::Socket;
 
-/// How long a head may take to arrive; also how long a connection may be idle.
+/// The time limit for receiving a head, and for an idle connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long the client may take to read what is written to it.
+/// The time limit for the client to read what is written to it.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// The longest head in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 /// The most headers.
 const HEADERS: usize = 100;
-/// How long requests that are in progress may take when the server stops.
+/// The time limit for requests in progress when the server stops.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Something that listens.
+/// A listening socket.
 pub struct HttpListener {
     listener: TcpListener,
     address: SocketAddr,
@@ -45,12 +45,12 @@ impl HttpListener {
         Ok(Self { listener, address })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `over` says so, then lets what is under way end.
+    /// Serves until `over` is true, then lets the requests in progress end.
     pub async fn serve(self, router: Router, connections: Arc<Connections>, over: watch::Receiver<bool>) {
         let all = connections.room().all();
         let room = Arc::new(Semaphore::new(all));
@@ -64,7 +64,8 @@ impl HttpListener {
             match accepted {
                 Ok((stream, _)) => {
                     let entered = connections.enter();
-                    // Where one had to make room for it, it is waited for: its descriptor goes back first.
+                    // If an old connection must close for this one, wait for that: its descriptor is freed
+                    // first.
                     let Ok(place) = Arc::clone(&room).acquire_owned().await else { break };
                     let (router, over) = (router.clone(), over.clone());
                     tokio::spawn(async move {
@@ -75,7 +76,7 @@ impl HttpListener {
                         drop(place);
                     });
                 }
-                // No more files: those that are open will be closed.
+                // No descriptor is left: idle connections will be closed.
                 Err(error) => {
                     tracing::warn!("a connection can't be taken: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -88,14 +89,14 @@ impl HttpListener {
     }
 }
 
-/// Waits until it is over.
+/// Waits until `over` is true.
 async fn is_over(over: &mut watch::Receiver<bool>) {
-    // Whoever could say so is gone: then it is over too.
+    // If the sender is gone, it is over too.
     drop(over.wait_for(|over| *over).await);
 }
 
 async fn connection(stream: TcpStream, router: Router, requests: Requests, mut over: watch::Receiver<bool>) {
-    // Small answers must not wait for the other side's acknowledgement.
+    // Small answers must not wait for acknowledgements.
     drop(stream.set_nodelay(true));
     let io = TokioIo::new(Socket::new(stream, WRITE_TIME));
     let service = TowerToHyperService::new(router);

@@ -18,14 +18,14 @@ use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
 
-/// The borders of the latencies in seconds: from a local call to the longest answer of a model.
+/// The borders of the latency buckets in seconds: from a local call to the longest answer of a model.
 const BORDERS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
 /// The tool of an agent request that the folder does not have.
 const OTHER: &str = "other";
 
 type Labels = Vec<(&'static str, String)>;
 
-/// What is counted since the server's start.
+/// The counters since the start of the server.
 pub struct Metrics {
     registry: Registry,
     /// The tools that have a series of their own.
@@ -48,7 +48,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Nothing is counted yet. `tools`: those of the folder's loops.
+    /// All counters at zero. `tools`: those of the folder's loops.
     pub fn new(tools: BTreeSet<String>) -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(BORDERS);
         let mut all = Self {
@@ -94,15 +94,15 @@ impl Metrics {
         self.ended(Status::Cancelled, Termination::Cancelled);
     }
 
-    /// A request was refused; only what is spent, or not there for now, is counted.
+    /// A request was refused; counted only for used-up quotas and temporary failures.
     pub fn refused(&self, status: StatusCode, code: &str) {
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             self.refused.get_or_create(&vec![("code", code.to_owned())]).inc();
         }
     }
 
-    /// The server is stopping: a run that is left for the next server ends with a notice of its cancellation, which
-    /// is not counted.
+    /// The server is stopping: a run that is left for the next server ends with a notice of its cancellation,
+    /// which is not counted.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::SeqCst);
     }
@@ -111,10 +111,10 @@ impl Metrics {
         self.ended.get_or_create(&vec![("status", status.word().to_owned()), ("termination", word(termination))]).inc();
     }
 
-    /// All that is counted, in the text format, with what there is now.
+    /// All counters and the gauges, in the text format.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// When the text can't be written.
     pub fn text(&self, now: &GaugeValues) -> Result<String, std::fmt::Error> {
         let set = |gauge: &Gauge, count: usize| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         set(&self.driven, now.driven);
@@ -150,7 +150,7 @@ pub struct GaugeValues {
 /// Counts the notices of one run from one driver.
 pub struct Meter {
     metrics: Arc<Metrics>,
-    /// The calls that are under way: an observation about a call that was never made is none of a tool.
+    /// The calls that are under way: an observation of a call that was never made does not count for a tool.
     calls: Mutex<Vec<(u32, String)>>,
 }
 
@@ -212,7 +212,7 @@ impl Meter {
     }
 }
 
-/// A termination as results have it.
+/// A termination as in results.
 fn word(termination: Termination) -> String {
     serde_json::to_value(termination).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }

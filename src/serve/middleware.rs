@@ -26,7 +26,7 @@ const LONGEST_TARGET: usize = 8 * 1024;
 const LONGEST_HEAD: usize = 32 * 1024;
 /// The header with the id of a request in the log.
 const REQUEST_ID: &str = "x-request-id";
-/// What a browser may load because of a response: nothing.
+/// The content security policy of responses: a browser may load nothing.
 const POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// The names that `Host` may have. Another name there comes from a page of another site (DNS rebinding).
@@ -37,11 +37,11 @@ pub struct HostNames {
 }
 
 impl HostNames {
-    /// This machine's own names, the address that is listened on, and these beside them.
+    /// The names of this machine, the address that is listened on, and `more`.
     pub fn new(ip: IpAddr, more: &[String]) -> Self {
         let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), ip.to_string()];
         let names = own.into_iter().chain(more.iter().map(|name| tidy(name)));
-        // An address can't be made to mean another machine, as a name can.
+        // An address always means this machine, unlike a name.
         Self { names: names.collect(), any_address: ip.is_unspecified() }
     }
 
@@ -51,7 +51,7 @@ impl HostNames {
     }
 }
 
-/// A host in one spelling: lower case, without brackets and a last dot.
+/// A host in one spelling: lower case, without brackets and a trailing dot.
 fn tidy(host: &str) -> String {
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
@@ -70,7 +70,7 @@ pub async fn outer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     };
     if let Some(problem) = response.extensions_mut().remove::<ProblemDetails>() {
         app.metrics.refused(problem.status, problem.code);
-        // No problem shows a caller the path of the folder.
+        // The texts of a problem never show the path of the folder.
         response = app.hidden_paths.problem(problem).into_response();
     }
     let status = response.status().as_u16();
@@ -142,7 +142,7 @@ fn check(app: &App, request: &Request) -> Result<(), ProblemDetails> {
     Ok(())
 }
 
-/// The host that the request is for, and the same with its port as it was written.
+/// The host of a request, and the host with its port as written.
 fn host(request: &Request) -> Result<(String, String), ProblemDetails> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -159,7 +159,7 @@ fn host(request: &Request) -> Result<(String, String), ProblemDetails> {
     Ok((authority.host().to_owned(), authority.as_str().to_ascii_lowercase()))
 }
 
-/// Whether a browser says that a page of another site asks.
+/// Whether the browser reports that a page of another site sent the request.
 fn is_foreign(headers: &HeaderMap, host: &str) -> bool {
     let origin = headers.get_all(header::ORIGIN).iter().any(|origin| {
         let own = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
@@ -169,7 +169,7 @@ fn is_foreign(headers: &HeaderMap, host: &str) -> bool {
     origin || site
 }
 
-/// Lets a request in that may do what needs one of these scopes, with its body read.
+/// Admits a request with one of these scopes, and reads its body.
 ///
 /// # Errors
 /// 401, 403, 408, 413 or 415.
@@ -198,7 +198,7 @@ pub async fn admitted(
     Ok(if app.quotas.counts_bytes() { counted(&app, owner, response) } else { response })
 }
 
-/// Counts the bytes of an answer in its owner's share: a stream's as they are sent.
+/// Counts the bytes of an answer in its owner's quota; those of a stream as they are sent.
 fn counted(app: &Arc<App>, owner: Owner, response: Response) -> Response {
     let (parts, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {

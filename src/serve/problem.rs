@@ -40,7 +40,7 @@ pub struct ProblemDetails {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>")]
     pub diagnostics: Vec<Diagnostic>,
-    /// In how many seconds it is worth trying again.
+    /// After how many seconds a retry may succeed.
     #[serde(skip)]
     #[schemars(skip)]
     pub retry_after: Option<u64>,
@@ -68,17 +68,17 @@ impl ProblemDetails {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
     }
 
-    /// 404: there is no such run, or it is not the caller's.
+    /// 404: there is no such run, or it belongs to another organisation.
     pub fn no_such_run() -> Self {
         Self::new(StatusCode::NOT_FOUND, "no_such_run", "there is no such run")
     }
 
-    /// 409: another request has the run, or another document its id.
+    /// 409: another request has the run, or the id belongs to a run of another document.
     pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
 
-    /// 422 with what is wrong with a document.
+    /// 422 with the faults of a document.
     pub fn diagnosed(diagnostics: Vec<Diagnostic>) -> Self {
         let faults = diagnostics.iter().filter(|fault| fault.is_error()).count();
         let detail = match (faults, diagnostics.first()) {

@@ -10,7 +10,7 @@ const MAX_PROGRAMS: usize = 512;
 /// The approximate maximum size of all programs, in bytes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// The compiled documents that are kept, by the digest of their texts.
+/// The compiled documents, by the digest of their texts.
 #[derive(Debug, Default)]
 pub struct ProgramCache {
     programs: HashMap<[u8; 32], Arc<Program>>,
@@ -48,7 +48,7 @@ mod tests {
     use crate::compile::{Texts, compile};
     use crate::diagnostic::Source;
 
-    /// A loop whose patterns compile to much.
+    /// A loop whose patterns compile to large programs.
     fn program(patterns: usize) -> Arc<Program> {
         let parts: serde_json::Map<_, _> =
             (0..patterns).map(|at| (format!("p{at}"), json!({"pattern": format!("^\\p{{L}}{{10}}{at}$")}))).collect();

@@ -51,15 +51,15 @@ pub struct WaitQuery {
 }
 
 impl WaitQuery {
-    /// How long it is waited: none for as long as it takes.
+    /// The longest time to wait; none without a limit.
     pub fn at_most(&self) -> Option<Duration> {
         if self.is_async { Some(Duration::ZERO) } else { self.wait_ms.map(Duration::from_millis) }
     }
 
-    /// Read from a query.
+    /// Reads it from a query.
     ///
     /// # Errors
-    /// 400 when it holds what is not known, or contradicts itself.
+    /// 400 for an unknown or contradictory option.
     pub fn of(uri: &Uri) -> Result<Self, ProblemDetails> {
         let waiting: Self = query(uri)?;
         if waiting.is_async && waiting.wait_ms.is_some() {
@@ -72,7 +72,7 @@ impl WaitQuery {
     }
 }
 
-/// Reads a query; names that are not known are refused.
+/// Reads a query; unknown names are refused.
 ///
 /// # Errors
 /// 400.
@@ -91,7 +91,7 @@ pub fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemDetails> {
         .map_err(|error| ProblemDetails::bad_request(format!("the body can't be read: {error}")))
 }
 
-/// An answer as JSON in which nothing steers a terminal.
+/// A JSON response without characters that control a terminal.
 pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(text) => {

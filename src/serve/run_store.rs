@@ -20,7 +20,7 @@ use crate::engine::state::State;
 use crate::journal::{Journal, RunSummary};
 use crate::program::Program;
 
-/// What is reported of a run whose document broke the thread that compiled it.
+/// Reported about a run whose document made the compiler thread panic.
 const NOT_COMPILED: &str = "its document could not be compiled";
 
 /// Reads runs from the journal.
@@ -34,7 +34,7 @@ pub struct RunStore {
     programs: Mutex<ProgramCache>,
 }
 
-/// What a run is driven by.
+/// What driving a run needs.
 #[derive(Clone)]
 pub struct ProgramOfRun {
     /// Its program.
@@ -53,7 +53,7 @@ pub struct FoldedRun {
 }
 
 impl RunStore {
-    /// The runs of a store, for the loops of a folder.
+    /// The runs of a journal, with the loops of a folder.
     pub fn new(journal: Arc<dyn Journal>, folder: Arc<Folder>, compiler: Arc<CompilePool>) -> Self {
         let mut engines = HashMap::new();
         let roots = folder.loops.values().map(|offered| (&offered.root, &offered.program.project));
@@ -65,7 +65,7 @@ impl RunStore {
         Self { journal, folder, engines, compiler, programs: Mutex::default() }
     }
 
-    /// The folders of the projects whose runs these are.
+    /// The folders of the projects of these runs.
     pub fn roots(&self) -> impl Iterator<Item = &Path> {
         self.engines.keys().map(PathBuf::as_path)
     }
@@ -93,14 +93,15 @@ impl RunStore {
         fold::events(run_id, &events, &texts)
     }
 
-    /// A run's events from this one on, at least one where there is one, until they come to so many bytes.
+    /// The events of a run from this number on, until they amount to so many bytes; at least one if there is
+    /// one.
     ///
     /// # Errors
     /// When its journal can't be read.
     pub async fn events_from(&self, run_id: &str, from: usize, most_bytes: usize) -> Result<Vec<Event>, Fault> {
         let from = u64::try_from(from).unwrap_or(u64::MAX);
         let events = self.journal.read_from(run_id, from, most_bytes).await.map_err(Fault::Store)?;
-        // Long texts come with documents only: without one, the store need not be asked for them.
+        // Only documents are long texts: without one, the texts need not be read.
         match fold::events(run_id, &events, &[]) {
             Ok(events) => Ok(events),
             Err(_) => fold::events(run_id, &events, &self.journal.texts(run_id).await.map_err(Fault::Store)?),
@@ -110,7 +111,7 @@ impl RunStore {
     /// A run's program, and its state.
     ///
     /// # Errors
-    /// When its journal can't be read, or makes no run.
+    /// When its journal can't be read, or its events do not fit together.
     pub async fn folded(&self, run_id: &str) -> Result<FoldedRun, Fault> {
         let events = self.events(run_id).await?;
         let ProgramOfRun { program, .. } = self.program(run_id, &events).await?;
@@ -118,7 +119,7 @@ impl RunStore {
         Ok(FoldedRun { program, state })
     }
 
-    /// The program that a run goes by, from the texts in its journal, and the engine of its project.
+    /// The program of a run, from the documents in its journal, and the engine of its project.
     ///
     /// # Errors
     /// When the journal has no document, or this version can't read it.
@@ -145,7 +146,7 @@ impl RunStore {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(key)
     }
 
-    /// The project of a document: that of the loop of this file, else the folder's.
+    /// The project of a document: that of the loop with this file, or else the folder's.
     fn project_of(&self, documents: &[RunDocument]) -> (&PathBuf, Option<&Source>) {
         let file = documents.first().map(|document| document.file.as_str());
         let offered = self

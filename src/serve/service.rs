@@ -149,7 +149,7 @@ impl Service {
     /// from now on. The next process that serves the journal resumes the runs.
     pub async fn drain(&self, grace: Duration) {
         self.app.scheduler.drain();
-        // A step that takes longer is cut off, as in a crash: the journal has what was acknowledged.
+        // A longer step is cut off, as in a crash: the journal has what was acknowledged.
         drop(tokio::time::timeout(grace, self.app.scheduler.leave_all()).await);
     }
 
@@ -163,7 +163,7 @@ impl Service {
         self.app.folder.loops.keys().cloned().collect()
     }
 
-    /// What a listener counts its connections in.
+    /// The connections that a listener counts.
     pub(super) fn connections(&self) -> Arc<Connections> {
         Arc::clone(&self.app.connections)
     }

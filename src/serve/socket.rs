@@ -1,5 +1,5 @@
-//! A connection whose other side has to read: one that takes nothing for too long is given up, and with
-//! it what was to be written.
+//! A connection whose client must read: if it accepts nothing for too long, the connection is closed, and the
+//! unwritten bytes are discarded.
 
 use std::io;
 use std::pin::Pin;
@@ -14,12 +14,12 @@ use tokio::time::Sleep;
 pub struct Socket {
     stream: TcpStream,
     patience: Duration,
-    /// Since when nothing could be written; on the heap, for most connections never wait.
+    /// Since when nothing could be written; on the heap, because most connections never wait.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Socket {
-    /// A connection whose other side has to take something within `patience`.
+    /// A connection whose client must accept something within `patience`.
     pub fn new(stream: TcpStream, patience: Duration) -> Self {
         Self { stream, patience, stalled: None }
     }

@@ -197,7 +197,7 @@ pub struct Accepted {
     pub status: Status,
 }
 
-/// The name of a session in the store: an organisation's sessions are its own.
+/// The name of a session in the store: each organisation has its own sessions.
 pub fn session_in_store(org: Option<&str>, session: &str) -> String {
     match org {
         Some(org) => format!("{org}{BETWEEN}{session}"),
@@ -205,7 +205,7 @@ pub fn session_in_store(org: Option<&str>, session: &str) -> String {
     }
 }
 
-/// Whether a text may name a session: letters, digits and `_-.~@+=`, 1 to 128 of them.
+/// Whether a text is a valid name of a session: letters, digits and `_-.~@+=`, 1 to 128 of them.
 pub fn is_session(text: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.~@+=".contains(&byte);
     (1..=128).contains(&text.len()) && text.bytes().all(sign)

@@ -1,4 +1,4 @@
-//! Who is let in, by every kind of header.
+//! Who is admitted, by every kind of header.
 
 use super::*;
 use crate::language::serving::Token;

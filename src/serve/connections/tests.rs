@@ -1,4 +1,4 @@
-//! Which connection is closed for which, and whose share it counts in.
+//! Which connection is closed for another one, and whose quota it counts in.
 
 use super::super::quotas::Capacity;
 use super::*;
@@ -72,7 +72,7 @@ fn who_shows_a_token_is_closed_for_nobody_and_counts_in_its_share() {
     assert_eq!(fifth, Err((503, "no_connection_left")));
     assert_eq!(connections.count(), (1, 3));
     assert!(!is_closing(&one) && !is_closing(&other));
-    // A connection that is used by several counts for the last one.
+    // A connection that several owners use counts for the last one.
     assert_eq!(one.requests().show(&owner("b")).map_err(|problem| problem.code), Ok(()));
     let (_six, sixth) = shown("a");
     assert_eq!(sixth, Err((503, "no_connection_left")), "its share has room again, the server has none");

@@ -1,4 +1,4 @@
-//! What one token or one organisation has taken. Pure: the moment is handed in.
+//! What one token or one organisation uses. Pure: the time is a parameter.
 
 use super::bounds::QuotaLimits;
 use super::bucket::Bucket;
@@ -8,18 +8,18 @@ const MINUTE: u64 = 60_000;
 /// An hour in milliseconds.
 const HOUR: u64 = 3_600_000;
 
-/// What is counted while it is held.
+/// Something that counts for as long as it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaItem {
     /// A connection.
     Connection,
     /// A stream of events.
     EventStream,
-    /// A run that waits for its turn.
+    /// A run that waits for a slot.
     Queued,
 }
 
-/// What one has taken.
+/// What one token or organisation uses.
 #[derive(Debug)]
 pub struct Account {
     bounds: QuotaLimits,
@@ -32,7 +32,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// One that has taken nothing.
+    /// An account that uses nothing.
     pub fn new(bounds: QuotaLimits, now_ms: u64) -> Self {
         Self {
             bounds,
@@ -45,7 +45,7 @@ impl Account {
         }
     }
 
-    /// Whether there is one more.
+    /// Whether one more may be taken.
     pub fn has(&self, held: QuotaItem) -> bool {
         let (taken, most) = self.count(held);
         taken < most
@@ -63,7 +63,7 @@ impl Account {
         *taken = taken.saturating_sub(1);
     }
 
-    /// How many are taken, and how many may be.
+    /// How many are taken, and the limit.
     pub fn count(&self, held: QuotaItem) -> (usize, usize) {
         match held {
             QuotaItem::Connection => (self.connections, self.bounds.connections),
@@ -80,7 +80,7 @@ impl Account {
         }
     }
 
-    /// Spends bytes.
+    /// Counts bytes.
     pub fn send(&mut self, bytes: u64, now_ms: u64) {
         if let Some(bucket) = &mut self.bytes {
             bucket.pass(now_ms, 0);
@@ -88,7 +88,7 @@ impl Account {
         }
     }
 
-    /// In how many milliseconds there are bytes again; 0 when there are.
+    /// After how many milliseconds bytes are available again; 0 when they are now.
     pub fn bytes_in_ms(&mut self, now_ms: u64) -> u64 {
         self.bytes.as_mut().map_or(0, |bucket| {
             bucket.pass(now_ms, 0);
@@ -102,13 +102,13 @@ impl Account {
         self.driven = self.driven.saturating_add(1);
     }
 
-    /// One run less is driven from now on.
+    /// One run fewer is driven from now on.
     pub fn leave(&mut self, now_ms: u64) {
         self.time_in_ms(now_ms);
         self.driven = self.driven.saturating_sub(1);
     }
 
-    /// In how many milliseconds there is running time again, were nothing driven; 0 when there is.
+    /// After how many milliseconds running time is available again, if nothing is driven; 0 when it is now.
     pub fn time_in_ms(&mut self, now_ms: u64) -> u64 {
         let driven = self.driven;
         self.time.as_mut().map_or(0, |bucket| {

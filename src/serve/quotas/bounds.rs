@@ -1,44 +1,44 @@
-//! What each token and each organisation may take: what the project file says, and a part of what there is where
-//! it says nothing.
+//! The limits of each token and each organisation: those of the project file, and by default a share of what
+//! there is.
 
 use crate::language::serving::{Limits, Share};
 
-/// The runs of a token that may wait.
+/// The default number of queued runs of a token.
 const QUEUED: usize = 500;
-/// The bytes of a token in a minute.
+/// The default number of bytes of a token in a minute.
 const BYTES: u64 = 256 << 20;
-/// Half of the seconds that a place gives in an hour.
+/// Half of the seconds of an hour at one slot.
 const HALF_AN_HOUR: u64 = 1_800;
 
-/// What there is to share.
+/// The capacity to share.
 #[derive(Debug, Clone, Copy)]
 pub struct Capacity {
-    /// Connections of those that have shown a token.
+    /// Connections of clients that have shown a token.
     pub connections: usize,
-    /// Runs that are driven at once.
+    /// Slots for driven runs.
     pub places: usize,
-    /// The organisations that have tokens; none without any.
+    /// The organisations that have tokens; 0 without tokens.
     pub orgs: usize,
 }
 
-/// What one may take.
+/// The limits of one token or organisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaLimits {
     /// Connections.
     pub connections: usize,
     /// Streams of events.
     pub event_streams: usize,
-    /// Runs that wait for their turn.
+    /// Runs that wait for a slot.
     pub queued: usize,
-    /// Milliseconds that runs are driven, in an hour.
+    /// Milliseconds of driven runs in an hour.
     pub running_ms: Option<u64>,
     /// Bytes in a minute.
     pub bytes: Option<u64>,
 }
 
 impl QuotaLimits {
-    /// The bounds of each token and of each organisation. Without tokens all callers are one, and nothing but what
-    /// is written binds them.
+    /// The limits of each token and of each organisation. Without tokens all callers are one, and only the
+    /// limits of the project file apply.
     pub fn of(limits: &Limits, whole: Capacity) -> (Self, Self) {
         if whole.orgs == 0 {
             let all = Self {
@@ -52,7 +52,7 @@ impl QuotaLimits {
         }
         let places = u64::try_from(whole.places).unwrap_or(u64::MAX);
         let half_the_time = HALF_AN_HOUR.saturating_mul(1_000).saturating_mul(places);
-        // One organisation alone has no others that it could take time from.
+        // A single organisation has no others to leave time for.
         let running_ms = (whole.orgs > 1).then_some(half_the_time);
         let token = Self {
             connections: (whole.connections / 4).max(1),
@@ -71,7 +71,7 @@ impl QuotaLimits {
         (token.but(&limits.token), org.but(&limits.org))
     }
 
-    /// The same, but for what is written.
+    /// The same, with the limits of the project file.
     fn but(self, share: &Share) -> Self {
         let count = |written: Option<u32>, else_: usize| {
             written.map_or(else_, |written| usize::try_from(written).unwrap_or(usize::MAX))

@@ -1,19 +1,19 @@
-//! A budget that fills itself again: so many units in a window, all of them at once or one after the other.
+//! A token bucket: so many units in a window, all of them at once or one after the other.
 
-/// A budget of units in a window of time. It is full at first, and never holds more than one window's units.
-/// Whoever spends more than there is leaves a debt, which is filled up first.
+/// A budget of units in a window of time. It starts full, and never holds more than the units of one window.
+/// Spending more than there is leaves a debt, which is filled first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
-    /// Units in a window.
+    /// The units of a window.
     budget: i128,
     window_ms: i128,
-    /// Units times the window, so that what fills in a millisecond is a whole number.
+    /// Units times the window, so that a millisecond fills a whole number.
     level: i128,
     at_ms: u64,
 }
 
 impl Bucket {
-    /// A full one. A budget or a window of 0 counts as 1.
+    /// A full bucket. A budget or a window of 0 counts as 1.
     pub fn new(budget: u64, window_ms: u64, now_ms: u64) -> Self {
         let (budget, window_ms) = (i128::from(budget.max(1)), i128::from(window_ms.max(1)));
         Self { budget, window_ms, level: budget.saturating_mul(window_ms), at_ms: now_ms }
@@ -28,17 +28,17 @@ impl Bucket {
         self.level = level.min(self.budget.saturating_mul(self.window_ms));
     }
 
-    /// Spends so many units, also those that are not there.
+    /// Spends so many units, even if there are fewer.
     pub fn spend(&mut self, units: u64) {
         self.level = self.level.saturating_sub(i128::from(units).saturating_mul(self.window_ms));
     }
 
-    /// How many milliseconds it takes until there is something again; 0 when there is.
+    /// After how many milliseconds there is something again; 0 when there is now.
     pub fn wait_ms(&self) -> u64 {
         if self.level > 0 {
             return 0;
         }
-        // What is missing to a level over 0, rounded up to whole milliseconds.
+        // The amount that is missing for a level above 0, rounded up to whole milliseconds.
         let missing = self.level.saturating_neg().saturating_add(1);
         let ms = missing.saturating_add(self.budget - 1) / self.budget;
         u64::try_from(ms).unwrap_or(u64::MAX)

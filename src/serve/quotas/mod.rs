@@ -21,13 +21,13 @@ pub use account::QuotaItem;
 pub use bounds::Capacity;
 use bounds::QuotaLimits;
 
-/// Who owns something: an organisation, and the name of its token. A run that was recovered from the store has no
-/// token.
+/// The owner of a run, a connection or a request: an organisation, and the name of its token. A run that was
+/// recovered from the store has no token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
-    /// The organisation; none for those without one.
+    /// The organisation; none for owners without one.
     pub org: Option<String>,
-    /// What the token is called.
+    /// The name of the token.
     pub token: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl From<&Caller> for Owner {
     }
 }
 
-/// What all tokens and organisations use.
+/// The accounts of all tokens and organisations.
 pub struct Quotas {
     token: QuotaLimits,
     org: QuotaLimits,
@@ -49,7 +49,7 @@ pub struct Quotas {
 
 #[derive(Default)]
 struct Accounts {
-    /// Of tokens and organisations that are known, and of those whose runs the store has: no caller adds others.
+    /// For known tokens and organisations, and for those whose runs the store has: no caller adds others.
     tokens: HashMap<Owner, Account>,
     orgs: HashMap<Option<String>, Account>,
     event_streams: usize,
@@ -63,7 +63,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Whose it is.
+    /// Its owner.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -80,7 +80,7 @@ impl Drop for Permit {
 }
 
 impl Quotas {
-    /// Nothing is taken yet. `is_open`: there are no tokens.
+    /// Empty accounts. `is_open`: there are no tokens.
     pub fn new(limits: &Limits, whole: Capacity, is_open: bool) -> Self {
         let (token, org) = QuotaLimits::of(limits, whole);
         Self { token, org, is_open, began: clock::instant(), taken: Mutex::default() }
@@ -94,7 +94,7 @@ impl Quotas {
         clock::elapsed_ms(self.began)
     }
 
-    /// The owner as shares know it.
+    /// The owner as the accounts know it.
     pub fn known(&self, owner: &Owner) -> Owner {
         if self.is_open { Owner::default() } else { owner.clone() }
     }
@@ -108,10 +108,10 @@ impl Quotas {
         ]
     }
 
-    /// Takes something for as long as the permit lives.
+    /// Takes an item for as long as the permit lives.
     ///
     /// # Errors
-    /// 429 when the token or its organisation has all that it may have.
+    /// 429 when the token or its organisation has reached its limit.
     pub fn take(self: &Arc<Self>, owner: &Owner, held: QuotaItem) -> Result<Permit, ProblemDetails> {
         let owner = self.known(owner);
         let mut taken = self.taken();
@@ -128,10 +128,10 @@ impl Quotas {
         Ok(Permit { shares: Arc::clone(self), owner, held })
     }
 
-    /// Whether an owner may send another request: 429 while more bytes were sent than it may.
+    /// Whether an owner may send another request: not while it has used up its bytes.
     ///
     /// # Errors
-    /// 429 until there are some again.
+    /// 429 until bytes are available again.
     pub fn check_bytes(&self, owner: &Owner) -> Result<(), ProblemDetails> {
         let now = self.now_ms();
         let wait = self.longest(owner, |account| account.bytes_in_ms(now));
@@ -142,7 +142,7 @@ impl Quotas {
     /// Whether an owner may start another run.
     ///
     /// # Errors
-    /// 429 until there is running time again.
+    /// 429 until running time is available again.
     pub fn check_time(&self, owner: &Owner) -> Result<(), ProblemDetails> {
         let now = self.now_ms();
         let wait = self.longest(owner, |account| account.time_in_ms(now));
@@ -161,7 +161,7 @@ impl Quotas {
         self.token.bytes.is_some() || self.org.bytes.is_some()
     }
 
-    /// Bytes that an owner sent or got.
+    /// Counts bytes that an owner sent or received.
     pub fn sent(&self, owner: &Owner, bytes: usize) {
         let (now, bytes) = (self.now_ms(), u64::try_from(bytes).unwrap_or(u64::MAX));
         let mut taken = self.taken();
@@ -200,7 +200,7 @@ fn spent(held: QuotaItem, whose: &str, most: usize) -> ProblemDetails {
     later(code, &format!("{whose} has the {most} {things} that `serve.limits` gives it: end some first"), 1_000)
 }
 
-/// 429: a share is spent, and comes back in so many milliseconds.
+/// 429: a quota is used up, and is available again after so many milliseconds.
 pub fn later(code: &'static str, detail: &str, wait_ms: u64) -> ProblemDetails {
     let mut problem = ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
     problem.retry_after = Some(wait_ms.div_ceil(1_000).max(1));

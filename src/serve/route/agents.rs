@@ -75,7 +75,7 @@ pub async fn agents(
         after: asked.cursor,
         callback_pending: false,
         called: asked.called,
-        // One more than is shown, to know whether there is another page.
+        // One more than the page shows, to know whether there is another page.
         limit: limit + 1,
     };
     let mut runs = app.runs.journal.list(filter).await?;

@@ -15,7 +15,7 @@ pub async fn alive() -> Response {
     request::json(StatusCode::OK, &json!({ "status": "ok" }))
 }
 
-/// Whether runs are taken: not when the server is about to end, or its store can't be read.
+/// Whether runs are accepted: not while the server stops, or when its store can't be read.
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let (driven, queued) = app.scheduler.load();
     let store = app.runs.journal.find("").await.is_ok();

@@ -1,4 +1,4 @@
-//! The routes, a file each, and who may take them.
+//! The routes, a file each, and the scopes that they need.
 
 mod agents;
 mod cancel;
@@ -35,7 +35,7 @@ pub use loops::LoopList;
 pub use resume::ResumeRequest;
 pub use status::StatusQuery;
 
-/// Scopes that may start and cancel runs. What is started decides which of the two it needs.
+/// The scopes that may start and cancel runs. The kind of run decides which of the two is needed.
 const START: &[TokenScope] = &[TokenScope::Run, TokenScope::Compose];
 
 /// All routes of a server.

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::policy::characters::{BLANK, HIDDEN, PRESENTATION, class};
 
-/// What the page may do: load its own files and ask its own server. Markup that is made from text
-/// is refused by the browser itself.
+/// What the page may do: load its own files and send requests to its own server. The browser itself refuses
+/// markup that is made from text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
@@ -23,17 +23,17 @@ pub async fn style() -> Response {
     file("text/css; charset=utf-8", include_str!("../page/page.css"))
 }
 
-/// What it does.
+/// Its script.
 pub async fn script() -> Response {
     file("text/javascript; charset=utf-8", include_str!("../page/page.js"))
 }
 
-/// How it shows text.
+/// The functions that show text.
 pub async fn text() -> Response {
     file("text/javascript; charset=utf-8", &TEXT)
 }
 
-/// With the table of characters that the rest of the program escapes by.
+/// Includes the table of characters by which the rest of the program escapes.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let (hidden, deceives) = (class(&[HIDDEN]), class(&[HIDDEN, PRESENTATION, BLANK]));
     include_str!("../page/text.js").replace("@HIDDEN@", &hidden).replace("@DECEIVES@", &deceives)
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use crate::policy::characters::{deceives, is_hidden};
 
-    /// The ranges of the character class that a constant of the script holds.
+    /// The ranges of the character class in a constant of the script.
     fn ranges(name: &str) -> Vec<(u32, u32)> {
         let (_, after) = TEXT.split_once(&format!("const {name} = /[")).unwrap();
         let (class, _) = after.split_once("]/gu;").unwrap();

@@ -57,7 +57,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> 
 }
 
 impl ResumeRequest {
-    /// The decision; none for a run that is quarantined, which waits for nothing but to be resumed.
+    /// The decision; none for a quarantined run, which only waits for its resumption.
     fn decided(self) -> Result<Option<Decided>, ProblemDetails> {
         let is_true = |field: Option<bool>| field == Some(true);
         let call = self.call.as_deref().map(str::parse).transpose();

@@ -65,7 +65,7 @@ pub async fn settled_answer(
     include_trace: bool,
 ) -> Result<Response, ProblemDetails> {
     let SettledRun { summary, run } = settled;
-    // The state of a run that was driven here is at hand: its journal is not read again.
+    // The state of a run that was driven here is in memory: its journal is not read again.
     let run = match run {
         Some(run) => run,
         None => Arc::new(app.runs.folded(run_id).await?),

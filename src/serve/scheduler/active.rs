@@ -1,4 +1,4 @@
-//! A run that is driven here or waits for it, and who waits for news of it.
+//! A run that is driven here or queued, and the callers that wait for news of it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::engine::notice::{Listener, Notice};
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::FoldedRun;
 
-/// A run that is driven here, or waits for it.
+/// A run that is driven here, or queued.
 #[derive(Debug)]
 pub struct ActiveRun {
     left: watch::Sender<Option<Left>>,
@@ -23,7 +23,7 @@ struct Left {
 }
 
 impl ActiveRun {
-    /// One that is not driven yet.
+    /// A run that is not driven yet.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { left: watch::Sender::new(None), news: Notify::new() })
     }
@@ -43,12 +43,12 @@ impl ActiveRun {
     /// Waits until nobody drives the run here any more; the run as its driver left it.
     pub(super) async fn left(&self) -> Option<Arc<FoldedRun>> {
         let mut left = self.left.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let left = left.wait_for(Option::is_some).await.ok()?;
         left.as_ref()?.run.clone()
     }
 
-    /// Reports to all who wait that nobody drives the run here any more.
+    /// Signals to all who wait that nobody drives the run here any more.
     pub(super) fn leave(&self, run: Option<Arc<FoldedRun>>) {
         self.left.send_replace(Some(Left { run }));
         self.news.notify_waiters();
@@ -59,17 +59,17 @@ impl ActiveRun {
 pub(super) struct NoticeForwarder {
     pub run: Arc<ActiveRun>,
     pub meter: Meter,
-    /// Gets a message when a decision was taken.
+    /// Gets a message when a decision was accepted.
     pub decision_taken: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 impl NoticeForwarder {
-    /// Sends a message when the decision is taken that the driver was handed.
+    /// Sends a message when the decision is accepted that the driver was given.
     pub fn expect_decision(&self, taken: Option<oneshot::Sender<()>>) {
         *self.decision_taken() = taken;
     }
 
-    /// Whether a decision was handed to the driver and not taken.
+    /// Whether a decision was given to the driver and is not accepted yet.
     pub fn awaits_decision(&self) -> bool {
         self.decision_taken().is_some()
     }
@@ -83,7 +83,7 @@ impl Listener for NoticeForwarder {
     fn on(&self, notice: Notice) {
         self.meter.record(&notice);
         self.run.news.notify_waiters();
-        // The run is resumed before the decision is checked; all other notices come after it was taken.
+        // The run is resumed before the decision is checked; all other notices come after its acceptance.
         if !matches!(notice, Notice::RunResumed { .. })
             && let Some(sender) = self.decision_taken().take()
         {

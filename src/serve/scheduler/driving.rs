@@ -1,4 +1,4 @@
-//! Driving runs: a task for each, from the slot that it holds to the slot that it gives back.
+//! Drives runs: a task for each, which holds a slot until it ends.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) struct DrivenRun {
 }
 
 impl DrivenRun {
-    /// Counts a run that is driven from now on.
+    /// Counts a run as driven from now on.
     pub fn new(scheduler: &Arc<Scheduler>, run_id: String, active: Arc<ActiveRun>, slot: RunSlot) -> Self {
         scheduler.quotas.driven(&slot.owner);
         Self { scheduler: Arc::clone(scheduler), run_id, active, slot, left: None }
@@ -61,19 +61,19 @@ impl Drop for DrivenRun {
 
 /// What a driver does with its run.
 pub(super) enum DriverTask {
-    /// Drives one that was started.
+    /// Drives a run that was started.
     Start(Box<StartedRun>),
-    /// Resumes one.
+    /// Resumes a run.
     Resume {
         run: Box<LeasedRun>,
         resume: Resume,
-        /// Gets a message when the decision was taken.
+        /// Gets a message when the decision was accepted.
         taken: Option<oneshot::Sender<()>>,
     },
 }
 
 impl Scheduler {
-    /// Drives a run in a task of its own; returns the fault when a decision was not taken.
+    /// Drives a run in a task of its own; returns the fault when a decision was not accepted.
     pub(super) fn spawn(
         self: &Arc<Self>,
         program: ProgramOfRun,
@@ -99,7 +99,7 @@ impl Scheduler {
         })
     }
 
-    /// Drives a run until it ends, waits or is left; and whether its decision was not taken.
+    /// Drives a run until it ends, waits or is left; returns whether its decision was not accepted.
     async fn drive(
         &self,
         program: &ProgramOfRun,
@@ -123,7 +123,7 @@ impl Scheduler {
         (result, forwarder.awaits_decision())
     }
 
-    /// Ends a run's time at its slot, and does what its end asks for.
+    /// Frees the slot of a run, and does what its end requires.
     pub(super) fn finish(self: &Arc<Self>, driven: DrivenRun, result: Result<(), Fault>) {
         let (run_id, owner) = (driven.run_id.clone(), driven.slot.owner.clone());
         drop(driven);

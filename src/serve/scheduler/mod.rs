@@ -1,5 +1,5 @@
-//! Decides which runs are driven here: a limited number at once, while the others wait for a slot. A run that waits is
-//! in the store like any other; nobody drives it yet.
+//! Decides which runs are driven here: a limited number at once, while the others wait for a slot. A queued run
+//! is in the store like any other; nobody drives it yet.
 
 mod active;
 mod driving;
@@ -34,7 +34,7 @@ use crate::engine::event::Decided;
 use crate::engine::outcome::Status;
 use crate::journal::{RunSummary, StoreFault};
 
-/// How often a run is polled that another process drives.
+/// The interval at which a run that another process drives is polled.
 const POLL: Duration = Duration::from_millis(250);
 
 /// Decides which runs are driven here, and when.
@@ -58,7 +58,7 @@ struct RunSchedule {
 /// A run that waits for a slot.
 struct QueuedRun {
     run_id: String,
-    /// What it counts as in its owner's quota; one that was recovered from the store counts in none.
+    /// Its item in its owner's quota; a run that was recovered from the store counts in none.
     _permit: Option<Permit>,
 }
 
@@ -103,7 +103,7 @@ impl Scheduler {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The run, when it is driven here or waits for it.
+    /// The run, if it is driven here or queued.
     pub fn active(&self, run_id: &str) -> Option<Arc<ActiveRun>> {
         self.schedule().active.get(run_id).cloned()
     }
@@ -125,7 +125,7 @@ impl Scheduler {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Lets every run end its step and leaves it then; returns when all are left.
+    /// Lets every run end its step and then leaves it; returns when all are left.
     pub async fn leave_all(&self) {
         {
             let mut schedule = self.schedule();
@@ -145,10 +145,10 @@ impl Scheduler {
         }
     }
 
-    /// Whether an owner may start a run, and let it wait where there is no slot for it.
+    /// Whether an owner may start a run, and queue it if there is no slot.
     ///
     /// # Errors
-    /// 429 when its runs have spent their time, or as many of them wait as may.
+    /// 429 when its runs have used up their time, or too many of them are queued.
     pub fn admit(&self, owner: Owner) -> Result<Admission, ProblemDetails> {
         self.quotas.check_time(&owner)?;
         match self.quotas.take(&owner, QuotaItem::Queued) {
@@ -159,7 +159,7 @@ impl Scheduler {
         }
     }
 
-    /// Drives a run that was started: at once, or when there is a slot for it.
+    /// Drives a started run: at once, or when there is a slot for it.
     ///
     /// # Errors
     /// When the store fails.
@@ -173,7 +173,7 @@ impl Scheduler {
         let active = ActiveRun::new();
         let slot = {
             let mut schedule = self.schedule();
-            // A run does not overtake those of its owner that wait.
+            // A run does not overtake queued runs of its owner.
             let may = !schedule.queue.has(&admission.owner) && !self.is_draining();
             let slot = may.then(|| schedule.slots.take(&admission.owner)).flatten();
             schedule.active.insert(run_id.clone(), Arc::clone(&active));
@@ -184,19 +184,19 @@ impl Scheduler {
             self.spawn(program, driven, DriverTask::Start(started));
             return Ok(active);
         }
-        // The lease is given back first: whoever takes the run from the queue needs it.
+        // The lease is released first: the driver that takes the run from the queue needs it.
         let left = started.leave().await;
         let queued = QueuedRun { run_id: run_id.clone(), _permit: admission.permit };
         self.schedule().queue.push(&admission.owner, queued);
         self.start_queued();
         if self.is_draining() {
-            // The queue may have been left before this one came.
+            // The queue may have been cleared before this run was added.
             self.forget(&run_id);
         }
         left.map(|()| active)
     }
 
-    /// Takes runs from the queue while there are slots.
+    /// Starts queued runs while there are slots.
     fn start_queued(self: &Arc<Self>) {
         while let Some(driven) = self.next_queued() {
             let scheduler = Arc::clone(self);
@@ -213,7 +213,7 @@ impl Scheduler {
         }
     }
 
-    /// The next run of the queue with its slot; none when nothing waits, or nothing that waits has room.
+    /// The next queued run with its slot; none when the queue is empty, or no owner in it has a slot.
     fn next_queued(self: &Arc<Self>) -> Option<DrivenRun> {
         let (run_id, active, slot) = {
             let mut schedule = self.schedule();
@@ -229,12 +229,12 @@ impl Scheduler {
         Some(DrivenRun::new(self, run_id, active, slot))
     }
 
-    /// Resumes a run with a decision, or a quarantined run without one. It needs no free slot, because the caller must
-    /// learn whether the decision was taken.
+    /// Resumes a run with a decision, or a quarantined run without one. It needs no free slot, because the
+    /// caller must learn whether the decision was accepted.
     ///
     /// # Errors
-    /// When the decision does not fit, another driver has the run, the owner drives too many runs that were
-    /// decided, or the store fails.
+    /// When the decision does not fit, another driver has the run, the owner drives too many runs after
+    /// decisions, or the store fails.
     pub async fn decide(
         self: &Arc<Self>,
         run: &RunSummary,
@@ -264,7 +264,7 @@ impl Scheduler {
         let resume = Resume { decided, new_document: false };
         let driving =
             self.spawn(program, driven, DriverTask::Resume { run: Box::new(leased), resume, taken: Some(sender) });
-        // The sender is dropped with its run: then the run's own end says what came of it.
+        // The sender is dropped with its run: then the end of the run is the answer.
         match taken.await {
             Ok(()) => Ok(active),
             Err(_) => match driving.await {
@@ -274,8 +274,8 @@ impl Scheduler {
         }
     }
 
-    /// Cancels a run that nobody drives: it leaves the queue, and its result is posted. `None`: another driver has it,
-    /// and was asked to cancel it.
+    /// Cancels a run that nobody drives: it leaves the queue, and its result is posted. `None`: another driver
+    /// has it, and was asked to cancel it.
     ///
     /// # Errors
     /// When it has ended, its document can't be read, or the store fails.
@@ -290,7 +290,7 @@ impl Scheduler {
         Ok(Some(FoldedRun { program, state }))
     }
 
-    /// Takes a run out of the queue that will not be driven here, and reports so to all who wait for it.
+    /// Removes a run from the queue that will not be driven here, and signals that to all who wait for it.
     fn forget(&self, run_id: &str) {
         let mut schedule = self.schedule();
         let removed = schedule.queue.remove(|queued| queued.run_id == run_id);
@@ -301,8 +301,8 @@ impl Scheduler {
         }
     }
 
-    /// Waits until the run has ended, waits for a human or is left, but no longer than `at_most`. `None` when it
-    /// continues. `active` is the run as the caller knows it to be driven here.
+    /// Waits until the run has ended, waits for a human or is left, but no longer than `at_most`. `None` when
+    /// it continues. `active` is the run if the caller knows that it is driven here.
     ///
     /// # Errors
     /// When the store fails.
@@ -333,7 +333,7 @@ impl Scheduler {
                 return Ok(Some(SettledRun { summary: None, run: None }));
             };
             if summary.status != Status::Running {
-                // Another driver may have had the run since.
+                // Another driver may have changed the run since.
                 let run = run.filter(|run| run.state.status() == summary.status);
                 return Ok(Some(SettledRun { summary: Some(summary), run }));
             }

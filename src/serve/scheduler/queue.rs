@@ -1,18 +1,18 @@
-//! The order of the runs that wait: round robin over the organisations, inside of one over its tokens, and
-//! first come, first served for one token. Pure: it knows neither runs nor locks.
+//! The order of queued runs: round robin over the organisations, within one over its tokens, and first come,
+//! first served for one token. Pure: it knows neither runs nor locks.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::serve::quotas::Owner;
 
-/// Items in their turns.
+/// The queued items in their order.
 #[derive(Debug)]
 pub struct Queue<T> {
     orgs: Ring<Ring<VecDeque<T>>>,
     len: usize,
 }
 
-/// Things that take turns: who was served last comes last.
+/// Takes turns: the last one that was served comes last.
 #[derive(Debug)]
 struct Ring<T> {
     turns: VecDeque<Option<String>>,
@@ -39,7 +39,8 @@ impl<T: Default> Ring<T> {
         self.of.entry(name.clone()).or_default()
     }
 
-    /// Serves the one at this turn: it comes last from now on, or goes when nothing of it waits any more.
+    /// Serves the entry at this place: it comes last from now on, or is removed when nothing of it is queued
+    /// any more.
     fn served(&mut self, turn: usize, is_empty: impl Fn(&T) -> bool) {
         let Some(name) = self.turns.remove(turn) else { return };
         if self.of.get(&name).is_some_and(is_empty) {
@@ -51,23 +52,23 @@ impl<T: Default> Ring<T> {
 }
 
 impl<T> Queue<T> {
-    /// How many wait.
+    /// How many items are queued.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether something of this owner waits.
+    /// Whether an item of this owner is queued.
     pub fn has(&self, owner: &Owner) -> bool {
         self.orgs.of.get(&owner.org).is_some_and(|tokens| tokens.of.contains_key(&owner.token))
     }
 
-    /// Puts an item behind all others of its owner.
+    /// Adds an item after all others of its owner.
     pub fn push(&mut self, owner: &Owner, item: T) {
         self.orgs.entry(&owner.org).entry(&owner.token).push_back(item);
         self.len += 1;
     }
 
-    /// Takes the item whose turn it is, among those of owners that may go on.
+    /// Takes the next item of the owners that `may_go_on` accepts.
     pub fn pop(&mut self, may_go_on: impl Fn(&Owner) -> bool) -> Option<(Owner, T)> {
         let mut found = None;
         'orgs: for (at, org) in self.orgs.turns.iter().enumerate() {
@@ -89,7 +90,7 @@ impl<T> Queue<T> {
         Some((owner, item))
     }
 
-    /// Takes out all items that are meant, wherever they wait.
+    /// Removes all items that match, wherever they are queued.
     pub fn remove(&mut self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
         let mut removed = Vec::new();
         for tokens in self.orgs.of.values_mut() {
@@ -149,7 +150,7 @@ mod tests {
         fn nobody_who_waits_is_passed_twice_by_another_and_nothing_is_lost(
             mut comes in prop::collection::vec((0_u8..4, 0_u8..3, any::<bool>()), 1..200),
         ) {
-            // In the end all that waits is taken.
+            // In the end everything queued is taken.
             comes.extend(std::iter::repeat_n((0, 0, true), 200));
             let mut queue = Queue::default();
             let (mut number, mut left) = (0_u32, Vec::new());
@@ -160,7 +161,8 @@ mod tests {
                     // First come, first served for one owner.
                     let at = waiting.iter().position(|(of, _)| *of == owner).unwrap();
                     prop_assert_eq!(waiting.remove(at).1, item);
-                    // Whose organisation waited at the last turn of this one, and still waits, was served since.
+                    // An organisation that was queued at the last turn of this one, and still is, was served
+                    // since.
                     let before = left.iter().rposition(|(of, _): &(Owner, Vec<Option<String>>)| of.org == owner.org);
                     if let Some(before) = before {
                         let served: Vec<_> = left[before + 1..].iter().map(|(of, _)| of.org.clone()).collect();

@@ -1,4 +1,4 @@
-//! Runs that no living driver has are resumed after a restart, unless drivers before us died of them.
+//! Resumes runs without a living driver after a restart, unless earlier drivers died of them.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::journal::{RunFilter, StoreFault};
 use crate::serve::quotas::Owner;
 use crate::serve::run_store::ProgramOfRun;
 
-/// What resuming a queued run came to.
+/// The outcome of resuming a queued run.
 pub(super) enum Recovered {
-    /// It is ours to drive.
+    /// It is leased, and can be driven here.
     Leased(LeasedRun, ProgramOfRun),
     /// It stays quarantined.
     Quarantined,
@@ -30,7 +30,7 @@ impl Scheduler {
         for run in runs.into_iter().rev().filter(|run| !run.driven) {
             let mut schedule = self.schedule();
             schedule.active.insert(run.run_id.clone(), ActiveRun::new());
-            // The store knows the organisation that owns the run, and not the token that started it.
+            // The store knows the organisation of the run, but not the token that started it.
             let owner = Owner { org: run.org, token: None };
             schedule.queue.push(&owner, QueuedRun { run_id: run.run_id, _permit: None });
             count += 1;
@@ -39,8 +39,9 @@ impl Scheduler {
         Ok(count)
     }
 
-    /// Leases and reads a queued run, unless it is to be quarantined. The lease comes first: whatever in a run
-    /// kills its driver, its document included, the next driver learns from the lease before it touches that.
+    /// Leases and reads a queued run, unless it is to be quarantined. The lease comes first: if something in
+    /// the run kills its driver, even its document, the next driver learns that from the lease before it
+    /// touches the run.
     ///
     /// # Errors
     /// When another driver has it, its document can't be read, or the store fails.
@@ -55,7 +56,7 @@ impl Scheduler {
         Ok(Recovered::Leased(run, program))
     }
 
-    /// Leases and reads a run about which a human decided.
+    /// Leases and reads a run that a human decided about.
     ///
     /// # Errors
     /// When another driver has it, its document can't be read, or the store fails.
@@ -64,7 +65,7 @@ impl Scheduler {
         self.read_leased(leased, run_id).await
     }
 
-    /// Dropped by a fault, the lease goes back.
+    /// Reads a leased run. If that fails, dropping the lease releases it.
     pub(super) async fn read_leased(&self, leased: Leased, run_id: &str) -> Result<(LeasedRun, ProgramOfRun), Fault> {
         let events = self.runs.events(run_id).await?;
         let program = self.runs.program(run_id, &events).await?;

@@ -1,15 +1,15 @@
-//! Who may drive another run: so many places for all, of which each organisation that has a token, and in it
-//! each token, has some that nobody else may take. So runs that hang hold the places of their own only. Pure.
+//! Who may drive another run. Each organisation that has a token, and in it each token, has some slots that
+//! nobody else may take, so that hanging runs only hold slots of their owner. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::language::serving::Limits;
 use crate::serve::quotas::Owner;
 
-/// Decisions drive runs beyond the places: at least so many an organisation, also where places are few.
+/// Decisions drive runs beyond the slots: at least so many for each organisation, even if there are few slots.
 const FEWEST_EXTRA: usize = 16;
 
-/// The most places that anybody may hold, as the project file says.
+/// The most slots that one owner may hold, by the project file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SlotLimits {
     /// Each token.
@@ -19,22 +19,22 @@ pub struct SlotLimits {
 }
 
 impl SlotLimits {
-    /// As the project file has it.
+    /// The limits of the project file.
     pub fn of(limits: &Limits) -> Self {
         let count = |written: Option<u32>| written.map(|written| usize::try_from(written).unwrap_or(usize::MAX));
         Self { token: count(limits.token.running), org: count(limits.org.running) }
     }
 }
 
-/// The places, and who holds them.
+/// The slots, and who holds them.
 #[derive(Debug)]
 pub struct RunSlots {
     all: usize,
     most: SlotLimits,
-    /// Whether there are tokens: without, decisions have no bound.
+    /// Whether there are tokens: without them, decisions have no limit.
     is_shared: bool,
     held: usize,
-    /// What the organisations hold less than is theirs, together.
+    /// The slots that are reserved for organisations and not held by them, in all.
     missing: usize,
     orgs: BTreeMap<Option<String>, OrgSlots>,
 }
@@ -43,9 +43,9 @@ pub struct RunSlots {
 struct OrgSlots {
     held: usize,
     extra: usize,
-    /// The places that are its own.
+    /// The slots that are reserved for it.
     own: usize,
-    /// What its tokens hold less than is theirs, together.
+    /// The slots that are reserved for its tokens and not held by them, in all.
     missing: usize,
     tokens: BTreeMap<Option<String>, TokenSlots>,
 }
@@ -57,23 +57,23 @@ struct TokenSlots {
     own: usize,
 }
 
-/// A place that a run is driven at. It goes back by [`RunSlots::give_back`].
+/// A slot in which a run is driven. It is freed by [`RunSlots::give_back`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSlot {
-    /// Whose run it is.
+    /// The owner of the run.
     pub owner: Owner,
     is_extra: bool,
 }
 
 impl RunSlots {
-    /// So many places, at least one, for the owners of these tokens that may start runs.
+    /// So many slots, at least one, for the owners of these tokens that may start runs.
     pub fn new(all: usize, most: SlotLimits, owners: &[Owner]) -> Self {
         let all = all.max(1);
         let mut orgs: BTreeMap<Option<String>, OrgSlots> = BTreeMap::new();
         for owner in owners {
             orgs.entry(owner.org.clone()).or_default().tokens.entry(owner.token.clone()).or_default();
         }
-        // Half of all places are shared out; who is alone has no others to leave any for.
+        // Half of all slots are reserved; a single organisation has no others to reserve any from.
         let own = own_places(all, orgs.len());
         let mut missing = 0;
         for org in orgs.values_mut() {
@@ -88,17 +88,17 @@ impl RunSlots {
         Self { all, most, is_shared: !owners.is_empty(), held: 0, missing, orgs }
     }
 
-    /// How many runs are driven, with those that decisions drive beyond the places.
+    /// How many runs are driven, including those that decisions drive beyond the slots.
     pub fn driven(&self) -> usize {
         self.held + self.orgs.values().map(|org| org.extra).sum::<usize>()
     }
 
-    /// Whether there is no place for anybody.
+    /// Whether no slot is free for anybody.
     pub fn is_full(&self) -> bool {
         self.held >= self.all
     }
 
-    /// The owner as places know it: without tokens all are one.
+    /// The owner as the slots know it: without tokens all are one.
     fn known(&self, owner: &Owner) -> Owner {
         if self.is_shared { owner.clone() } else { Owner::default() }
     }
@@ -116,26 +116,26 @@ impl RunSlots {
         if free == 0 || is_at(self.most.org, org.held) || is_at(self.most.token, token) {
             return false;
         }
-        // Never more than half is kept for others: of more organisations than places most would have none.
+        // Never more than half is reserved for others: with more organisations than slots most would have none.
         let own_left = org.own.saturating_sub(org.held);
         let kept = self.missing.saturating_sub(own_left).min(self.all / 2);
         let room = free.saturating_sub(kept).max(own_left.min(free));
         if token < token_own {
             return room > 0;
         }
-        // The same again among the tokens of the organisation.
+        // The same among the tokens of the organisation.
         let largest = self.all.saturating_sub(self.missing.saturating_sub(own_left).min(self.all / 2));
         room > org.missing.min(largest / 2)
     }
 
-    /// Takes a place when there is room.
+    /// Takes a slot if there is one for the owner.
     pub fn take(&mut self, owner: &Owner) -> Option<RunSlot> {
         let owner = self.known(owner);
         self.has_room_for(&owner).then(|| self.slot(owner, false))
     }
 
-    /// Takes a place for a run that a human decided: one beyond the others when there is no room. None when the
-    /// owner drives as many of these as there are places.
+    /// Takes a slot for a run that a human decided about: an extra one when there is none. None when the owner
+    /// already drives as many extra runs as there are slots.
     pub fn take_decided(&mut self, owner: &Owner) -> Option<RunSlot> {
         let owner = self.known(owner);
         if self.has_room_for(&owner) {
@@ -144,12 +144,12 @@ impl RunSlots {
         let most = self.all.max(FEWEST_EXTRA);
         let org = self.orgs.get(&owner.org);
         let token = org.and_then(|org| org.tokens.get(&owner.token)).map_or(0, |token| token.extra);
-        // A token leaves half of them to the others of its organisation.
+        // A token leaves half of them to the other tokens of its organisation.
         let is_full = org.is_some_and(|org| org.extra >= most) || token >= most.div_ceil(2);
         (!self.is_shared || !is_full).then(|| self.slot(owner, true))
     }
 
-    /// Gives a place back.
+    /// Frees a slot.
     pub fn give_back(&mut self, slot: &RunSlot) {
         let Some(org) = self.orgs.get_mut(&slot.owner.org) else { return };
         let Some(token) = org.tokens.get_mut(&slot.owner.token) else { return };
@@ -163,7 +163,7 @@ impl RunSlots {
             self.missing += usize::from(org.held < org.own);
             org.missing += usize::from(token.held < token.own);
         }
-        // Who has no token any more is not remembered.
+        // An owner without a token is not kept.
         if token.held + token.extra + token.own == 0 {
             org.tokens.remove(&slot.owner.token);
         }
@@ -189,7 +189,7 @@ impl RunSlots {
     }
 }
 
-/// The places that each of several has for its own: half of all are shared out, and nobody goes without.
+/// The slots that are reserved for each of several: half of all are divided, and each gets at least one.
 fn own_places(all: usize, several: usize) -> usize {
     if several < 2 { 0 } else { (all / several / 2).max(1) }
 }

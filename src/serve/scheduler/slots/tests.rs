@@ -1,4 +1,4 @@
-//! Who gets a place when others hold theirs for ever.
+//! Who gets a slot when others hold theirs for ever.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn owner(org: &str, token: &str) -> Owner {
     Owner { org: text(org), token: text(token) }
 }
 
-/// As many run_slots as an owner gets.
+/// Takes as many slots as an owner gets.
 fn fill(run_slots: &mut RunSlots, owner: &Owner) -> usize {
     std::iter::from_fn(|| run_slots.take(owner)).count()
 }
@@ -71,7 +71,7 @@ fn decisions_drive_beyond_the_places_and_take_none_of_the_others() {
     assert_eq!(run_slots.driven(), 16);
     slots.iter().for_each(|slot| run_slots.give_back(slot));
     assert_eq!(run_slots.driven(), 8);
-    // Without tokens there is nobody to keep anything for.
+    // Without tokens there is nobody to reserve anything for.
     let mut run_slots = RunSlots::new(1, SlotLimits::default(), &[]);
     assert_eq!((0..100).filter_map(|_| run_slots.take_decided(&owner("", ""))).count(), 100);
 }
@@ -90,7 +90,7 @@ proptest! {
         for (org, token) in greedy {
             run_slots.take(&name(org % orgs, token % tokens));
         }
-        // Whoever comes last finds a place of its own.
+        // Every further organisation finds a slot of its own.
         for org in 0..orgs {
             let held = run_slots.orgs[&name(org, 0).org].held;
             prop_assert!(held > 0 || run_slots.take(&name(org, 0)).is_some(), "o{org}");
