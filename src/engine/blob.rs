@@ -1,5 +1,5 @@
-//! Long texts that many runs have: a run's events name them by their digest, and the texts themselves are
-//! kept beside the events, once for all runs.
+//! Long texts that many runs share: the events of a run name them by their digest, and the texts are stored
+//! beside the events, once for all runs.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::digest::Digest;
 
-/// A text with its digest, cheap to clone. Written, it is the digest alone; what was read is without its
-/// text until [`Blob::put_back`] gives it back.
+/// A text with its digest, cheap to clone. It is serialized as the digest alone; after deserialization it is
+/// empty until [`Blob::put_back`] restores the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blob {
     digest: Digest,
@@ -18,13 +18,13 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// A text; its digest is taken here, and nowhere else.
+    /// A text; only this function computes its digest.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         Self { digest: Digest::of(&text), text }
     }
 
-    /// What stands for the text in events.
+    /// The digest, which replaces the text in events.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -34,10 +34,10 @@ impl Blob {
         &self.text
     }
 
-    /// Gives a text that was read back what it says.
+    /// Restores the text after deserialization.
     ///
     /// # Errors
-    /// Its digest, when none of `texts` is the one.
+    /// Its digest, when none of `texts` has it.
     pub fn put_back(&mut self, texts: &[Self]) -> Result<(), Digest> {
         let found = texts.iter().find(|text| text.digest == self.digest).ok_or(self.digest)?;
         self.text = Arc::clone(&found.text);

@@ -1,4 +1,4 @@
-//! The budget: what a run has used of it, when it is warned about, and when it is spent.
+//! The budget: how much of it a run has used, when a warning is due, and when it is spent.
 
 use super::event::{Allowance, FailedAttempt, Tokens};
 use super::state::State;
@@ -15,7 +15,7 @@ fn number(tokens: u64) -> f64 {
     tokens as f64
 }
 
-/// Counts tokens and what they cost; `None`: the price is not known, so that of the run is not either.
+/// Counts tokens and their cost; `None`: the price is not known, so the cost of the run is not known either.
 pub(super) fn charge(program: &Program, state: &mut State, tokens: Tokens, cost_usd: Option<f64>) {
     let tally = &mut state.counters;
     tally.tokens.input = tally.tokens.input.saturating_add(tokens.input);
@@ -43,7 +43,7 @@ pub(super) fn tried(program: &Program, state: &mut State, attempts: Vec<FailedAt
     }
 }
 
-/// Whether there is something that a run may not spend more of.
+/// Whether the run has any limit on spending.
 pub(super) fn is_bound(program: &Program, state: &State) -> bool {
     let (own, left) = (program.properties.budget.as_ref(), state.header.bound);
     let own = own.is_some_and(|budget| budget.tokens.is_some() || budget.cost_usd.is_some());
@@ -55,12 +55,12 @@ pub(super) fn is_spent(program: &Program, state: &State) -> bool {
     is_spent_by(program, state, &[])
 }
 
-/// Whether nothing is left of what the run that called this one gave it.
+/// Whether the allowance of the calling run is used up.
 pub(super) fn is_spent_for_the_caller(state: &State) -> bool {
     share(state.header.bound, &spent(state, &[])) >= 1.0
 }
 
-/// What a run may still spend: of its own budget, and of what it was given.
+/// What a run may still spend: of its own budget, and of the allowance of its caller.
 pub fn left(program: &Program, state: &State) -> Allowance {
     let (own, given) = (program.properties.budget.as_ref(), state.header.bound);
     let tokens = [given.tokens, own.and_then(|budget| budget.tokens)].into_iter().flatten().min();
@@ -72,15 +72,15 @@ pub fn left(program: &Program, state: &State) -> Allowance {
     }
 }
 
-/// Whether these failed attempts of a tool that asks a model used all that was left, the last one some of it.
+/// Whether failed attempts of a tool that asks a model used all that was left, the last one a part of it.
 pub fn uses_up(left: Allowance, attempts: &[FailedAttempt]) -> bool {
     let mut spent = SpentSoFar { tokens: 0, cost_usd: 0.0 };
     spent.add(attempts, |attempt| attempt.price);
     attempts.last().is_some_and(|last| last.usage.is_some()) && share(left, &spent) >= 1.0
 }
 
-/// Whether the last of these failed attempts was paid for, and nothing is left then: no other one is made.
-/// One that cost nothing may be made again, the last word of a spent budget too.
+/// Whether the last failed attempt cost something and nothing is left now: no further attempt is made. An
+/// attempt that cost nothing may be retried, also in the last call of a spent budget.
 pub fn is_enough(program: &Program, state: &State, attempts: &[FailedAttempt]) -> bool {
     attempts.last().is_some_and(|last| last.usage.is_some()) && is_spent_by(program, state, attempts)
 }
@@ -122,7 +122,7 @@ fn spent(state: &State, attempts: &[FailedAttempt]) -> SpentSoFar {
     spent
 }
 
-/// The share of an allowance that is spent: the larger one of tokens and US dollars; 1 is all of it.
+/// The share of an allowance that is used: the larger one of tokens and US dollars; 1 is all of it.
 fn share(most: Allowance, spent: &SpentSoFar) -> f64 {
     let part = |spent: f64, most: f64| if most > 0.0 { spent / most } else { 1.0 };
     let tokens = most.tokens.map_or(0.0, |most| part(number(spent.tokens), number(most)));

@@ -1,4 +1,4 @@
-//! The engine's own tools: done within the step, with nothing outside.
+//! The built-in tools: the engine runs them inside the step, without effects.
 
 use serde_json::{Number, Value, json};
 
@@ -10,11 +10,11 @@ use super::storable;
 use super::validate;
 use crate::program::{Builtin, Program};
 
-/// What came of a built-in tool.
+/// The outcome of a built-in tool.
 pub(super) enum Done {
     /// An observation.
     Observed(ToolResult),
-    /// An observation, and a key that the session is to keep.
+    /// An observation, and a key that the session must keep.
     Remembered(ToolResult, String),
     /// The run's answer.
     Completed(Answer),
@@ -30,7 +30,7 @@ pub(super) struct HumanQuestion {
     pub call: CallId,
     /// The question.
     pub question: String,
-    /// What the model says around it.
+    /// What the model says about it.
     pub context: Option<String>,
     /// The answers that it offers.
     pub options: Vec<String>,
@@ -68,7 +68,7 @@ pub(super) fn run(program: &Program, state: &mut State, which: Builtin, input: &
         }
         Builtin::RetrieveMemory => Done::Observed(memory::retrieve(&state.memory, text(input, "key").as_deref())),
         Builtin::LogProgress => Done::Observed(ToolResult::Ok(json!("Noted."))),
-        // The validation refuses it before.
+        // The validation refuses it earlier.
         Builtin::RunWorkflow => Done::Observed(ToolResult::failed("no workflow is declared for this loop")),
     }
 }
@@ -77,7 +77,8 @@ fn complete(program: &Program, input: &Value) -> Done {
     let mut answer = input.get("answer").cloned().unwrap_or_default();
     if let Some(schema) = &program.answer {
         let mut faults = schema.faults(&answer);
-        // An answer that was written as a text of JSON is that JSON, when it matches and the text does not.
+        // A string answer that contains JSON is taken as that JSON, if the JSON matches the schema and the
+        // string does not.
         if !faults.is_empty()
             && let Some(read) = answer.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok())
             && storable::fault_of(&read).is_none()

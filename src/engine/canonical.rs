@@ -1,4 +1,4 @@
-//! One spelling for equal things: JSON values, thoughts. For comparing, never for showing.
+//! Canonical texts: equal JSON values or thoughts have the same one. For comparisons only, never shown.
 
 #[cfg(test)]
 mod tests;
@@ -7,18 +7,18 @@ use unicode_normalization::char::is_combining_mark;
 
 pub use crate::program::canonical::{number, spell, spelling};
 
-/// A thought without case, punctuation and spacing: two that differ in nothing else are the same.
+/// A thought without case, punctuation and spacing, so that thoughts which differ only in these are equal.
 pub fn words(thought: &str) -> String {
     let mut words = String::with_capacity(thought.len());
     for c in thought.chars().filter(|c| is_kept(*c)) {
-        // What most thoughts are made of is looked up in no table.
+        // Fast path for ASCII: no table is needed.
         if c.is_ascii() { words.push(c.to_ascii_lowercase()) } else { words.extend(c.to_lowercase()) }
     }
     words
 }
 
-/// Letters, digits, the marks that belong to letters, and symbols that say something (`<`, `+`, `€`,
-/// `→`, emoji); not punctuation, spaces, controls.
+/// Letters, digits, combining marks, and symbols with a meaning (`<`, `+`, `€`, `→`, emoji); not punctuation,
+/// spaces or controls.
 fn is_kept(c: char) -> bool {
     if c.is_alphanumeric() || matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '|' | '~') {
         return true;

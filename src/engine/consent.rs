@@ -1,6 +1,5 @@
-//! Consent: what a human's yes is bound to. What is shown of a call that waits is made from the call
-//! itself, and the hash beside it says which bytes were shown: a yes that carries the hash is taken for
-//! these bytes and for nothing else.
+//! Consent: what an approval is bound to. A waiting call is shown from its own data, with a hash of the shown
+//! bytes: an approval with this hash is valid for these bytes only.
 
 use std::fmt::Write as _;
 
@@ -9,12 +8,12 @@ use ring::digest::{Context, SHA256};
 use super::event::RunDocument;
 use super::state::{Call, RunHeader};
 
-/// How many bytes of the digest are shown: enough that two calls of a run are never mistaken, and few
-/// enough to be compared by eye.
+/// How many bytes of the digest are shown: enough to tell the calls of a run apart, and few enough to compare
+/// by eye.
 const SHOWN: usize = 8;
 
-/// The hash of a call: 16 hexadecimal digits over the run, the call's place, its tool, its input as it
-/// is written (1e2 is not 100), and the document that says what the tool does.
+/// The hash of a call: 16 hexadecimal digits over the run, the call's position, its tool, its input as written
+/// (1e2 is not 100), and the document that defines the tool.
 pub fn hash(header: &RunHeader, call: &Call) -> String {
     let mut context = Context::new(&SHA256);
     let place = call.id.to_string();
@@ -30,18 +29,18 @@ pub fn hash(header: &RunHeader, call: &Call) -> String {
     shown
 }
 
-/// The digest of the texts that give a run its meaning.
+/// The digest of the documents that define a run.
 pub(super) fn meaning(documents: &[RunDocument]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for document in documents {
-        // The text itself: its short digest names it in a journal, and is not made against forgers.
+        // The text itself: its short digest identifies it in a journal, but does not protect against forgery.
         take(&mut context, document.text.as_bytes());
     }
     // SHA-256 has 32 bytes.
     context.finish().as_ref().try_into().unwrap_or_default()
 }
 
-/// With its length before it, so that no two lists of parts are the same bytes.
+/// Prefixes the length, so that different lists of parts never give the same bytes.
 fn take(context: &mut Context, part: &[u8]) {
     let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
     context.update(&length.to_be_bytes());

@@ -1,19 +1,19 @@
-//! What every decision must fit, be it about a run's own pause or about that of a sub-run.
+//! Checks that apply to every decision, about the run's own pause or that of a sub-run.
 
 use super::effect::Refused;
 use super::event::Decision;
 use super::outcome::Termination;
 
-/// The hash of a decision is that of no call that waits.
+/// The hash of a decision matches no waiting call.
 pub(super) const OTHER_CALL: &str =
     "the call that waits is not the one that was shown: look at it again, and decide with its new hash";
-/// A decision that makes a call names none of several.
+/// A decision that makes a call does not say which of several.
 pub(super) const SEVERAL_CALLS: &str = "several calls wait: say which one, each is decided on its own";
 
 /// Whether a decision is of the kind that a pause waits for.
 ///
 /// # Errors
-/// Why it is not, and what would be.
+/// Why it is not, and which kinds are.
 pub(super) fn is_of_kind(kind: Termination, decision: &Decision) -> Result<(), Refused> {
     match (kind, decision) {
         (Termination::Human | Termination::Stuck, Decision::Answer(_))

@@ -1,8 +1,8 @@
-//! Digests: 128 bits that stand for a text. The same on every machine and in every version, because
-//! a run's state is the fold of its journal.
+//! Digests: 128 bits that identify a text. They are the same on every machine and in every version, because a
+//! run's state is the fold of its journal.
 
-/// What stands for a text: FNV-1a of 128 bits. Two texts of one run with one digest are not to be
-/// expected before some 10^19 of them.
+/// The digest of a text: FNV-1a with 128 bits. A collision within one run is expected only after about 10^19
+/// texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(u128);
 
@@ -10,18 +10,18 @@ const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
 impl Digest {
-    /// The digest of nothing.
+    /// The digest of an empty text.
     pub fn new() -> Self {
         Self(BASIS)
     }
 
-    /// Takes a text in. Its length goes with it: `ab`, `c` is not `a`, `bc`.
+    /// Adds a text and its length: `ab`, `c` is not `a`, `bc`.
     pub fn add(&mut self, text: &str) {
         self.extend(text);
         self.take(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
     }
 
-    /// Takes a part of a text in, without its length: `ab`, `c` is `a`, `bc`.
+    /// Adds a part of a text without its length: `ab`, `c` is `a`, `bc`.
     pub fn extend(&mut self, part: &str) {
         self.take(part.as_bytes());
     }

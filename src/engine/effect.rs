@@ -19,7 +19,7 @@ impl Refused {
 pub enum Effect {
     /// Ask the model with the conversation as it is.
     CallModel,
-    /// Ask the model to sum up what goes from the conversation: [`super::history::question`].
+    /// Ask the model to summarise the messages that leave the conversation: [`super::history::question`].
     Summarize,
     /// Make this call; its tool and input are in the state.
     CallTool(CallId),
@@ -27,8 +27,8 @@ pub enum Effect {
     Remember(String),
 }
 
-/// What a step asks for. Nothing: the run waits for a human or for calls that are under way, was interrupted, or has
-/// ended; its phase says which.
+/// The effects of a step. None: the run waits for a human or for calls that are under way, was interrupted, or
+/// has ended; its phase says which.
 pub type Effects = Vec<Effect>;
 
 /// The calls among them.

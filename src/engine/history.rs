@@ -1,5 +1,5 @@
-//! The history: when it is too long, what goes, and what is said in its place. The opening and the last
-//! iteration always stay; an iteration goes as a whole, the oldest first.
+//! The history: when it is too long, which messages are removed, and what replaces them. The opening and the
+//! last iteration always stay; iterations are removed whole, the oldest first.
 
 mod summary;
 #[cfg(test)]
@@ -16,18 +16,18 @@ use crate::program::Program;
 
 pub use summary::{max_tokens, question};
 
-/// Whether the next request is too long, and what helps.
+/// Whether the next request is too long, and what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
     /// It is not.
     Fits,
-    /// The messages behind the opening go, up to `until`; `summed`: the model sums them up.
+    /// The messages after the opening are removed, up to `until`; `summed`: the model summarises them.
     Over { until: usize, summed: bool },
-    /// It is, and nothing can go.
+    /// It is too long, and nothing can be removed.
     Full,
 }
 
-/// Looks at the request that comes next.
+/// Checks the length of the next request.
 pub(super) fn look(program: &Program, state: &State) -> Length {
     let history = program.properties.history.as_ref();
     if let Some(until) = history.and_then(|history| over_messages(history, state)) {
@@ -39,10 +39,10 @@ pub(super) fn look(program: &Program, state: &State) -> Length {
     }
 }
 
-/// What goes when a request must get shorter than `bound` tokens: half of them is left free.
+/// What to remove when a request must have less than `bound` tokens: half of them is left free.
 pub(super) fn too_long(program: &Program, state: &State, bound: u64) -> Length {
     let summarize = program.properties.history.as_ref().and_then(|history| history.summarize);
-    // Whoever wants an answer at a limit, and says nothing of summing up, has the full window as a limit.
+    // A loop with `on_limit: answer` and without `summarize` treats the full window as a limit.
     if program.properties.on_limit == OnLimit::Answer && summarize.is_none() {
         return Length::Full;
     }
@@ -52,7 +52,7 @@ pub(super) fn too_long(program: &Program, state: &State, bound: u64) -> Length {
     }
 }
 
-/// `max_messages`: where the last `keep_last` messages begin, or the first iteration within them.
+/// For `max_messages`: where the last `keep_last` messages begin, or the first iteration within them.
 fn over_messages(history: &History, state: &State) -> Option<usize> {
     let conversation = &state.conversation;
     let all = conversation.messages.len();
@@ -74,15 +74,15 @@ fn bound(program: &Program, state: &State) -> Option<u64> {
     })
 }
 
-/// What the next request will hold in tokens: the last one by the provider's count, and an estimate
-/// of what came since.
+/// The number of tokens of the next request: the provider's count of the last one, and an estimate of what was
+/// added since.
 fn next_request(state: &State) -> u64 {
     let (tokens, bytes) = state.counters.window;
     tokens.saturating_add(state.counters.estimator.tokens(state.conversation.bytes.saturating_sub(bytes)))
 }
 
-/// Where the iterations begin that fit into so many tokens with the opening; the last one always stays,
-/// and the oldest one goes. Nothing, when there is one only.
+/// Where the iterations begin that fit into so many tokens with the opening. The last one always stays, and the
+/// oldest one is removed. None when there is only one.
 fn fitting(state: &State, room: u64) -> Option<usize> {
     let conversation = &state.conversation;
     let size = |from: usize, until: usize| -> usize {
@@ -104,7 +104,7 @@ fn fitting(state: &State, room: u64) -> Option<usize> {
     kept
 }
 
-/// The model summed up what goes.
+/// The model has summarised the removed messages.
 pub(super) fn summed(program: &Program, state: &mut State, mut reply: Reply, until: usize) -> Next {
     let sent = question(program, state, until).bytes;
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
@@ -115,7 +115,8 @@ pub(super) fn summed(program: &Program, state: &mut State, mut reply: Reply, unt
     Next::Think
 }
 
-/// Whether the run goes on without notes when the model could not sum up: what was sent is what it could not do.
+/// Whether the run continues without a summary when the model could not write one: the request itself was the
+/// problem.
 pub(super) fn goes_on_without_notes(fault: &ModelFault) -> bool {
     match fault.code {
         ModelFaultCode::ContextExceeded | ModelFaultCode::ModelProtocol | ModelFaultCode::ModelRefused => true,
@@ -123,14 +124,14 @@ pub(super) fn goes_on_without_notes(fault: &ModelFault) -> bool {
     }
 }
 
-/// The model could not sum up: the messages go all the same.
+/// The model could not write a summary: the messages are removed anyway.
 pub(super) fn not_summed(program: &Program, state: &mut State, fault: ModelFault, until: usize) -> Next {
     usage::of_failure(program, state, fault);
     drop_until(state, until, None);
     Next::Think
 }
 
-/// Before a last word: the older half goes when the request would not fit, or when `must`.
+/// Before the last call: removes the older half when the request would not fit, or when `must`.
 pub(super) fn make_room(program: &Program, state: &mut State, must: bool) {
     let over = bound(program, state).is_some_and(|bound| next_request(state) > bound);
     if must || over {
@@ -141,7 +142,7 @@ pub(super) fn make_room(program: &Program, state: &mut State, must: bool) {
     }
 }
 
-/// Lets go of the messages behind the opening, up to this one.
+/// Removes the messages after the opening, up to this one.
 pub(super) fn drop_until(state: &mut State, until: usize, notes: Option<&str>) {
     let conversation = &state.conversation;
     let before = usize::try_from(state.counters.messages_trimmed).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! What a human decided about a pause.
+//! Applies the decision of a human about a pause.
 
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ impl Paused {
         decision::is_of_kind(pause.kind, &decided.decision)?;
         let several = self.calls().iter().filter(|call| is_asked_about(pause, call)).count() > 1;
         match &decided.decision {
-            // No call is made by a word that was said about another one. All may be denied at once.
+            // A decision about one call never makes another call. All calls may be denied at once.
             Decision::Approve | Decision::Edit(_) | Decision::Happened(_) | Decision::Retry
                 if several && only.is_none() =>
             {
@@ -70,7 +70,7 @@ impl Paused {
         }
     }
 
-    /// The one call that the decision names, by its place or by its hash.
+    /// The one call that the decision names, by its id or by its hash.
     fn meant(&self, header: &RunHeader, decided: &Decided) -> Option<CallId> {
         let Some(hash) = &decided.hash else { return decided.call };
         let named = |call: &&Call| {
@@ -87,7 +87,7 @@ impl Paused {
         pause.calls.contains(&id) && self.calls().iter().any(open)
     }
 
-    /// Whether an edited input matches the tool's schema like the model's own.
+    /// Whether an edited input matches the tool's schema, like the model's own input.
     fn accepts(&self, program: &Program, only: Option<CallId>, input: &Value) -> Result<(), Refused> {
         let meant = self.calls().iter().filter(|call| match only {
             Some(id) => call.id == id,
@@ -108,12 +108,12 @@ fn is_undecided(call: &Call) -> bool {
     matches!(call.progress, CallProgress::AwaitsApproval | CallProgress::Uncertain)
 }
 
-/// Whether this pause is about the call. Another call of the turn may wait for a pause of its own.
+/// Whether this pause is about the call. Another call of the turn may wait for its own pause.
 fn is_asked_about(pause: &Pause, call: &Call) -> bool {
     is_undecided(call) && pause.calls.contains(&call.id)
 }
 
-/// Takes a decision.
+/// Applies a decision.
 pub(super) fn decided(
     program: &Program,
     state: &mut State,
@@ -129,12 +129,12 @@ pub(super) fn decided(
     if paused.pause.kind == Termination::ModelError && paused.pause.asks.is_none() {
         return Next::ask_again(paused.pause.forced);
     }
-    // What a human says is new to the agent: repetitions are counted from here.
+    // The human's input is new to the agent: repetitions are counted from here.
     state.watch.steps.clear();
     let only = paused.meant(&state.header, &decided);
     let Paused { pause, turn } = paused;
     let Some(mut turn) = turn else {
-        // A stuck run: the answer is guidance.
+        // The answer for a stuck run is guidance.
         if let Decision::Answer(text) = decided.decision {
             let words = dialect::write_guidance(program.properties.dialect, &text);
             state.conversation.push(Role::User, words);
@@ -151,7 +151,7 @@ pub(super) fn decided(
         }
     }
     if turn.calls.iter().any(|call| is_asked_about(&pause, call)) {
-        // The others are decided one by one; nothing is called before all are.
+        // The other calls are decided one by one; no call is made before all are decided.
         return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
     if let Some(question) = turn::question_of(program, &turn) {
@@ -162,7 +162,7 @@ pub(super) fn decided(
     Next::Settle(turn)
 }
 
-/// Takes a decision about one call.
+/// Applies a decision to one call.
 fn decide(program: &Program, state: &mut State, call: &mut Call, decision: &Decision) {
     let approval = call.progress == CallProgress::AwaitsApproval;
     call.progress = match decision {
@@ -177,17 +177,17 @@ fn decide(program: &Program, state: &mut State, call: &mut Call, decision: &Deci
         }
     };
     match (&call.progress, approval) {
-        // A call that is repeated was counted when it was made first.
+        // A call that is repeated was counted the first time.
         (CallProgress::Asked, true) => state.counters.tool_calls_made += 1,
-        // It is counted when it is asked for.
+        // It is counted when it is requested.
         (CallProgress::Held, true) => {}
-        // A call that was not allowed was not made: `max_calls` is not touched.
+        // A denied call was not made: it does not count towards `max_calls`.
         (_, true) => state.counters.unmade(&call.tool),
         _ => {}
     }
 }
 
-/// A call that a human allowed: one that asks models waits its turn where there is a budget.
+/// The progress of an approved call: with a budget, a call that asks models is held.
 fn allowed(program: &Program, state: &State, call: &Call) -> CallProgress {
     let held = program.tool(&call.tool).is_some_and(|tool| turn::is_held(program, state, tool));
     if held { CallProgress::Held } else { CallProgress::Asked }

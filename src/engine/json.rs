@@ -1,4 +1,4 @@
-//! JSON at rest: a value as its text, which takes a tenth of the room that a tree takes.
+//! Compact JSON: a value as its text, which takes a tenth of the memory of a tree.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::storable;
 
-/// A value as its text. What nothing looks into while a run goes on is kept so.
+/// A value as its text, for values that nothing reads while the run continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Json(Kept);
 
@@ -25,20 +25,20 @@ impl Json {
         match &self.0 {
             Kept::Null => Value::Null,
             Kept::Tree(value) => (**value).clone(),
-            // What can't be read back was made a text when it came in.
+            // A value that can't be read back was converted to a text when it came in.
             Kept::Text(text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string())),
         }
     }
 }
 
 impl From<Value> for Json {
-    /// A value that could not be read back is kept as a text, like everywhere.
+    /// Converts a value that could not be read back to a text, as everywhere.
     fn from(value: Value) -> Self {
         match storable::kept(value) {
             Value::Null => Self(Kept::Null),
             value => {
                 let mut text = String::with_capacity(size(&value));
-                // A text takes whatever is written to it.
+                // Writing to a string can't fail.
                 let _ = write!(text, "{value}");
                 let exponent = may_have_exponent(&text);
                 Self(if exponent { Kept::Tree(Box::new(value)) } else { Kept::Text(text.into_boxed_str()) })
@@ -47,7 +47,7 @@ impl From<Value> for Json {
     }
 }
 
-/// How long a value's text is, unless something in it is escaped: then it is longer.
+/// The length of a value's text, if nothing in it is escaped; otherwise it is longer.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(true) => 4,
@@ -61,7 +61,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Whether an `e` stands behind a digit, in a number or in a string.
+/// Whether an `e` follows a digit, in a number or in a string.
 fn may_have_exponent(text: &str) -> bool {
     let (bytes, behind) = (text.bytes(), text.bytes().skip(1));
     bytes.zip(behind).any(|(digit, letter)| digit.is_ascii_digit() && matches!(letter, b'e' | b'E'))

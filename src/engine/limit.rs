@@ -1,4 +1,4 @@
-//! Limits: what is looked at before the model is asked again, and what happens when one is reached.
+//! Limits: the checks before the model is asked again, and what happens at a limit.
 
 use super::budget;
 use super::conversation::Role;
@@ -10,8 +10,8 @@ use super::state::State;
 use crate::language::react::OnLimit;
 use crate::program::Program;
 
-/// After an iteration: the model is asked again, unless a limit is reached. Before it, the history is made
-/// shorter when it is too long.
+/// After an iteration: the model is asked again, unless a limit is reached. If the history is too long, it is
+/// shortened first.
 pub(super) fn think(program: &Program, state: &mut State) -> Next {
     loop {
         if let Some(limit) = spent(program, state) {
@@ -26,7 +26,7 @@ pub(super) fn think(program: &Program, state: &mut State) -> Next {
     }
 }
 
-/// The limit that is spent, if any; the window is the history's matter.
+/// The limit that is reached, if any; the window is checked by the history.
 fn spent(program: &Program, state: &State) -> Option<Limit> {
     if state.counters.iterations >= program.properties.max_iterations {
         return Some(Limit::MaxIterations);
@@ -37,7 +37,7 @@ fn spent(program: &Program, state: &State) -> Option<Limit> {
     budget::is_spent(program, state).then_some(Limit::Budget)
 }
 
-/// The provider says that the request is too long: it is made shorter once, and sent again.
+/// The provider reports that the request is too long: it is shortened once, and sent again.
 pub(super) fn too_long(program: &Program, state: &mut State) -> Next {
     let again = std::mem::replace(&mut state.watch.too_long, true);
     let all = state.counters.estimator.tokens(state.conversation.bytes);
@@ -53,9 +53,8 @@ pub(super) fn too_long(program: &Program, state: &mut State) -> Next {
     }
 }
 
-/// A limit is reached: the run fails, or one last call must answer. A run whose caller has nothing left has
-/// no last call: with one in each of the loops that call each other, the budget would be passed by all of
-/// them.
+/// A limit is reached: the run fails, or one last call must answer. A sub-run whose caller has nothing left
+/// gets no last call: with one at each level of nested loops, they would exceed the budget together.
 pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Next {
     if program.properties.on_limit == OnLimit::Fail || budget::is_spent_for_the_caller(state) {
         return failed(program, state, limit);
@@ -66,7 +65,7 @@ pub(super) fn reached(program: &Program, state: &mut State, limit: Limit) -> Nex
     Next::Ask { forced: Some(limit) }
 }
 
-/// The run fails by a limit.
+/// The run fails because of a limit.
 pub(super) fn failed(program: &Program, state: &State, limit: Limit) -> Next {
     let properties = &program.properties;
     let (code, message) = match limit {
@@ -79,7 +78,7 @@ pub(super) fn failed(program: &Program, state: &State, limit: Limit) -> Next {
         Limit::Context => ("context", "the conversation no longer fits the model's window".to_owned()),
         Limit::Budget => ("budget", "the run's budget is spent".to_owned()),
     };
-    // What takes longer today may take less tomorrow; the other limits will be reached again.
+    // A timeout may not happen again; the other limits will be reached again.
     let error = RunError { code: code.to_owned(), message, retryable: limit == Limit::Timeout };
     Next::fail(state, limit.into(), error)
 }

@@ -1,19 +1,19 @@
-//! Machines: what folds a run's events. The loop is the only one today. The first event of a run names its machine,
-//! so that a store can hold runs of others, and a version that lacks one says so.
+//! Machines: what folds the events of a run. The loop is the only one today. The first event of a run names its
+//! machine, so that a store can contain runs of other machines, and a version that lacks one reports that.
 //!
-//! A second machine gives what the loop gives: its step ([`step`](super::step::step)), its state with a
-//! [`Status`](super::outcome::Status), an id and a phase that says what is waited for, and the notices of a step.
-//! Its events share [`Event`], so that the journal and the order of the driver (step, append, effects) stay as they are.
+//! A second machine provides what the loop provides: its step ([`step`](super::step::step)), its state with a
+//! [`Status`](super::outcome::Status), an id and a phase, and the notices of a step. Its events use [`Event`],
+//! so that the journal and the order of the driver (step, append, effects) stay as they are.
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 
 use super::event::{Event, EventKind, Moment};
 
-/// What folds a run's events.
+/// The machine that folds the events of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Machine {
-    /// The loop. A journal that names no machine is one of a loop.
+    /// The loop. A journal that names no machine belongs to a loop.
     #[default]
     Loop,
 }
@@ -21,7 +21,7 @@ pub enum Machine {
 /// Why the text of an event can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// The run is one of a machine that this version lacks.
+    /// The machine of the run is unknown to this version.
     #[error(
         "the run needs the machine {0:?}, which this version of loopctl does not have: use the version that began \
          the run, or a later one"
@@ -32,7 +32,7 @@ pub enum Unreadable {
     Json(#[from] serde_json::Error),
 }
 
-/// An event as it is written.
+/// The serialized form of an event.
 #[derive(Deserialize)]
 pub(super) struct WrittenEvent {
     #[serde(default)]
@@ -66,14 +66,14 @@ impl Event {
     /// Reads an event of a journal.
     ///
     /// # Errors
-    /// When it is no event, or the first one of a run that another machine folds.
+    /// When it is no event, or the first one of a run of another machine.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         serde_json::from_str(text)
             .map_err(|error| machine_of(text).map_or(Unreadable::Json(error), Unreadable::Machine))
     }
 }
 
-/// The name of a machine that this version lacks, when the event has one.
+/// The machine that an event names, if this version lacks it.
 fn machine_of(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct NamesMachine {

@@ -48,8 +48,8 @@ pub(super) fn store(memory: &mut BTreeMap<String, Value>, key: &str, value: Valu
     Ok(())
 }
 
-/// Keeps what a tool's declaration wants remembered of its observation; what is not there leaves what was
-/// kept before. Gives the keys that changed, and a line for the model that says what is kept now.
+/// Keeps the parts of an observation that the tool's declaration names; a missing part leaves the earlier
+/// value. Returns the changed keys, and a line for the model that says what is kept now.
 pub(super) fn remember(
     memory: &mut BTreeMap<String, Value>,
     wanted: &BTreeMap<String, String>,
@@ -73,8 +73,8 @@ pub(super) fn remember(
     (keys, note)
 }
 
-/// What is kept as a compact list: long values are cut, and what does not fit is counted. Keys and values
-/// are JSON on one line each: no text of theirs can look like another line.
+/// The memory as a compact list: long values are cut, and keys that do not fit are counted. Keys and values are
+/// JSON on one line each, so that no text in them can look like another line.
 pub(super) fn list(memory: &BTreeMap<String, Value>) -> String {
     let mut text = String::new();
     for (at, (key, value)) in memory.iter().enumerate() {
@@ -98,7 +98,7 @@ fn line(key: &str, value: &Value) -> String {
     format!("{} = {shown}", Value::from(key))
 }
 
-/// Gives a value, or all keys.
+/// Returns a value, or all keys.
 pub(super) fn retrieve(memory: &BTreeMap<String, Value>, key: Option<&str>) -> ToolResult {
     let Some(key) = key else {
         return ToolResult::Ok(json!({ "keys": memory.keys().collect::<Vec<_>>() }));

@@ -1,5 +1,5 @@
-//! THE LOOP, pure: `state + event -> state + effects`. No clock, no chance, no network, no disk;
-//! the same events give the same state, byte for byte, always.
+//! The loop, pure: `state + event -> state + effects`. No clock, no randomness, no network, no disk; the same
+//! events always give the same state, byte for byte.
 
 mod begin;
 pub mod blob;

@@ -1,34 +1,34 @@
-//! What a transition returns to `step`: where the run goes. No transition calls another one, so that each can
-//! be read on its own.
+//! What a transition returns to `step`: where the run continues. No transition calls another one, so that each
+//! can be read on its own.
 
 use super::effect::Refused;
 use super::outcome::{Ending, Limit, RunError, Status, Termination};
 use super::state::{Phase, State, Turn};
 
-/// Where the run goes. The first three lead to one of the others; those end the step.
+/// Where the run continues. The first three lead to one of the others; the others end the step.
 #[derive(Debug)]
 pub(super) enum Next {
     /// The next iteration, unless a limit is reached or the history is too long.
     Think,
     /// A limit is reached: the model is asked for a last answer, or the run fails.
     Limit(Limit),
-    /// The calls of the turn are looked at: what is under way is waited for, what is done is observed.
+    /// The calls of the turn are checked: pending ones are waited for, finished ones are observed.
     Settle(Turn),
     /// The model is asked; `forced` when it must answer because of a limit.
     Ask {
         /// The limit that was reached.
         forced: Option<Limit>,
     },
-    /// The model is asked to sum up the messages up to this one.
+    /// The model is asked to summarise the messages up to this one.
     Summarize {
-        /// The place of the first message that stays.
+        /// The index of the first message that stays.
         until: usize,
     },
-    /// The run waits in this phase: for its calls, for a human, or for what was asked before.
+    /// The run waits in this phase: for its calls, for a human, or for an earlier request.
     Wait(Phase),
     /// The run is over.
     End(Box<Ending>),
-    /// The event does not fit: the run is left in the phase that it was in.
+    /// The event does not fit: the run stays in its phase.
     Refuse {
         /// That phase.
         phase: Phase,

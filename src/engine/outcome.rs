@@ -106,7 +106,7 @@ pub struct Ending {
     pub termination: Termination,
     /// The answer.
     pub answer: Option<Answer>,
-    /// The limit that a forced answer came of.
+    /// The limit that caused a forced answer.
     pub limit: Option<Limit>,
     /// The pattern that the agent was stuck in.
     pub stuck: Option<Stuck>,
@@ -153,9 +153,9 @@ pub struct Pause {
     pub number: u32,
     /// Human, stuck, approval or uncertain; a model error, when the model could not be reached.
     pub kind: Termination,
-    /// The model's question, or ours.
+    /// The model's question, or the engine's.
     pub question: String,
-    /// What the model said around it.
+    /// What the model said about it.
     pub context: Option<String>,
     /// The answers that the model offers.
     pub options: Vec<String>,
@@ -165,6 +165,6 @@ pub struct Pause {
     pub stuck: Option<Stuck>,
     /// For a model that could not be reached: the limit whose last call it is.
     pub forced: Option<Limit>,
-    /// What the run asks that one of the calls is; then all the above is what that run says.
+    /// The question of a sub-run, passed up unchanged; the fields above then describe the sub-run.
     pub asks: Option<Box<SubrunQuestion>>,
 }

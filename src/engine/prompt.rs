@@ -1,10 +1,10 @@
-//! The system prompt: who the model is, its objective, its tools, and how it answers.
+//! The system prompt: who the model is, its objective, its tools, and how to answer.
 
 use super::dialect;
 use crate::program::Program;
 use crate::program::reference::{Scope, Unresolved};
 
-/// What the system prompt is made of beside the program.
+/// The values for the system prompt, besides the program.
 pub struct Facts<'a> {
     /// The objective, rendered.
     pub objective: &'a str,
@@ -18,10 +18,10 @@ pub struct Facts<'a> {
     pub run_id: &'a str,
 }
 
-/// The system prompt: the author's, else ours.
+/// The system prompt: the author's, or else the default.
 ///
 /// # Errors
-/// When the author's prompt needs a name that nothing gave.
+/// When the author's prompt needs a name that has no value.
 pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved> {
     let tools = tools(program);
     let instructions = dialect::instructions(program.properties.dialect);
@@ -40,7 +40,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
             secrets: None,
         }),
         None => {
-            // Native tool calls bring the tools beside the prompt.
+            // With native tool calls the request declares the tools besides the prompt.
             let tools = if dialect::is_native(program.properties.dialect) {
                 String::new()
             } else {
@@ -59,7 +59,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
     }
 }
 
-/// The tools as the model reads them: a name, what it is for, and its input's schema.
+/// The tools as text for the model: name, purpose, and input schema.
 fn tools(program: &Program) -> String {
     let mut lines = String::with_capacity(1000);
     for tool in program.offered() {

@@ -1,4 +1,4 @@
-//! What the model said: counted, read, and made into a turn.
+//! The model's reply: counts it, reads it, and makes it a turn.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ const INVALID_IN_A_ROW: u32 = 3;
 /// How much of an unreadable reply stays in the conversation, in bytes.
 const UNREADABLE_BYTES: usize = 32 * 1024;
 
-/// Takes a reply in.
+/// Applies a reply.
 pub(super) fn take(
     program: &Program,
     state: &mut State,
@@ -94,8 +94,8 @@ pub(super) fn take(
     }
 }
 
-/// A reply as the model reads it later: without what it invented behind its action, and not longer than
-/// need be when nothing came of it.
+/// The reply as it stays in the conversation: without what the model invented after its action, and shortened
+/// if it could not be read.
 fn remembered(mut text: String, counts: usize, unreadable: bool, alone: bool) -> String {
     if counts < text.len() {
         text.truncate(text.floor_char_boundary(counts));
@@ -105,11 +105,11 @@ fn remembered(mut text: String, counts: usize, unreadable: bool, alone: bool) ->
         text.truncate(text.floor_char_boundary(UNREADABLE_BYTES));
         text.push_str("\n[cut: the rest of this reply is not shown]");
     }
-    // A provider refuses a message without text.
+    // Providers refuse messages without text.
     if alone && text.trim().is_empty() { "(nothing)".to_owned() } else { text }
 }
 
-/// A turn of more calls than are allowed is refused, whole.
+/// Refuses a turn with too many calls as a whole.
 fn too_many(reading: &mut Reading, most: usize) {
     if let Reading::Calls { thought, calls } = reading
         && calls.len() > most
@@ -123,8 +123,8 @@ fn too_many(reading: &mut Reading, most: usize) {
     }
 }
 
-/// An answer that the dialect has as text, as the loop wants it: when the text does not match
-/// `answer_schema`, it is taken as JSON.
+/// An answer that the dialect has as text, in the form that the loop needs: if the text does not match
+/// `answer_schema`, it is parsed as JSON.
 fn answer_of(program: &Program, answer: Value) -> Value {
     match (&answer, &program.answer) {
         (Value::String(text), Some(schema)) if !schema.faults(&answer).is_empty() => {
@@ -134,7 +134,7 @@ fn answer_of(program: &Program, answer: Value) -> Value {
     }
 }
 
-/// The model could not be asked.
+/// The request to the model failed.
 pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Next {
     let enough = budget::is_enough(program, state, &fault.failed);
     let fault = usage::of_failure(program, state, fault);
@@ -145,7 +145,7 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
         };
     }
     if enough {
-        // No other attempt was made because of the budget, whatever the last one's fault was.
+        // No further attempt was made because of the budget, whatever the fault of the last one was.
         return match forced {
             None => Next::Limit(Limit::Budget),
             Some(limit) => limit::failed(program, state, limit),
@@ -167,8 +167,8 @@ pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, fo
     Next::fail(state, Termination::ModelError, error)
 }
 
-/// Makes a readable reply into a turn: each call is validated, the engine's own are done at once,
-/// the others are asked for.
+/// Makes a turn from a readable reply: validates each call, runs the built-in tools at once, and requests the
+/// others.
 fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>, effects: &mut Effects) -> Next {
     let policy = TurnPolicy::of(program, &calls);
     let mut ending = None;
@@ -228,7 +228,7 @@ struct Completion {
     wanted: Wanted,
 }
 
-/// The run ends with an answer, unless a call that was to be done before it failed.
+/// The run ends with an answer, unless one of the other calls of the turn failed.
 fn ended(program: &Program, state: &mut State, mut new: Turn, completion: Completion, effects: &mut Effects) -> Next {
     let Completion { answer, id, wanted } = completion;
     let fails = |call: &Call| matches!(call.progress, CallProgress::Done { result: ToolResult::Failed(_), .. });

@@ -28,7 +28,7 @@ pub struct State {
     pub entries: Vec<StoredEntry>,
     /// The failed requests to the model, each with its iteration.
     pub attempts: Vec<(u32, FailedAttempt)>,
-    /// What the agent keeps.
+    /// The agent's memory.
     pub memory: BTreeMap<String, Value>,
     /// What was counted.
     pub counters: Counters,
@@ -255,8 +255,8 @@ pub struct Counters {
     pub messages_trimmed: u32,
     /// Model calls that failed and were made again.
     pub model_retries: u32,
-    /// What the last request and its reply held by the provider's count (or the estimate), and how
-    /// many bytes the conversation had then: the estimate for the next request uses it.
+    /// The tokens of the last request and its reply by the provider's count (or the estimate), and the bytes of
+    /// the conversation at that time: the estimate of the next request uses them.
     #[serde(skip)]
     pub window: (u64, usize),
     /// How tokens are estimated.
@@ -268,10 +268,10 @@ pub struct Counters {
     /// Whether the price of some tokens is not known.
     #[serde(skip)]
     pub unpriced: bool,
-    /// How many summaries of the history were made.
+    /// The number of summaries of the history.
     #[serde(skip)]
     pub summaries: u32,
-    /// How many calls of the model failed for good, and the run went on all the same.
+    /// How many requests to the model failed for good while the run continued.
     #[serde(skip)]
     pub calls_failed: u32,
     /// The time of the last model call in milliseconds.

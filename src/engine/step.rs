@@ -1,4 +1,4 @@
-//! The step: which event fits which phase, and what each leads to.
+//! The step: which event fits which phase, and where each leads.
 
 use std::mem;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::program::Program;
 
 pub use super::effect::Refused;
 
-/// Takes an event into the state and returns what to do next. No effect: the run waits for a human,
-/// waits for calls that are still under way, was interrupted, or has ended.
+/// Applies an event to the state and returns the effects to perform. No effect: the run waits for a human, or
+/// for calls that are still under way, was interrupted, or has ended.
 ///
 /// # Errors
 /// When the event does not fit the phase; the state is untouched then.
@@ -65,8 +65,8 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
     }
 }
 
-/// The table of phase and event: the only place that says which event fits which phase. What refuses an event
-/// has changed nothing.
+/// The table of phases and events: the only place that says which event fits which phase. A refused event
+/// changes nothing.
 fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKind, effects: &mut Effects) -> Next {
     match (phase, event) {
         (Phase::New, EventKind::Started(started)) => begin::begin(program, state, *started),
@@ -136,7 +136,7 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
     }
 }
 
-/// A driver resumes the run: what was requested and has no result is requested again.
+/// A driver resumes the run: requests without a result are made again.
 fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effects) -> Next {
     state.interrupted = false;
     match phase {

@@ -1,24 +1,23 @@
-//! What a journal can hold: values that are read back as they were written.
+//! Which values a journal can store and read back unchanged.
 //!
-//! Two kinds of value are written without a fault and can't be read again: one that is nested deeper
-//! than the reader goes (127 levels, with those of the event around it), and one with a key that the
-//! reader keeps for itself. Both are stopped where they come in: an event that can't be read back is
-//! a run that is lost.
+//! Two kinds of value can be written but not read again: one that is nested deeper than the reader allows (127
+//! levels, including those of the event around it), and one with a key that serde_json reserves. Both are
+//! refused when they come in: a run with an unreadable event would be lost.
 
 use serde_json::Value;
 
 /// The deepest nesting of a value, in levels; `[]` has one.
 pub const MAX_DEPTH: usize = 120;
 
-/// How the keys begin that the reader of JSON takes for its own signs.
+/// The prefix of the keys that serde_json reserves.
 const KEPT_KEYS: &str = "$serde_json::private::";
 
-/// Why a value can't be kept, in words that follow the value's name; nothing when it can.
+/// Why a value can't be stored, in words that follow the value's name; none when it can.
 pub fn fault_of(value: &Value) -> Option<String> {
     fault_at(value, 1)
 }
 
-/// The same for a value at this depth: it goes no deeper than the bound.
+/// The same for a value at this depth; recurses no deeper than the limit.
 fn fault_at(value: &Value, depth: usize) -> Option<String> {
     let (Value::Array(_) | Value::Object(_)) = value else { return None };
     if depth > MAX_DEPTH {
@@ -36,7 +35,7 @@ fn fault_at(value: &Value, depth: usize) -> Option<String> {
     }
 }
 
-/// The value, or its text when it can't be kept as it is.
+/// The value, or its text if it can't be stored.
 pub fn kept(value: Value) -> Value {
     if fault_of(&value).is_some() { Value::String(value.to_string()) } else { value }
 }

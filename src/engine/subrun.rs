@@ -1,5 +1,5 @@
-//! Sub-runs: calls that are runs of another loop. Such a call waits for a human as its run does, and what the
-//! human decides is kept with the call until the sub-run has it.
+//! Sub-runs: calls that are runs of another loop. Such a call waits for a human while its sub-run does, and
+//! keeps the decision until the sub-run has it.
 
 use super::budget;
 use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
@@ -48,11 +48,10 @@ pub(super) fn pause(state: &mut State, turn: &Turn) -> Option<Pause> {
     })
 }
 
-/// Whether a decision is of the kind that the sub-run waits for. Whether it fits in all else, only the sub-run
-/// knows.
+/// Whether a decision is of the kind that the sub-run waits for. Only the sub-run can check the rest.
 ///
 /// # Errors
-/// Why it is not, and what would be.
+/// Why it is not, and which kinds are.
 pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided) -> Result<(), Refused> {
     if let Some(id) = decided.call
         && !asks.calls.iter().any(|asked| asked.call == id)
@@ -70,14 +69,14 @@ pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided) -> Result<(), Refus
     decision::is_of_kind(asks.kind, &decided.decision)
 }
 
-/// The one call of the sub-run which the decision names, by its place or by its hash.
+/// The one call of the sub-run that the decision names, by its id or by its hash.
 fn meant(asks: &SubrunQuestion, decided: &Decided) -> Option<CallId> {
     let Some(hash) = &decided.hash else { return decided.call };
     let named = |asked: &&SubrunCall| asked.hash == *hash && decided.call.is_none_or(|id| id == asked.call);
     asks.calls.iter().find(named).map(|asked| asked.call)
 }
 
-/// Asks the sub-runs again that wait for a human: their questions may no longer be the same.
+/// Asks the sub-runs again that wait for a human, because their questions may have changed.
 pub(super) fn ask_again(mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if let CallProgress::Waits(waits) = &mut call.progress {
@@ -88,7 +87,7 @@ pub(super) fn ask_again(mut turn: Turn, effects: &mut Effects) -> Next {
     Next::Wait(Phase::Acting { turn })
 }
 
-/// Keeps what the human decided with the call, and has it handed on.
+/// Keeps the decision with the call, and requests that it is passed on.
 pub(super) fn decided(pause: &Pause, mut turn: Turn, decided: &Decided, effects: &mut Effects) -> Next {
     let waiting = |call: &&mut Call| pause.calls.contains(&call.id);
     for call in turn.calls.iter_mut().filter(waiting) {
@@ -101,7 +100,7 @@ pub(super) fn decided(pause: &Pause, mut turn: Turn, decided: &Decided, effects:
     Next::Settle(turn)
 }
 
-/// Counts what a call used, without what was counted when it waited.
+/// Counts what a call used, without the part that was counted when it paused.
 pub(super) fn count(
     program: &Program,
     state: &mut State,

@@ -1,5 +1,5 @@
-//! The engine as a whole: the fold of a journal is the live state, whatever events come; what is
-//! refused leaves no mark; the conversation grows at its end.
+//! The engine as a whole: the fold of a journal equals the live state, whatever events come; a refused event
+//! changes nothing; the conversation grows at its end.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Several calls in one turn, and native calls: what may stand beside what, in which order it is told, and
-//! that every call is answered once, whatever comes.
+//! Several calls in one turn, and native calls: which calls may be made together, in which order they are
+//! reported, and that every call is answered exactly once.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn look(at: &str) -> (&'static str, Value) {
     ("look", json!({ "at": at }))
 }
 
-/// The messages behind the last one of the model: the call that each answers, and its text.
+/// The messages after the last one of the model: the call that each answers, and its text.
 fn messages_to_model(conversation: &Conversation) -> Vec<(Option<String>, String)> {
     let last = conversation.messages.iter().rposition(|message| message.role == Role::Assistant).unwrap();
     let id = |native: Option<&Native>| match native {
@@ -282,8 +282,8 @@ proptest! {
     }
 }
 
-/// What providers want of a conversation: each call is answered by a message of its id, in the order of
-/// the calls, right behind the message that made them; only those of the last one may be open.
+/// What providers require of a conversation: each call is answered by a message with its id, in the order of
+/// the calls, right after the message that made them. Only the calls of the last message may be open.
 fn sound(conversation: &Conversation, open: bool) -> Result<(), TestCaseError> {
     let mut awaited: Vec<&str> = Vec::new();
     let mut known: Vec<&str> = Vec::new();

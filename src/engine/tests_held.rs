@@ -1,5 +1,5 @@
-//! Calls of one turn that ask a model, where there is a budget: one after the other, so that they do not pass
-//! it together.
+//! Calls of one turn that ask a model, when there is a budget: they are made one after the other, so that they
+//! do not exceed it together.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ fn asked(indexes: &[u32]) -> Effects {
     indexes.iter().map(|index| Effect::CallTool(id(*index))).collect()
 }
 
-/// The state after these events, and what the last one asks for.
+/// The state after these events, and the effects of the last one.
 fn play(program: &Program, happened: Vec<EventKind>) -> (State, Effects) {
     let (mut state, mut effects) = (State::default(), Effects::new());
     for (number, what) in happened.into_iter().enumerate() {
@@ -77,7 +77,7 @@ fn play(program: &Program, happened: Vec<EventKind>) -> (State, Effects) {
     (state, effects)
 }
 
-/// What came of each call: whether it was made, and why not.
+/// The error class of each call; empty for a call that succeeded.
 fn error_classes(state: &State) -> Vec<String> {
     let class =
         |entry: &super::state::StoredEntry| entry.error.as_ref().map_or_else(String::new, |fault| fault.class.clone());
@@ -104,7 +104,7 @@ fn calls_that_ask_a_model_are_made_one_after_the_other_until_the_budget_is_spent
         let (mut state, effects) = play(&program, vec![began, turn(&["ask", "look", "ask", "ask", "ask"])]);
         assert_eq!((effects, state.counters.tool_calls_made), (asked(&[0, 1]), 2));
         step(&program, &mut state, at(2, paid(2, 1))).unwrap_err();
-        // What is held stays held when the run is taken up again.
+        // A held call stays held when the run is resumed.
         assert_eq!(step(&program, &mut state, at(2, EventKind::Resumed)).unwrap(), asked(&[0, 1]));
         assert_eq!(step(&program, &mut state, at(3, paid(1, 0))).unwrap(), []);
         assert_eq!(step(&program, &mut state, at(4, paid(0, BUDGET / 2))).unwrap(), asked(&[2]));
@@ -115,7 +115,7 @@ fn calls_that_ask_a_model_are_made_one_after_the_other_until_the_budget_is_spent
         assert_eq!((state.counters.tool_calls_made, state.counters.calls["ask"]), (3, 2));
         assert!(matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Budget));
     }
-    // Where there is no budget, nothing is held.
+    // Without a budget, nothing is held.
     let (_, effects) = play(&free, vec![started(), turn(&["ask", "look", "ask", "ask"])]);
     assert_eq!(effects, asked(&[0, 1, 2, 3]));
 }

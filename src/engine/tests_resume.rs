@@ -1,5 +1,5 @@
-//! What must hold when a run is cut off, decided about by a human, or goes on with less than it had:
-//! nothing is lost, nothing is counted twice, and nothing gets into a journal that can't be read back.
+//! What must hold when a run is cut off, decided by a human, or resumed with less than it had: nothing is lost,
+//! nothing is counted twice, and nothing enters a journal that can't be read back.
 
 use serde_json::{Value, json};
 
@@ -197,7 +197,7 @@ fn an_unreadable_reply_does_not_fill_the_window() {
     assert!(state.conversation.bytes < 40_000);
 }
 
-/// A run whose turn has these calls, when it was looked at.
+/// A run with these calls in its turn, after the turn was settled.
 fn settled(program: &Program, mut state: State, calls: Vec<Call>) -> State {
     let turn = Turn { iteration: 1, calls, ..Turn::default() };
     match turn::settle(program, &mut state, turn, &mut Vec::new()) {
@@ -206,7 +206,7 @@ fn settled(program: &Program, mut state: State, calls: Vec<Call>) -> State {
     }
 }
 
-/// A turn of two calls, one that wants approval and one of unknown outcome.
+/// A turn of two calls: one needs approval, one has an unknown outcome.
 fn mixed(program: &crate::program::Program) -> State {
     let state = play(program, vec![(0, started())]);
     let call = |index, tool: &str, progress| Call {

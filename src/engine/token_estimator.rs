@@ -1,16 +1,16 @@
-//! How many tokens a text has: estimated by its bytes, set right by what providers count.
+//! Estimates the tokens of a text by its bytes, corrected by the counts of providers.
 
-/// What an estimate of tokens goes by.
+/// The data of the estimate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenEstimator {
-    /// The tokens that a provider counted in a request of so many bytes: the first one, and the last.
+    /// The tokens that a provider counted in a request of so many bytes: the first and the last count.
     first: Option<(u64, usize)>,
     last: Option<(u64, usize)>,
 }
 
-/// The bytes by which two requests must differ, so that their difference gives the bytes of a token.
+/// By how many bytes two requests must differ, so that the difference gives the bytes of a token.
 const APART: usize = 2_000;
-/// The most and the least tokens that a thousand bytes are taken to have, whatever was counted.
+/// The largest and the smallest estimate for a thousand bytes, whatever was counted.
 const MOST: u64 = 1_000;
 const LEAST: u64 = 60;
 /// Without any count: a token of English or JSON has about four bytes.
@@ -26,13 +26,13 @@ impl TokenEstimator {
         self.last = Some((tokens, bytes));
     }
 
-    /// The tokens of so many bytes of text.
+    /// The estimated tokens of so many bytes of text.
     pub fn tokens(&self, bytes: usize) -> u64 {
         number(bytes).saturating_mul(self.in_a_thousand()).div_ceil(1_000)
     }
 
-    /// The tokens of a thousand bytes: by what two requests differ, as every request holds tokens that no
-    /// text of ours has; else by the last request as a whole.
+    /// The tokens of a thousand bytes: from the difference of two requests, because every request has tokens
+    /// that are not in our text; otherwise from the last request as a whole.
     fn in_a_thousand(&self) -> u64 {
         let Some((tokens, bytes)) = self.last else { return USUAL };
         let (before, before_bytes) = self.first.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A turn: its calls return, the model reads what came of them, and repetitions are looked for.
+//! A turn: its calls return, the model reads the results, and repetitions are detected.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, ret
     Next::Settle(turn)
 }
 
-/// The run's time is over while calls are under way.
+/// The time of the run is over while calls are under way.
 pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_)) {
@@ -54,7 +54,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, 
     }
     match settle(program, state, turn, effects) {
         Next::Think => match limit::think(program, state) {
-            // The clock may have stood a little before the limit when the turn was settled.
+            // The clock may have been a little before the limit when the turn was settled.
             Next::Ask { .. } | Next::Summarize { .. } => Next::Limit(Limit::Timeout),
             next => next,
         },
@@ -62,7 +62,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, 
     }
 }
 
-/// A driver takes the turn up after a crash or a stop: what was asked for may have happened.
+/// A driver resumes the turn after a crash or a stop: requested calls may have happened.
 pub(super) fn resumed(program: &Program, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if !call.progress.is_under_way() {
@@ -82,22 +82,22 @@ pub(super) fn resumed(program: &Program, mut turn: Turn, effects: &mut Effects) 
     Next::Settle(turn)
 }
 
-/// Whether a call of this tool waits until no other call of its turn spends: what each one costs is known
-/// when it has returned, so calls side by side could pass the budget together.
+/// Whether a call of this tool is held until no other call of its turn spends: the cost of a call is known only
+/// when it has returned, so concurrent calls could exceed the budget together.
 pub(super) fn is_held(program: &Program, state: &State, tool: &Tool) -> bool {
     tool.spends() && budget::is_bound(program, state)
 }
 
-/// Whether a call of the turn has started that asks models, and what it costs in all is not known yet: a run
-/// that waits for a human has still to spend what it was given.
+/// Whether a call of the turn that asks models has started, and its total cost is not known yet: a sub-run that
+/// waits for a human may still spend its allowance.
 pub(super) fn is_spending(program: &Program, turn: &Turn) -> bool {
     let open =
         |call: &&Call| matches!(call.progress, CallProgress::Asked | CallProgress::Uncertain | CallProgress::Waits(_));
     turn.calls.iter().filter(open).any(|call| program.tool(&call.tool).is_some_and(Tool::spends))
 }
 
-/// Asks for the next call that was held, unless one that spends is under way, waits for a human, or may have
-/// happened. When the budget is spent, none of them is made.
+/// Requests the next held call, unless a call that spends is under way, waits for a human, or may have
+/// happened. When the budget is spent, no held call is made.
 fn start_next_held(program: &Program, state: &mut State, turn: &mut Turn, effects: &mut Effects) {
     if !turn.calls.iter().any(|call| call.progress == CallProgress::Held) || is_spending(program, turn) {
         return;
@@ -114,7 +114,7 @@ fn start_next_held(program: &Program, state: &mut State, turn: &mut Turn, effect
     }
 }
 
-/// Looks at a turn: calls under way are waited for, then what needs a human, then all is observed.
+/// Settles a turn: waits for calls under way, then for humans, then observes all results.
 pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     start_next_held(program, state, &mut turn, effects);
     if turn.calls.iter().any(|call| call.progress.is_under_way()) {
@@ -165,8 +165,8 @@ fn names(turn: &Turn, ids: &[CallId]) -> String {
     names.join(", ")
 }
 
-/// All calls of the turn are done: their observations go to the trace and to the model, then repetitions
-/// are looked for.
+/// All calls of the turn are done: their observations go to the trace and to the model, then repetitions are
+/// detected.
 fn observe(program: &Program, state: &mut State, turn: Turn, effects: &mut Effects) -> Next {
     let TurnRecord { observations, step } = record(program, state, turn, effects);
     let stuck = step.and_then(|step| {
@@ -188,15 +188,15 @@ fn observe(program: &Program, state: &mut State, turn: Turn, effects: &mut Effec
     }
 }
 
-/// What is kept of a turn beside the trace.
+/// What a turn leaves besides the trace.
 pub(super) struct TurnRecord {
-    /// What the model reads of each call.
+    /// What the model reads about each call.
     observations: Vec<Observation>,
-    /// What is looked at for repetitions; none when nothing was done.
+    /// The step for the detection of repetitions; none when nothing was done.
     step: Option<StepDigest>,
 }
 
-/// Takes the calls of a turn that are done into the trace, and into the memory what it is to keep of them.
+/// Adds the finished calls of a turn to the trace, and what must be kept of them to the memory.
 pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: &mut Effects) -> TurnRecord {
     let properties = &program.properties;
     let mut observations = Vec::with_capacity(turn.calls.len());
@@ -242,7 +242,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
     TurnRecord { observations, step }
 }
 
-/// What came of a call, before it is put away as an entry.
+/// The result of a call, before it becomes an entry.
 struct ToolOutcome {
     tool: String,
     input: Value,
@@ -260,7 +260,7 @@ fn step_of(program: &Program, iteration: u32, thought: &str, outcomes: &[ToolOut
     StepDigest::new(iteration, thought, calls)
 }
 
-/// The agent repeats itself: what the loop wants then.
+/// The agent repeats itself: does what the loop's `on_stuck` says.
 fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Vec<Observation>) -> Next {
     let rule = &program.properties.on_stuck;
     let dialect = program.properties.dialect;
@@ -297,13 +297,13 @@ fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Ve
     }
 }
 
-/// An observation as the trace keeps it and as the model reads it, cut to `max` characters.
+/// An observation for the trace and for the model, cut to `max` characters.
 fn cut(state: &mut State, value: Value, max: usize) -> (Value, String) {
     let (text, plain) = match &value {
         Value::String(text) => (text.clone(), true),
         other => (other.to_string(), false),
     };
-    // So many bytes have at most so many characters: the common case is not counted.
+    // A text has at most as many characters as bytes: the common case needs no count.
     if text.len() <= max {
         return (value, text);
     }
@@ -316,12 +316,12 @@ fn cut(state: &mut State, value: Value, max: usize) -> (Value, String) {
     (Value::String(short.clone()), short)
 }
 
-/// The tool of a call, when the program has it.
+/// The tool of a call, if the program has it.
 pub(super) fn tool_of<'a>(program: &'a Program, call: &Call) -> Option<&'a Tool> {
     program.tool(&call.tool).filter(|tool| !matches!(tool.kind, ToolKind::Builtin(_)))
 }
 
-/// A failure that the operator reads more of than the model.
+/// A failure with more details for the operator than for the model.
 pub(super) fn denied(reason: Option<&str>) -> ToolResult {
     let class = match reason {
         Some(reason) => format!("a human did not allow this call: {reason}"),

@@ -1,17 +1,17 @@
-//! Several calls in one turn: which of them may be made together. An answer, or a question to a
-//! human, was written before the other calls of its turn had returned.
+//! Several calls in one turn: which of them may be made together. The model wrote an answer, or a question to a
+//! human, before the other calls of its turn had returned.
 
 use super::dialect::Wanted;
 use crate::program::{Builtin, Program, Tool, ToolKind};
 
-/// What the calls of a turn are, taken together.
+/// The kinds of the calls of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TurnPolicy {
     /// How many calls there are.
     calls: usize,
     /// How many of them end the run.
     endings: usize,
-    /// How many of them could bring something that the answer would have to know.
+    /// How many of them could return something that the answer should depend on.
     telling: usize,
     /// Whether a human is asked.
     asks: bool,
@@ -35,7 +35,7 @@ impl TurnPolicy {
         policy
     }
 
-    /// Whether a call of this tool may be made in this policy.
+    /// Whether a call of this tool may be made together with the others.
     ///
     /// # Errors
     /// Why it is not made, in words for the model.

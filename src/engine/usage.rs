@@ -1,4 +1,4 @@
-//! What a call of the model used, and how often one failed: counted whatever the call was for.
+//! Counts what a call of the model used, and how often one failed, whatever the call was for.
 
 use super::budget;
 use super::event::{Finish, ModelFault, Reply, Tokens};

@@ -1,4 +1,4 @@
-//! Whether a call may be made: the tool is declared, the input matches, the limit is not spent.
+//! Whether a call may be made: the tool is declared, the input matches its schema, the limit is not reached.
 
 use super::dialect::{self, Wanted};
 use super::state::State;
@@ -9,7 +9,7 @@ use crate::program::{Builtin, Program, Tool, ToolKind};
 /// The tool of a call that may be made.
 ///
 /// # Errors
-/// What is wrong, all of it, in words for the model.
+/// All that is wrong, in words for the model.
 pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> Result<&'a Tool, String> {
     let tool = program.tool(&wanted.name).ok_or_else(|| unknown(program, &wanted.name))?;
     if let Some(why) = &wanted.unread {
@@ -34,7 +34,7 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
     Ok(tool)
 }
 
-/// All faults of a value, a line each, with their paths.
+/// All faults of a value, one on each line, with their paths.
 pub(super) fn list(faults: &[SchemaFault]) -> String {
     faults
         .iter()

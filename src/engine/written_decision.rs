@@ -1,5 +1,5 @@
-//! How a decision is written, as fields of a request or as flags of a command: one table of its kinds, and one
-//! sentence for each mistake.
+//! The written form of a decision, as fields of a request or as flags of a command: one table of the kinds, and
+//! one message for each mistake.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub struct WrittenDecision {
     pub reason: Option<String>,
     /// The input to make the waiting call with.
     pub edit: Option<Value>,
-    /// What a call of unknown outcome gave.
+    /// The result of a call of unknown outcome.
     pub happened: Option<Value>,
     /// A call of unknown outcome is to be made again.
     pub retry: bool,
@@ -41,7 +41,7 @@ pub enum DecisionSyntax {
     Flags,
 }
 
-/// A kind of decision: its name, and how it is taken from what was written.
+/// A kind of decision: its name, and the function that takes it from the fields.
 type DecisionKind = (&'static str, fn(&mut WrittenDecision) -> Option<Decision>);
 
 /// The kinds of decisions.
@@ -55,7 +55,7 @@ const KINDS: &[DecisionKind] = &[
 ];
 
 impl DecisionSyntax {
-    /// A field's or a flag's name as a message shows it.
+    /// The name of a field or a flag, as a message shows it.
     fn name(self, name: &str) -> String {
         match self {
             Self::Fields => format!("`{name}`"),
@@ -73,7 +73,7 @@ impl DecisionSyntax {
         format!("{} or {last}", names.join(", "))
     }
 
-    /// The name of the field that binds a decision to what was shown.
+    /// The name of the field that binds a decision to the shown call.
     fn hash(self) -> &'static str {
         match self {
             Self::Fields => "hash",
@@ -83,7 +83,7 @@ impl DecisionSyntax {
 }
 
 impl WrittenDecision {
-    /// The decision; none when the run is only to be resumed.
+    /// The decision; none when the run is only resumed.
     ///
     /// # Errors
     /// A sentence that says what to write instead.

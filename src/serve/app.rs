@@ -28,6 +28,7 @@ pub struct BodyLimits {
 
 /// The state that all routes share.
 pub struct App {
+    /// The loops that are served.
     pub folder: Arc<Folder>,
     /// Who may do what.
     pub authorizer: Authorizer,

@@ -1,4 +1,4 @@
-//! Tests of the spellings: equal things have one, different things two.
+//! Equal things have the same canonical text, different things have different ones.
 
 use proptest::prelude::*;
 use serde_json::{Number, Value, json};

@@ -1,5 +1,5 @@
-//! The words of a summary: how the model is asked for it, and how it is shown later. What it says is
-//! data: a message of the engine holds it, quoted line by line.
+//! The texts of a summary: the request to the model, and how its summary is shown later. The summary is data: a
+//! message of the engine quotes it line by line.
 
 use std::collections::BTreeMap;
 
@@ -25,17 +25,17 @@ Answer with the notes alone: plain text, 300 words at most, no JSON, no tool cal
 const MAX_TOKENS: u32 = 2_048;
 /// The most characters of notes that are shown.
 const MAX_NOTES: usize = 8_000;
-/// The least that the request holds of each message, in bytes, however many there are.
+/// The fewest bytes of each message in the request, however many messages there are.
 const LEAST: usize = 200;
-/// The most bytes of all messages that are handed over, when no bound of the window is known.
+/// The most bytes of all messages in the request, when the model's window is not known.
 const MOST: usize = 400_000;
 
-/// The most tokens that the model may write when it sums up.
+/// The most tokens of a summary.
 pub fn max_tokens(program: &Program) -> u32 {
     program.properties.max_tokens.min(MAX_TOKENS)
 }
 
-/// What the model is asked when it is to sum up the messages up to `until`: a conversation of its own.
+/// The request for a summary of the messages up to `until`: a conversation of its own.
 pub fn question(program: &Program, state: &State, until: usize) -> Conversation {
     let conversation = &state.conversation;
     let opening = conversation.opening();
@@ -58,12 +58,12 @@ pub fn question(program: &Program, state: &State, until: usize) -> Conversation 
     let mut asked = Conversation::default();
     asked.push(Role::System, SYSTEM);
     asked.push(Role::User, text);
-    // No generation of the run's own conversation: a wire must not take one for the other.
+    // Not a generation of the run's own conversation, so that a wire never confuses the two.
     asked.generation = u32::MAX - conversation.generation;
     asked
 }
 
-/// How many bytes of each message are handed over, so that all of them have room.
+/// How many bytes of each message the request contains, so that all of them fit.
 fn share(sizes: &[usize], room: usize) -> usize {
     let mut share = sizes.iter().copied().max().unwrap_or(0);
     while share > LEAST && sizes.iter().map(|size| (*size).min(share)).sum::<usize>() > room {
@@ -82,7 +82,7 @@ fn shortened(text: &str, most: usize) -> String {
     format!("{head}\n[... {} bytes left out ...]\n{tail}", text.len().saturating_sub(head.len() + tail.len()))
 }
 
-/// What is said in place of the messages that went, `gone` of them so far.
+/// The text that replaces the removed messages, `gone` of them so far.
 pub(super) fn stand_in(gone: usize, notes: Option<&str>, memory: &BTreeMap<String, Value>) -> String {
     let mut text = format!("\n\n[{gone} earlier messages are not shown any more.");
     match notes {
@@ -105,7 +105,7 @@ pub(super) fn stand_in(gone: usize, notes: Option<&str>, memory: &BTreeMap<Strin
 }
 
 impl State {
-    /// What the model is asked when it is to sum up; `None` when it is not.
+    /// The request for a summary, in a run that needs one.
     pub fn summary_question(&self, program: &Program) -> Option<Conversation> {
         match self.phase {
             Phase::Summarizing { until } => Some(question(program, self, until)),

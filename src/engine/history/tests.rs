@@ -1,4 +1,4 @@
-//! What goes from a history, what stays, and that nothing is torn apart.
+//! Which messages of a history are removed, which stay, and that calls keep their observations.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn a_last_iteration_that_is_longer_than_keep_last_stays_whole() {
     assert_eq!(roles(&state.conversation), "SuAu", "a call and its observation are never parted");
 }
 
-/// Room for about two iterations of 4,000 bytes.
+/// A window for about two iterations of 4,000 bytes.
 fn narrow(more: &Value) -> std::sync::Arc<Program> {
     let mut properties = json!({ "history": { "context_tokens": 2_600 } });
     for (name, value) in more.as_object().unwrap() {
@@ -174,7 +174,7 @@ fn a_provider_that_finds_the_request_too_long_is_asked_once_more_with_less() {
     assert_eq!(shorter.counters.messages_trimmed, 6);
     let ended = after(&program, looked(4, 1_000), vec![too_long(), notes("n"), too_long()]);
     assert!(matches!(&ended.phase, Phase::Ended(ending) if ending.termination == Termination::Context));
-    // Once for each request: after a reply it may happen again.
+    // Once for each request: it may happen again after a reply.
     let look = call("look", &json!({ "at": "5" }));
     let again = vec![too_long(), notes("n"), look, returns(5, ToolResult::Ok(json!("z".repeat(1_000)))), too_long()];
     assert!(matches!(after(&program, looked(4, 1_000), again).phase, Phase::Summarizing { .. }));

@@ -1,5 +1,5 @@
-//! The notices of a step: a pure function of the state, the event and the effects. The live run, the feed over HTTP
-//! and whoever folds a journal call it, so that they can't differ.
+//! The notices of a step: a pure function of the state, the event and the effects. The live run, the feed over
+//! HTTP and readers of a journal all call it, so that they can't differ.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub fn notices(program: &Program, state: &mut State, event: Event) -> Result<Vec
     Ok(baseline.notices(program, state, &effects))
 }
 
-/// What the notices of a step need of the event, and of the state before it.
+/// The facts about the event, and about the state before it, that the notices of a step need.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Baseline {
     cause: Cause,
@@ -35,7 +35,7 @@ pub struct Baseline {
     summaries: u32,
 }
 
-/// What an event itself causes a notice of; the other notices are those of a changed state.
+/// The events that cause a notice themselves; other notices come from a changed state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Cause {
     #[default]
@@ -62,7 +62,7 @@ impl Baseline {
         Self::default()
     }
 
-    /// The baseline of steps whose events are not at hand.
+    /// The baseline of steps whose events are not available.
     pub(crate) fn of_state(state: &State) -> Self {
         Self {
             cause: Cause::Other,
@@ -76,7 +76,7 @@ impl Baseline {
         }
     }
 
-    /// The notices of the step, in their order: the run starts or resumes, what changed, what is done next.
+    /// The notices of the step, in their order: the run starts or resumes, the changes, the next effects.
     pub fn notices(self, program: &Program, state: &State, effects: &Effects) -> Vec<Notice> {
         let mut notices = Vec::new();
         let header = &state.header;
@@ -103,7 +103,7 @@ impl Baseline {
         notices
     }
 
-    /// The notices of what changed since, without those of the events and effects themselves.
+    /// The notices of the changes since, without those of the events and effects themselves.
     pub(crate) fn changes(self, state: &State) -> Vec<Notice> {
         let mut notices = Vec::new();
         self.push_changes(state, &mut notices);
@@ -171,7 +171,7 @@ impl Baseline {
     }
 }
 
-/// The effect that a listener hears of before it is performed.
+/// The effect that a listener is notified of before it is performed.
 fn announced(state: &State, effect: &Effect) -> Option<Notice> {
     match effect {
         Effect::CallModel => Some(Notice::ModelAsked { iteration: state.counters.iterations + 1 }),
@@ -184,7 +184,7 @@ fn announced(state: &State, effect: &Effect) -> Option<Notice> {
     }
 }
 
-/// The entry at this place of all; its place in the turn is how many of its iteration come before it.
+/// The entry at this index; its index in the turn is the number of entries of its iteration before it.
 fn observed(all: &[StoredEntry], at: usize, entry: &StoredEntry) -> Notice {
     let before = all.iter().take(at).rev().take_while(|other| other.iteration == entry.iteration).count();
     let index = u32::try_from(before).unwrap_or(u32::MAX);

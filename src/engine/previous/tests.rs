@@ -1,4 +1,4 @@
-//! The account of an earlier run: bounded, in lines of JSON, and with the secrets out before it is cut.
+//! The account of a previous run: limited, in lines of JSON, and scrubbed of secrets before it is cut.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A cycle of 2 to 6 actions, gone round N times, with no observation that was not seen in the first
-//! round. One action again and again is no cycle: that is `same_action`'s, which knows of polling.
+//! A cycle of 2 to 6 actions, repeated N times, with no observation that the first round did not have. A single
+//! repeated action is no cycle: `same_action` handles that, and it knows polling tools.
 
 use super::{StepDigest, Stuck, StuckPattern, last, stuck};
 

@@ -1,9 +1,8 @@
 //! Stuck detection: patterns over the iterations since the start, the last human input, or the
 //! last hint. A pattern a file.
 //!
-//! Each pattern looks at the last steps that it needs, from `N` (`on_stuck.iterations`) on; only what
-//! was "seen before" is looked up among all the steps that are given. A step is small whatever its
-//! observation was: it holds digests.
+//! Each pattern looks at the last steps that it needs, `N` (`on_stuck.iterations`) or more; only "seen before"
+//! looks at all given steps. A step is small however large its observation was: it contains digests.
 
 mod cycle;
 mod same_action;
@@ -53,17 +52,17 @@ pub struct StepDigest {
     pub iteration: u32,
     /// The thought without case, punctuation and spacing; none when nothing is left of it.
     pub thought: Option<Digest>,
-    /// The actions of the turn with their inputs, equal for equal JSON; none when nothing was called.
+    /// The actions of the turn with their inputs, as canonical JSON; none when nothing was called.
     pub action: Option<Digest>,
     /// The names of the actions alone.
     pub name: Digest,
-    /// The observations, equal for equal JSON.
+    /// The observations, as canonical JSON.
     pub observation: Digest,
     /// Whether something was called and every call failed.
     pub failed: bool,
     /// Whether something was called and every tool of the turn is declared as polling.
     pub polling: bool,
-    /// The names of the actions for a sentence, shortened and escaped.
+    /// The names of the actions for messages, shortened and escaped.
     pub label: String,
 }
 
@@ -71,9 +70,9 @@ pub struct StepDigest {
 const MAX_LABEL: usize = 80;
 
 impl StepDigest {
-    /// A step from the calls of a turn, in the model's order: the action's name, its input, its
-    /// observation, whether it failed, whether its tool is declared as polling. No calls: nothing
-    /// was called in this iteration.
+    /// A step from the calls of a turn, in the model's order: the action's name, its input, its observation,
+    /// whether it failed, whether its tool is declared as polling. Without calls, nothing was called in this
+    /// iteration.
     pub fn new<'a>(
         iteration: u32,
         thought: &str,
@@ -85,7 +84,7 @@ impl StepDigest {
         let mut label = String::new();
         for (tool, input, observation, call_failed, call_polling) in calls {
             action.add(tool);
-            // A canonical value marks its own end.
+            // A canonical value is self-delimiting.
             canonical::spell(input, &mut |piece| action.extend(piece));
             name.add(tool);
             canonical::spell(observation, &mut |piece| seen.extend(piece));
@@ -118,25 +117,25 @@ impl StepDigest {
     }
 }
 
-/// Looks for one pattern at the end of the steps, with `N`.
+/// Searches for one pattern at the end of the steps, with `N`.
 type Detect = fn(&[StepDigest], usize) -> Option<Stuck>;
 
-/// The patterns in the order in which they are looked for.
+/// The patterns, in the order of the search.
 const PATTERNS: [Detect; 4] = [same_action::detect, same_failure::detect, cycle::detect, same_thought::detect];
 
-/// The first pattern that the steps show at their end, with `n` as `on_stuck.iterations`. An `n`
-/// under 2, which no document can have, is taken as 2.
+/// The first pattern at the end of the steps, with `n` as `on_stuck.iterations`. An `n` below 2, which no
+/// document can have, counts as 2.
 pub fn detect(steps: &[StepDigest], n: u32) -> Option<Stuck> {
     let n = usize::try_from(n.max(2)).ok()?;
     PATTERNS.iter().find_map(|pattern| pattern(steps, n))
 }
 
-/// The last `count` steps, when there are so many.
+/// The last `count` steps, if there are so many.
 fn last(steps: &[StepDigest], count: usize) -> Option<&[StepDigest]> {
     steps.get(steps.len().checked_sub(count)?..)
 }
 
-/// A pattern that these steps show. `what` is a sentence without its end.
+/// A pattern that these steps show. `what` is a sentence without its full stop.
 fn stuck(pattern: StuckPattern, shown: &[StepDigest], what: &str) -> Option<Stuck> {
     let (first, last) = (shown.first()?.iteration, shown.last()?.iteration);
     Some(Stuck { pattern, iterations: (first, last), detail: format!("{what} (iterations {first} to {last}).") })

@@ -1,5 +1,5 @@
-//! The same action with the same input N times in a row. A polling tool's calls count only when
-//! their observations are the same too: to ask again is what it is for.
+//! The same action with the same input N times in a row. Calls of a polling tool count only if their
+//! observations are the same too: polling repeats calls on purpose.
 
 use super::{StepDigest, Stuck, StuckPattern, last, stuck};
 

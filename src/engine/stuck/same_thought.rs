@@ -1,5 +1,5 @@
-//! The same thought, not an empty one, N times in a row, and every observation but the first one's
-//! had been seen before.
+//! The same thought, not an empty one, N times in a row, while every observation but the first one had been
+//! seen before.
 
 use super::{StepDigest, Stuck, StuckPattern, last, stuck};
 
@@ -10,7 +10,7 @@ pub fn detect(steps: &[StepDigest], n: usize) -> Option<Stuck> {
     if !shown.iter().all(|step| step.thought == first.thought) {
         return None;
     }
-    // Only now the look back, from each observation to the first step.
+    // Only now compare each observation with all earlier ones.
     let begin = steps.len().checked_sub(n)?;
     let seen_before = |index: usize| {
         let step = steps.get(index)?;

@@ -1,4 +1,4 @@
-//! Tests of the patterns: each beside a case that must not fire.
+//! The patterns, each with a case that must not fire.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -236,7 +236,7 @@ fn the_first_pattern_of_the_order_is_reported() {
     assert_eq!(detect(&steps[..1], 0), None, "less than 2 is taken as 2");
 }
 
-/// Runs over a few actions, inputs, observations and thoughts, so that patterns do come up.
+/// Runs with a few actions, inputs, observations and thoughts, so that patterns occur.
 fn any_rows() -> impl Strategy<Value = Vec<Row>> {
     let any_row = (0usize..3, 0..2, 0..3, 0usize..3, any::<bool>(), any::<bool>()).prop_map(
         |(action, input, seen, thought, failed, polling)| {

@@ -1,5 +1,5 @@
-//! Calls that are runs: they wait one after the other, a decision is kept until it is handed on, and what
-//! they use is counted once.
+//! Sub-runs: they wait for a human one after the other, a decision is kept until it is passed on, and their
+//! usage is counted once.
 
 use serde_json::json;
 
@@ -118,7 +118,7 @@ fn a_loop_that_waits_for_a_human_lets_no_other_one_begin_where_there_is_a_budget
         let effects = step(&program, &mut state, at(1, decides(Decision::Answer("yes".into()), None))).unwrap();
         assert_eq!(effects, [Effect::CallTool(id(0))]);
         assert_eq!(step(&program, &mut state, at(1, gives(0, used))).unwrap(), next);
-        // Nothing was left for it: it was not begun, and the run has ended.
+        // Nothing was left for it: it was not started, and the run has ended.
         assert_eq!(
             matches!(&state.phase, Phase::Ended(ending) if ending.termination == Termination::Budget),
             used == 100
