@@ -112,13 +112,13 @@ impl CheckCommand {
     }
 }
 
-/// More than is looked at, or a file of `--actions` that is not there.
+/// Too many files, or a file of `--actions` that does not exist.
 fn refused(fault: Box<crate::Diagnostic>) -> CommandError {
     let message = format!("{}: {}", fault.place.file, fault.message);
     CommandError::Usage { message, help: fault.help }
 }
 
-/// A pipeline that checks nothing must not take that for sound.
+/// A pipeline that checks nothing must not look like a sound one.
 fn nothing(paths: &[PathBuf], skipped: usize) -> CommandError {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let passed = match skipped {

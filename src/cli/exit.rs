@@ -32,8 +32,8 @@ impl Exit {
         }
     }
 
-    /// What a run's state says. A run that is still under way was not ended by us: it counts as
-    /// stopped, since it can be resumed.
+    /// The exit code for a run's state. A run that is still under way counts as stopped, because it can be
+    /// resumed.
     pub fn of(state: &State) -> Self {
         match state.status() {
             Status::Completed => Self::Completed,

@@ -40,7 +40,7 @@ impl ExplainCommand {
     }
 }
 
-/// The page of a code or of its name, however its letters are written.
+/// The page of a code or a name, ignoring case.
 fn page_of(word: &str) -> Option<String> {
     let same = |known: &str| known.eq_ignore_ascii_case(word.trim());
     let row = TABLE.iter().find(|row| same(row.code) || same(row.name))?;
@@ -63,9 +63,9 @@ fn unknown(word: &str) -> CommandError {
     CommandError::usage_help(format!("there is no code {word}"), format!("{help}`loopctl explain` lists all codes"))
 }
 
-/// The codes that a wrong one may have been: the nearest numbers, or the nearest name.
+/// The codes that a wrong one may have meant: the nearest numbers, or the nearest name.
 fn near(word: &str) -> Vec<&'static str> {
-    // Letters that look like digits were meant as digits.
+    // Letters that look like digits count as digits.
     let digits = |code: &str| code.replace(['O', 'o'], "0").replace(['I', 'i'], "1");
     let number = |code: &str| digits(code.strip_prefix(['L', 'l']).unwrap_or(code)).parse::<u32>().ok();
     if let Some(wanted) = number(word.trim()) {

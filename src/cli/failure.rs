@@ -1,4 +1,4 @@
-//! Why a command failed, and how this is reported: what is wrong, where, what to do.
+//! Why a command failed, and its report: what is wrong, where, and what to do.
 
 use super::exit::Exit;
 use super::host::{Fault, LoadFault};
@@ -8,10 +8,10 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::journal::StoreFault;
 use crate::trace::{Tone, escape};
 
-/// Why a command could not do what was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum CommandError {
-    /// The arguments make no sense, or name what is not there.
+    /// The arguments are not valid, or name something that does not exist.
     Usage {
         /// What is wrong.
         message: String,
@@ -46,7 +46,7 @@ impl CommandError {
         Self::Usage { message: message.into(), help: Some(help.into()) }
     }
 
-    /// A text that can't be read as what it is to be: its faults, each with its place.
+    /// A text that can't be read: its faults, each with its place.
     pub fn text(source: Source, diagnostics: Vec<Diagnostic>) -> Self {
         Self::Document(LoadFault { diagnostics, sources: vec![source] })
     }
@@ -68,8 +68,8 @@ impl CommandError {
         }
     }
 
-    /// The exit code: what went wrong before the first call leaves no run behind; what went wrong
-    /// after it is a run that failed for now.
+    /// The exit code: a failure before the first call leaves no run behind; after it, the run has failed for
+    /// now.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Output(_) | Self::Fault { fault: Fault::Cut(_), .. } => Exit::Failed,
@@ -80,7 +80,7 @@ impl CommandError {
 
     /// What is shown on stderr.
     pub fn shown(&self, surface: &Surface) -> String {
-        // Arguments and names of files are repeated in them: none begins a line of its own.
+        // They repeat arguments and file names: no line of these may look like our own.
         let error = |message: &str| surface.line(Tone::Bad, "error", &escape::line(message));
         let help = |message: &str| surface.line(Tone::Accent, "help", &escape::line(message));
         match self {

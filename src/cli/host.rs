@@ -1,4 +1,4 @@
-//! The one place of the command line that touches the engine's driver, the loader and the stores.
+//! The only part of the command line that uses the driver, the loader and the stores.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::journal::{Journal, StoreFault};
 use crate::language::{Project, Script};
 use crate::program::Program;
 
-/// Reads and compiles a document with all that belongs to it.
+/// Reads and compiles a document and everything that belongs to it.
 ///
 /// # Errors
-/// When it can't be run: all its faults.
+/// All faults, when it can't be run.
 pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
     crate::project::load::load(path, actions)
 }
 
-/// The program that a run began with, from the texts in its journal.
+/// The program that a run started with, from the documents in its journal.
 ///
 /// # Errors
 /// When the journal has no document, or this version can't read it.
@@ -45,7 +45,7 @@ pub fn open(url: &str, base: &Path) -> Result<Arc<dyn Journal>, StoreFault> {
     crate::journal::open(url, base)
 }
 
-/// An engine over a store; a script takes the place of every model.
+/// An engine for a store; a script replaces every model.
 pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, script: Option<Script>) -> Engine {
     let builder = Engine::builder(project, root).journal(journal);
     match script {
@@ -54,8 +54,8 @@ pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, scr
     }
 }
 
-/// Leaves a store open to the end of the process: closing it waits for what it is writing, and that may
-/// hang. What was acknowledged is there, and the next driver sees that this one has gone.
+/// Leaves a store open until the process ends: closing it waits for pending writes, and that may hang. What was
+/// acknowledged is stored, and the next driver sees that this one has gone.
 pub fn leave_open(journal: Arc<dyn Journal>) {
     std::mem::forget(journal);
 }
@@ -70,11 +70,11 @@ pub fn schema(kind: &str) -> Option<Value> {
 
 /// A run as its journal records it, without the document's files.
 pub struct RecordedRun {
-    /// The program that it began with.
+    /// The program that it started with.
     pub program: Arc<Program>,
     /// Its state.
     pub state: State,
-    /// The engine over its store.
+    /// The engine for its store.
     pub engine: Engine,
 }
 

@@ -15,7 +15,7 @@ use crate::syntax;
 #[cfg(test)]
 mod tests;
 
-/// What the run is given.
+/// The input of the run.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InputArgs {
     /// A field of the run's input; repeatable. V is parsed as JSON if it is valid JSON, unless the document's `input`
@@ -56,7 +56,7 @@ impl InputArgs {
         let mut given = BTreeSet::new();
         for field in &self.fields {
             let (name, value) = read_field(field, schema)?;
-            // As with a duplicate key in a document: nobody knows which value is right.
+            // As with a duplicate key in a document, it is unclear which value is right.
             if !given.insert(name) {
                 return Err(CommandError::usage_help(
                     format!("--input {name}=... is given twice"),
@@ -118,14 +118,14 @@ pub fn read_json(file: &Path) -> Result<Value, CommandError> {
         Err(error) if faults.is_empty() => Err(CommandError::usage(format!("{} is not JSON: {error}", source.name))),
         Err(_) => Err(CommandError::text(source, faults)),
         Ok(value) => match syntax::repeated_keys(&tree) {
-            // An input may be larger than a document: then only its beginning was looked at here.
+            // An input may be larger than a document: then only its beginning was checked here.
             twice if faults.is_empty() && !twice.is_empty() => Err(CommandError::text(source, twice)),
             _ => Ok(value),
         },
     }
 }
 
-/// How a file is called in messages.
+/// The name of a file in messages.
 pub fn name_of(file: &Path) -> String {
     if file == Path::new("-") { "stdin".to_owned() } else { file.display().to_string() }
 }
@@ -133,8 +133,8 @@ pub fn name_of(file: &Path) -> String {
 /// The longest file of an input or a script: 64 MiB.
 const MAX_BYTES: usize = 64 << 20;
 
-/// A text file, or stdin for `-`. What is no regular file is not opened: a pipe would be waited for, and a
-/// device may have no end.
+/// A text file, or stdin for `-`. Only regular files are opened: a pipe would block, and a device may have no
+/// end.
 ///
 /// # Errors
 /// When it can't be read.

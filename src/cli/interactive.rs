@@ -1,5 +1,5 @@
-//! `--interactive`: a run that waits is decided about on the spot, in the terminal. What is shown is made
-//! from the call itself, and the decision carries its hash.
+//! `--interactive`: when a run waits, the human decides in the terminal. The prompt is made from the call
+//! itself, and the decision carries its hash.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::trace::result::PauseView;
 use crate::trace::text::Pieces;
 use crate::trace::{Redaction, RunResult, Tone, approval, escape, result};
 
-/// Makes sure that there is somebody to ask.
+/// Checks that there is somebody to ask.
 ///
 /// # Errors
 /// When stdin or stderr is no terminal.
@@ -55,7 +55,7 @@ pub async fn decide(
         finished = watched.drive(engine.resume(program, &run_id, resume, watched.watch())).await;
         if let Some(Err(Fault::Refused(why))) = &finished {
             surface.say(&surface.line(Tone::Warn, "not taken", why));
-            // Somebody else may have decided meanwhile: what is asked next is what is so now.
+            // Somebody else may have decided meanwhile: the next question is about the current state.
             finished = Some(engine.state(program, &run_id).await.map(|state| Finished { state }));
         }
     }
@@ -68,7 +68,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// What the human decides; none leaves the run paused.
+    /// The decision of the human; none leaves the run paused.
     async fn ask(&self, pause: &Pause, result: &RunResult) -> Option<Decided> {
         let waiting = result.pause.as_ref()?;
         self.surface.say("\n");
@@ -134,7 +134,7 @@ impl Asker<'_> {
         }
     }
 
-    /// Another input, once it was shown and agreed to; `Some(None)`: not this time.
+    /// Another input, after it was shown and confirmed; `Some(None)`: not confirmed.
     async fn edited(&self, call: &WaitingCall) -> Option<Option<Value>> {
         let text = self.line("the whole input as JSON, on one line (empty: as it was)").await?;
         if text.is_empty() {
@@ -175,7 +175,7 @@ impl Asker<'_> {
         }
     }
 
-    /// Which run it is that asks, when it is another one.
+    /// Names the run that asks, if it is a sub-run.
     fn asked_by(&self, waiting: &PauseView) {
         if let Some(run_id) = &waiting.question.run_id {
             self.surface.say(&format!("the sub-run {} waits\n", escape::line(run_id)));
@@ -190,10 +190,10 @@ impl Asker<'_> {
         self.surface.say(&format!("{}\n", self.surface.err.paint(Tone::Bold, text)));
     }
 
-    /// A line that is typed after the question is shown, without blanks around it; none when there is
-    /// no more, or at a signal.
+    /// A line that is typed after the question is shown, without surrounding blanks; none at the end of the
+    /// input or at a signal.
     async fn line(&self, question: &str) -> Option<String> {
-        // From before the question is seen: no signal that answers it is missed.
+        // Created before the question is shown, so that no signal is missed.
         let mut signals = Signals::new();
         forget_typed_ahead();
         self.surface.say(&format!("  {} ", self.surface.err.paint(Tone::Accent, &format!("{question} >"))));
@@ -227,10 +227,10 @@ fn holds_placeholder(value: &Value) -> bool {
     }
 }
 
-/// What was typed before the question was seen is no answer to it.
+/// Text that was typed before the question was shown is no answer to it.
 #[cfg(unix)]
 fn forget_typed_ahead() {
-    // Where it can't be done there is nothing to forget.
+    // If this fails, there is nothing to discard.
     let _ = nix::sys::termios::tcflush(std::io::stdin(), nix::sys::termios::FlushArg::TCIFLUSH);
 }
 

@@ -1,5 +1,5 @@
-//! The log for who looks into loopctl itself: `LOOPCTL_LOG=debug loopctl run ...`, on stderr, off by
-//! default. One event is one line, whatever its texts hold, and secrets are hidden as in traces.
+//! The log, for developers: `LOOPCTL_LOG=debug loopctl run ...`, on stderr, off by default. An event is one
+//! line, whatever its texts contain, and secrets are hidden as in traces.
 
 use std::io::Write;
 
@@ -13,11 +13,11 @@ use crate::trace::{Redaction, escape};
 #[cfg(test)]
 mod tests;
 
-/// The variable that says what is logged: a level, or `target=level` as in other Rust programs.
+/// The variable that sets what is logged: a level, or `target=level` as in other Rust programs.
 const VARIABLE: &str = "LOOPCTL_LOG";
 
-/// Sets the log up, when the variable is there. Only loopctl's own events are shown: what libraries
-/// log of connections and requests is left out.
+/// Sets up the log, if the variable is set. Only loopctl's own events are shown, not what libraries log about
+/// connections and requests.
 pub fn init() {
     let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env(VARIABLE) else { return };
     let own = FilterFn::new(|event| event.target().split("::").next() == Some(env!("CARGO_PKG_NAME")));
@@ -37,7 +37,7 @@ impl<'a> MakeWriter<'a> for Stderr {
     }
 }
 
-/// Gathers an event and writes it as one harmless line.
+/// Collects an event and writes it as one escaped line.
 struct Escaping<W: Write> {
     to: W,
     text: Vec<u8>,
@@ -71,7 +71,7 @@ impl<W: Write> Write for Escaping<W> {
 
 impl<W: Write> Drop for Escaping<W> {
     fn drop(&mut self) {
-        // There is nowhere to report that the log can't be written.
+        // A log that can't be written can't be reported.
         let _ = self.flush();
     }
 }

@@ -1,11 +1,11 @@
-//! The memory of a process that holds secrets: what it reads of them, and the environment that it was started with.
+//! Protects the memory of a process that holds secrets, and its environment.
 
-/// Shows neither to other processes of the same user, programs that a tool starts among them, and writes them into no
-/// core dump. A program that is started shows its own again. On Linux only; root sees everything.
+/// Hides both from other processes of the same user, also from programs that a tool starts, and from core
+/// dumps. A started program shows its own memory again. On Linux only; root sees everything.
 #[cfg(target_os = "linux")]
 pub fn keep_private() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-    // A kernel that refuses leaves everything as it was.
+    // If the kernel refuses, nothing changes.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 

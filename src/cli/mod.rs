@@ -74,7 +74,7 @@ enum Command {
     Completions(completions::CompletionsCommand),
 }
 
-/// The program: reads the arguments, performs the command, reports what went wrong, returns the exit code.
+/// The program: parses the arguments, performs the command, reports errors, returns the exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = host::enter_group() {
         return code;
@@ -126,12 +126,12 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Completions(completions) => completions.perform(surface),
         }
     });
-    // A thread that still waits for a name server or for stdin must not keep the answer back.
+    // A thread that still waits for a name server or for stdin must not delay the exit.
     runtime.shutdown_timeout(Duration::from_millis(200));
     done
 }
 
-/// Help goes to stdout and is no fault; wrong arguments are.
+/// Help goes to stdout and is no error; wrong arguments are.
 fn report_arguments(mut error: clap::Error) -> Exit {
     if let Some(tip) = tip(&error) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -140,18 +140,17 @@ fn report_arguments(mut error: clap::Error) -> Exit {
         error.insert(kind, shown);
     }
     let text = error.render().to_string();
-    // The arguments are repeated in the message: where they could steer the terminal, colours go.
+    // The message repeats the arguments: if they could control the terminal, it is printed without colours.
     if text.contains(escape::is_hidden) {
         Surface::of_process().say(&escape::terminal(&text));
     } else {
-        // A reader that has gone away is no fault.
+        // A reader that has gone away is no error.
         let _ = error.print();
     }
     if error.use_stderr() { Exit::NoRun } else { Exit::Completed }
 }
 
-/// The arguments that a message repeats and that would steer a terminal or begin a line of their own, as they
-/// can be shown.
+/// The arguments of a message that would control a terminal or break a line, in their escaped form.
 fn escaped(error: &clap::Error) -> Vec<(ContextKind, ContextValue)> {
     let line = |text: &str| match escape::line(text) {
         Cow::Owned(shown) => Some(shown),
@@ -169,7 +168,7 @@ fn escaped(error: &clap::Error) -> Vec<(ContextKind, ContextValue)> {
     error.context().filter_map(shown).collect()
 }
 
-/// What is said beside an input that stands alone: `loopctl run loop.json ticket_id=TK-1`.
+/// The tip for an input without its flag: `loopctl run loop.json ticket_id=TK-1`.
 fn tip(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some() {
         return None;
@@ -182,7 +181,7 @@ fn tip(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// A fault of our own: where it is, and nothing of what was in memory.
+/// A panic is an internal error: reports its place, and nothing of what was in memory.
 fn report_panic(place: Option<&panic::Location<'_>>) {
     let place = place.map_or_else(String::new, |place| format!(" at {}:{}", place.file(), place.line()));
     Surface::of_process().say(&format!(

@@ -1,4 +1,4 @@
-//! What a user may do next, as commands that can be copied.
+//! The commands that a user may run next, ready to be copied.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::trace::{Look, RunResult, Tone, escape};
 #[cfg(test)]
 mod tests;
 
-/// What the next command needs to name again.
+/// What the next command must repeat.
 #[derive(Debug, Clone)]
 pub struct NextCommands {
     /// How this program is called here.
@@ -40,7 +40,7 @@ impl NextCommands {
         }
     }
 
-    /// `PROGRAM VERB RUN`, with what it needs.
+    /// `PROGRAM VERB RUN`, with the flags that it needs.
     pub fn command(&self, verb: &str, rest: &str) -> String {
         let mut command = format!("{} {verb} {}", quoted(&self.program), quoted(&self.run_id));
         if !rest.is_empty() {
@@ -61,7 +61,7 @@ impl NextCommands {
         command
     }
 
-    /// The run, and what can be done about it: one line a way.
+    /// The run, and the commands for it, one on each line.
     pub fn text(&self, result: &RunResult, look: &Look) -> String {
         if !self.lasts {
             return match result.status {
@@ -106,7 +106,7 @@ impl NextCommands {
         }
     }
 
-    /// The ways to decide about a call, bound to what was shown of it.
+    /// The commands that decide about a call, bound to what was shown of it.
     fn of_call(&self, kind: Termination, call: &WaitingCall, several: bool) -> Vec<(String, String)> {
         let ways: &[(&str, &str)] = match kind {
             Termination::Approval => {
@@ -120,8 +120,8 @@ impl NextCommands {
     }
 }
 
-/// How the program was called: its path as it was given, so that a command can be copied also where
-/// the program is not on the `PATH`; else its name.
+/// How the program was called: its path as given, so that a command can be copied even if the program is not on
+/// the `PATH`; otherwise its name.
 fn program() -> String {
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let is_path = called.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
@@ -131,7 +131,7 @@ fn program() -> String {
     }
 }
 
-/// What may help against a failure that a document's author can do something about.
+/// What an author can do about a failure, if anything.
 fn remedy(why: Termination) -> Option<&'static str> {
     Some(match why {
         Termination::MaxIterations => {
@@ -146,7 +146,7 @@ fn remedy(why: Termination) -> Option<&'static str> {
     })
 }
 
-/// A word as a shell takes it whole.
+/// A word in quotes where a shell needs them.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! The forms of output, and the last word of a run in each of them.
+//! The forms of output, and the final report of a run in each of them.
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
@@ -35,12 +35,12 @@ pub enum ListOutput {
     Json,
 }
 
-/// What the document wants of its result.
+/// What the document wants to be shown of its result.
 pub fn shown(program: &Program) -> Shown<'_> {
     Shown { result_key: program.properties.result_key.as_deref(), trace: program.properties.include_reasoning_trace }
 }
 
-/// One line of JSON that no terminal obeys, ended by a newline.
+/// One line of JSON without characters that control a terminal, ended by a newline.
 ///
 /// # Errors
 /// When the value can't be written as JSON.
@@ -81,7 +81,7 @@ fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextComma
             surface.say("\n");
         } else {
             surface.print(&format!("{text}\n"))?;
-            // Where both may go to one file, the answer stands apart in it.
+            // If both go to one file, the answer is separated in it.
             surface.say(if surface.err_terminal { "" } else { "\n" });
         }
     }
@@ -89,14 +89,14 @@ fn human(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextComma
     Ok(())
 }
 
-/// A line across, with a title.
+/// A horizontal rule with a title.
 fn rule(title: &str, look: &Look) -> String {
     let line = "─".repeat(look.width.saturating_sub(title.len() + 4));
     look.paint(Tone::Dim, &format!("── {title} {line}")) + "\n"
 }
 
-/// The text with its lines broken between words. A line with a word that is too long stays as it is:
-/// it is an address or a key, and to be copied.
+/// The text with its lines wrapped between words. A line with a word that is too long is not wrapped: it is an
+/// address or a key, which must stay copyable.
 fn in_words(text: &str, width: usize) -> String {
     let lines: Vec<String> = text
         .split('\n')
@@ -108,7 +108,7 @@ fn in_words(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// The end of the human output: how the run stands, what it waits for, what to do next.
+/// The end of the human output: the status of the run, what it waits for, what to do next.
 fn ending(surface: &Surface, result: &RunResult, active_ms: u64, next: &NextCommands) -> String {
     let pieces = Pieces { look: surface.err, shorten: true };
     let mut text = String::new();

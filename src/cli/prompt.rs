@@ -42,7 +42,7 @@ impl PromptCommand {
         let (input, script) = self.what.read(&program)?;
         let previous = self.what.previous_run.clone();
         let place = StorePlace::of_run(self.store.as_deref(), &program.project, &root);
-        // No other run is read, and no store is created here.
+        // Otherwise no other run is read, and no store is created.
         let has_previous = previous.is_some() || program.previous_run_id.is_some();
         let journal = if has_previous && place.exists() { place.open()? } else { host::open("memory", &root)? };
         let engine = host::engine(Arc::clone(&program.project), &root, journal, script);
@@ -61,7 +61,7 @@ impl PromptCommand {
     }
 }
 
-/// The request as people read it: its settings, then each message under its role.
+/// The request for people: its settings, then each message under its role.
 fn readable(bytes: &[u8], look: &Look) -> String {
     let Ok(Value::Object(mut request)) = serde_json::from_slice(bytes) else {
         return format!("{}\n", escape::terminal(&String::from_utf8_lossy(bytes)));

@@ -83,10 +83,10 @@ pub struct ResumeCommand {
 }
 
 impl ResumeCommand {
-    /// Goes on with the run.
+    /// Resumes the run.
     ///
     /// # Errors
-    /// When it can't go on, or the store failed.
+    /// When the run can't be resumed, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         if self.interactive {
             interactive::needs_terminal(surface)?;
@@ -120,7 +120,7 @@ impl ResumeCommand {
         }
     }
 
-    /// The decision; none when the run is only to be resumed.
+    /// The decision; none when the run is only resumed.
     fn decided(&self) -> Result<Option<Decided>, CommandError> {
         let written = WrittenDecision {
             answer: self.answer.clone(),
@@ -138,8 +138,7 @@ impl ResumeCommand {
         written.read(DecisionSyntax::Flags).map_err(CommandError::usage)
     }
 
-    /// The document that the run goes by, as it is now on the disk; the recorded one, when it came
-    /// from stdin.
+    /// The run's document, as it is on the disk now; the recorded one if it came from stdin.
     fn document(&self, events: &[Event], place: &StorePlace) -> Result<CurrentDocument, CommandError> {
         let recorded = host::document(events);
         let file = match (&self.store.document, recorded) {

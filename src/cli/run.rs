@@ -111,7 +111,7 @@ impl RunCommand {
     }
 }
 
-/// A run that is shown and listens to signals: what `run` and `resume` share.
+/// A run that is shown and that signals stop: shared by `run` and `resume`.
 pub struct Watched {
     progress: Progress,
     telemetry: Mutex<Option<Telemetry>>,
@@ -128,7 +128,7 @@ impl Listener for Watched {
 }
 
 impl Watched {
-    /// A watch over a run that is about to begin.
+    /// A watch over a run that is about to start.
     pub fn new(surface: &Surface, output: Output, program: &Program) -> Self {
         let telemetry = Telemetry::of_environment(program).unwrap_or_else(|why| {
             surface.say(&surface.line(Tone::Warn, "warning", &why));
@@ -139,11 +139,11 @@ impl Watched {
     }
 
     fn telemetry(&self) -> MutexGuard<'_, Option<Telemetry>> {
-        // It is only taken out, at the end.
+        // The value is only taken out, at the end.
         self.telemetry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the engine is given.
+    /// The watch for the engine.
     pub fn watch(&self) -> Watch<'_> {
         Watch { listener: Some(self), stop: Some(self.stop.clone()) }
     }
@@ -171,7 +171,7 @@ impl Watched {
         }
     }
 
-    /// What came of it, with the command that goes on when the store failed under way, or when the run
+    /// The result; or the fault, with the command that resumes the run when the store failed during it or it
     /// had to be dropped.
     ///
     /// # Errors

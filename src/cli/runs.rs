@@ -21,7 +21,7 @@ use crate::trace::{Look, Tone, escape};
 #[cfg(test)]
 mod tests;
 
-/// The least room for a reason in the table, in columns; with less a run takes lines of its own.
+/// The least width of a reason in the table; with less, a run takes several lines.
 const LEAST: usize = 10;
 
 /// List the runs of a store, newest first
@@ -101,7 +101,7 @@ impl RunsCommand {
     /// When the store can't be read.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let place = self.store.place()?;
-        // Where nothing ran yet there is no store, and none is made by looking.
+        // Without runs there may be no store, and listing must not create one.
         let runs = if place.exists() {
             let status = self.status.map(Status::from);
             let filter = RunFilter { status, limit: self.limit, called: self.called, ..RunFilter::default() };
@@ -137,7 +137,7 @@ fn row(run: &RunSummary) -> Row<'_> {
     }
 }
 
-/// That there are none, and where others may be.
+/// The message for an empty list, and where other runs may be.
 fn none(place: &StorePlace, some_status: bool, store_given: bool) -> String {
     let of = if some_status { "no such runs" } else { "no runs" };
     let mut text = format!("{of} in {}\n", escape::line(&place.shown()));
@@ -147,14 +147,14 @@ fn none(place: &StorePlace, some_status: bool, store_given: bool) -> String {
     text
 }
 
-/// The runs as a table; ids are shown whole, because they are copied. Where a row has no room, it
-/// takes two or three lines.
+/// The runs as a table; ids are shown whole, because they are copied. If a row does not fit, it takes two or
+/// three lines.
 fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     let ids: Vec<_> = runs.iter().map(|run| escape::line(&run.run_id)).collect();
     let names: Vec<_> = runs.iter().map(|run| cut(&escape::line(&run.loop_name), 24)).collect();
     let id_width = ids.iter().map(|id| id.width()).max().unwrap_or(0).max(3);
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0).max(4);
-    // What is left for the reason, after the columns and the blanks between them.
+    // The rest of the width for the reason, after the columns and their separators.
     let room = look.width.saturating_sub(id_width + name_width + 35);
     if room < LEAST {
         return runs.iter().zip(&ids).zip(&names).map(|((run, id), name)| lines(run, id, name, look, now_ms)).collect();
@@ -177,9 +177,9 @@ fn table(runs: &[RunSummary], look: &Look, now_ms: i64) -> String {
     shown
 }
 
-/// A run on lines of its own, for a narrow terminal.
+/// A run on several lines, for a narrow terminal.
 fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> String {
-    // Without the head of a table it must say itself that it is no duration.
+    // Without the header of a table, the text must say that it is no duration.
     let age = match age(now_ms, run.started_at_ms) {
         now if now == NOW => now,
         age => format!("{age} ago"),
@@ -194,7 +194,7 @@ fn lines(run: &RunSummary, id: &str, name: &str, look: &Look, now_ms: i64) -> St
     shown
 }
 
-/// Why a run is where it is, where its status does not say it.
+/// The reason for the status of a run, where the status alone does not say it.
 fn why(run: &RunSummary) -> &'static str {
     match (run.status, run.termination) {
         (Status::Running, _) if !run.driven => "interrupted; resumable",
@@ -206,10 +206,10 @@ fn why(run: &RunSummary) -> &'static str {
     }
 }
 
-/// The age of what began in this second.
+/// The age of a run that started in this second.
 const NOW: &str = "now";
 
-/// How long ago; a clock that went back makes it now.
+/// The age of a run; a clock that went back makes it "now".
 fn age(now_ms: i64, then_ms: i64) -> String {
     let elapsed = u64::try_from(now_ms.saturating_sub(then_ms)).unwrap_or(0);
     match elapsed {

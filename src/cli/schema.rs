@@ -20,10 +20,10 @@ pub struct SchemaCommand {
     pub kind: String,
 }
 
-/// The name of the schema of events, which are no document.
+/// The name of the schema of events, which are not documents.
 const EVENTS: &str = "events";
 
-/// What has a schema, as clap offers it.
+/// Everything with a schema, in clap's form.
 fn kinds() -> PossibleValuesParser {
     let kinds = DocumentKind::ALL.into_iter().filter(|kind| KINDS.contains(&kind.name()));
     let names = kinds.map(|kind| PossibleValue::new(kind.name()).help(kind.called()));

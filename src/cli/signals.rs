@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::host::Stop;
 use super::progress::Progress;
 
-/// How long a run may take to end after the second signal. What is left then is dropped, and with it
-/// its calls: the journal has what was acknowledged.
+/// How long a run may take to end after the second signal. After that, it is dropped with its calls: the
+/// journal has what was acknowledged.
 const GRACE: Duration = Duration::from_millis(900);
 
 /// Drives a run to its end and handles signals. `None`: the run did not stop within the grace period after
@@ -55,16 +55,16 @@ impl SignalCounter {
         Self { count }
     }
 
-    /// Waits until so many came.
+    /// Waits for so many signals.
     pub async fn reach(&self, wanted: u32) {
         let mut count = self.count.clone();
-        // The task that counts never ends.
+        // The counting task never ends.
         drop(count.wait_for(|count| *count >= wanted).await);
     }
 }
 
-/// A file that may not grow (`ulimit -f`) ends a process by a signal; with a handler the write fails
-/// instead, and the store reports it. Keep the value as long as that is needed.
+/// A file that exceeds `ulimit -f` ends the process by a signal; with a handler the write fails instead, and
+/// the store reports it. Keep the value as long as that is needed.
 #[cfg(unix)]
 pub fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
     use nix::sys::signal::Signal;
@@ -77,7 +77,7 @@ pub fn survive_file_limit() -> Option<tokio::signal::unix::Signal> {
 #[cfg(not(unix))]
 pub fn survive_file_limit() {}
 
-/// Hears the signals that ask to stop, from the moment on that it is made.
+/// Receives the signals that ask to stop, from its creation on.
 #[cfg(unix)]
 pub struct Signals {
     interrupt: Option<tokio::signal::unix::Signal>,
@@ -93,7 +93,7 @@ impl Signals {
         Self { interrupt: signal(SignalKind::interrupt()).ok(), terminate: signal(SignalKind::terminate()).ok() }
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub async fn next(&mut self) {
         tokio::select! {
             () = one(&mut self.interrupt) => {}
@@ -113,7 +113,7 @@ async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
     }
 }
 
-/// Hears the signals that ask to stop, from the moment on that it is made.
+/// Receives the signals that ask to stop, from its creation on.
 #[cfg(not(unix))]
 pub struct Signals;
 
@@ -124,7 +124,7 @@ impl Signals {
         Self
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! Which store is meant: the one that is given, the project's, or the one beside the document.
+//! Selects the store: the given one, the project's, or the one beside the document.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl StoreArgs {
             ));
         }
         let folder = match &self.document {
-            // Else a slip of the finger would show, or end, the runs of another folder.
+            // Otherwise a typing mistake would show, or end, runs of another folder.
             Some(document) if !document.is_file() => {
                 return Err(CommandError::usage_help(
                     format!("there is no document {}", document.display()),
@@ -63,7 +63,7 @@ impl StoreArgs {
         locate(self.store.as_deref(), &folder)
     }
 
-    /// Opens the store, which must be there already.
+    /// Opens the store, which must exist.
     ///
     /// # Errors
     /// When there is none, or it can't be opened.
@@ -80,7 +80,7 @@ impl StoreArgs {
 }
 
 impl StorePlace {
-    /// The store of a run of a loaded document: `root` is the project's folder, else the document's.
+    /// The store of a run of a loaded document: `root` is the project's folder, or else the document's.
     pub fn of_run(given: Option<&str>, project: &Project, root: &Path) -> Self {
         match given {
             Some(url) => Self { url: url.to_owned(), base: PathBuf::from("."), project: None },
@@ -88,7 +88,7 @@ impl StorePlace {
         }
     }
 
-    /// Opens it, and makes it when it is not there yet.
+    /// Opens the store; creates it if it does not exist.
     ///
     /// # Errors
     /// When it can't be opened.
@@ -101,30 +101,30 @@ impl StorePlace {
         journal::outlives_process(&self.url)
     }
 
-    /// The file, for a store that is one.
+    /// The file, if the store is one.
     pub fn file(&self) -> Option<PathBuf> {
         journal::file(&self.url, &self.base)
     }
 
-    /// How a user finds it.
+    /// The place as shown to users.
     pub fn shown(&self) -> String {
         self.file().map_or_else(|| self.url.clone(), |file| tidy(&file).display().to_string())
     }
 
-    /// Whether it is there. A name that is no store's is left to the one who opens it.
+    /// Whether it exists. An invalid name is left to the function that opens it.
     pub fn exists(&self) -> bool {
         self.file().is_none_or(|file| file.exists())
     }
 
-    /// The folder that documents were most likely named from: the one that holds `.loopctl`.
+    /// The folder from which documents were most likely named: the one that contains `.loopctl`.
     pub fn home(&self) -> Option<PathBuf> {
         let file = self.file()?;
         let folder = file.parent()?;
         Some(if folder.ends_with(".loopctl") { folder.parent()?.to_owned() } else { folder.to_owned() })
     }
 
-    /// The `--store` that a command needs which is started in the current folder; none when it finds
-    /// the store by itself.
+    /// The `--store` for a command that is started in the current folder; none when it finds the store by
+    /// itself.
     pub fn needed(&self) -> Option<String> {
         let found = locate(None, Path::new(".")).ok();
         let same = match (self.file(), found.and_then(|found| found.file())) {
@@ -136,8 +136,8 @@ impl StorePlace {
     }
 }
 
-/// The store for a folder: what is given, else what the nearest project file above says, else the
-/// folder's own.
+/// The store for a folder: the given one, or else that of the nearest project file above, or else the folder's
+/// own.
 fn locate(given: Option<&str>, folder: &Path) -> Result<StorePlace, CommandError> {
     let project = find_project(folder)?;
     if let Some(url) = given {
@@ -174,11 +174,11 @@ pub fn folder_of(document: &Path) -> PathBuf {
 
 fn absolute(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // `absolute` keeps dots in the middle; the real name also goes through links, where there is one.
+    // `absolute` keeps dots in the middle; the canonical name also resolves links, if it exists.
     absolute.canonicalize().unwrap_or(absolute)
 }
 
-/// The path without a leading `./`, and relative to the current folder where it lies below.
+/// The path without a leading `./`, and relative to the current folder if it is below it.
 fn tidy(path: &Path) -> PathBuf {
     let bare = path.strip_prefix(".").unwrap_or(path);
     let here = std::env::current_dir().ok();

@@ -1,5 +1,5 @@
-//! A call that waits for a human, as the human sees it: made from the call's own bytes, whole or with
-//! the count of what is hidden, followed by a warning for everything that could deceive an eye.
+//! Shows a waiting call to a human: made from the call's own bytes, whole or with the count of hidden lines,
+//! followed by a warning for everything that could deceive the reader.
 
 #[cfg(test)]
 mod tests;
@@ -17,11 +17,11 @@ use super::units::plural;
 use crate::engine::record::WaitingCall;
 use crate::policy::characters::{deceives, is_blank};
 
-/// So many lines of an input are shown where it may be cut.
+/// The most lines of a cut input.
 const LINES: usize = 40;
 
-/// A call as it is shown before somebody decides about it. `cut`: at most 40 lines of its input, the
-/// first and the last ones, and the number of lines left out.
+/// A call as it is shown before somebody decides about it. `cut`: at most 40 lines of its input, the first and
+/// the last ones, and the number of lines left out.
 pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
     let id = look.paint(Tone::Dim, &format!("call {}  hash {}", call.id, call.hash));
     let name = look.paint(Tone::Accent, &escape::exact_line(&call.action));
@@ -38,14 +38,14 @@ pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
     shown
 }
 
-/// The input as JSON on lines that fit, numbers as they are written.
+/// The input as JSON on lines that fit, with numbers as written.
 fn input(look: &Look, input: &Value, cut: bool) -> Vec<String> {
     let text = serde_json::to_string_pretty(input).unwrap_or_default();
     let lines = wrap(&escape::exact(&text), look.width.saturating_sub(4).max(16));
     if !cut || lines.len() <= LINES {
         return lines;
     }
-    // Padding can push text out of sight at the beginning as well as at the end, so both are shown.
+    // Padding can hide text at the beginning as well as at the end, so both are shown.
     let (head, tail) = (LINES / 2, LINES - LINES / 2 - 1);
     let between = lines.len().saturating_sub(head + tail);
     let gap =
@@ -54,13 +54,13 @@ fn input(look: &Look, input: &Value, cut: bool) -> Vec<String> {
     lines.iter().take(head).cloned().chain([look.paint(Tone::Warn, &gap)]).chain(last).collect()
 }
 
-/// Whether the input is longer than what is shown of it when it is cut.
+/// Whether a cut would hide a part of the input.
 pub fn is_cut(look: &Look, call: &WaitingCall) -> bool {
     let whole = input(look, &call.action_input, false);
     whole.len() > LINES
 }
 
-/// What could deceive a reader of this call, a sentence each, harmless for a terminal.
+/// What could deceive a reader of this call, in one sentence each, escaped for a terminal.
 pub fn concerns(call: &WaitingCall) -> Vec<String> {
     let mut found = Suspicions::default();
     found.walk(&call.action_input);
@@ -88,7 +88,7 @@ pub fn concerns(call: &WaitingCall) -> Vec<String> {
     concerns
 }
 
-/// A text with every character that is not ASCII written out beside it.
+/// A text in which every character that is not ASCII is also written by its number.
 fn spelled(text: &str) -> String {
     let escaped: String = text
         .chars()
@@ -98,7 +98,7 @@ fn spelled(text: &str) -> String {
     if *shown == escaped { format!("\"{shown}\"") } else { format!("\"{shown}\" ({escaped})") }
 }
 
-/// What was found in a value.
+/// The findings in a value.
 #[derive(Default)]
 struct Suspicions {
     unseen: u64,
@@ -144,13 +144,13 @@ impl Suspicions {
     }
 }
 
-/// Whether one word mixes letters of scripts that look alike; Latin beside Chinese, Japanese or Korean
-/// is how people write.
+/// Whether one word mixes letters of scripts that look alike; Latin beside Chinese, Japanese or Korean is
+/// normal.
 fn mixes(word: &str) -> bool {
     !word.is_single_script() && !word.check_restriction_level(RestrictionLevel::ModeratelyRestrictive)
 }
 
-/// A name as a quick eye reads it: without case, without invisible characters, and with one letter for all letters that
+/// A name as a quick reader sees it: without case and invisible characters, and with one letter for all that
 /// look alike.
 fn look_of(name: &str) -> String {
     let seen: String = name.chars().filter(|c| !deceives(*c) && !c.is_whitespace()).collect();

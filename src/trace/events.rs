@@ -1,5 +1,5 @@
-//! Events as `--output ndjson` prints them: a notice as an object with its secrets hidden, the result
-//! last, and the JSON Schema of both, made from the types themselves.
+//! Events as `--output ndjson` prints them: a notice as an object with its secrets hidden, the result last, and
+//! the JSON Schema of both, generated from the types.
 
 #[cfg(test)]
 mod tests;
@@ -14,8 +14,8 @@ use super::redact::Redaction;
 use super::result::RunResult;
 use crate::engine::notice::Notice;
 
-/// The fields that hold what models and tools wrote as JSON: there, names say what is secret. The names
-/// of all others are ours.
+/// The fields with JSON that models and tools wrote: in them, names say what is secret. All other fields have
+/// names of ours.
 const WRITTEN: [&str; 2] = ["action_input", "observation"];
 
 /// A line of `--output ndjson`. New kinds and new fields may come; those that are there stay.
@@ -44,7 +44,7 @@ pub enum Last<'a> {
     },
 }
 
-/// A notice as it is printed: its texts and values with secrets hidden.
+/// A notice as it is printed, with the secrets in its texts and values hidden.
 ///
 /// # Errors
 /// When it can't be written as JSON.
@@ -52,12 +52,12 @@ pub fn shown(notice: &Notice, redact: &Redaction) -> serde_json::Result<Value> {
     Ok(own(serde_json::to_value(Line::Notice(notice))?, redact))
 }
 
-/// The last line for a result, which has its secrets hidden already.
+/// The last line for a result whose secrets are hidden already.
 pub fn last(result: &RunResult) -> Line<'_> {
     Line::Last(Last::Result(result))
 }
 
-/// A value whose names are ours: every text in it is looked through.
+/// A value whose field names are ours: every text in it is redacted.
 fn own(value: Value, redact: &Redaction) -> Value {
     match value {
         Value::String(text) => Value::String(redact.text(&text).into_owned()),
@@ -87,7 +87,7 @@ pub fn schema() -> Value {
     schema.to_value()
 }
 
-/// A doc comment's line breaks are those of our source.
+/// Replaces the line breaks of doc comments by spaces.
 fn in_one_line(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ");

@@ -1,4 +1,4 @@
-//! The trace as one HTML file: no scripts, nothing fetched, everything escaped.
+//! The trace as one HTML file: no scripts, no external resources, everything escaped.
 
 mod value;
 
@@ -19,9 +19,9 @@ use crate::engine::record::TraceEntry;
 #[cfg(test)]
 mod tests;
 
-/// The page's style; colours follow the reader's system.
+/// The page's style; colours follow the system of the reader.
 const STYLE: &str = include_str!("html/style.css");
-/// A text longer than that is folded, in characters.
+/// A longer text is folded, in characters.
 const LONG: usize = 900;
 
 /// The page of a run. `result` must hold the trace.
@@ -103,16 +103,16 @@ fn header(page: &mut String, about: &About<'_>, result: &RunResult) {
     page.push_str("</dl>\n</header>\n");
 }
 
-/// How much of a time is shown; the whole of it is in its title.
+/// How much of a time is shown; the title has the whole time.
 #[derive(Clone, Copy)]
 enum Show {
-    /// The day and the time of day, on two lines where there is no room.
+    /// The day and the time of day, on two lines if there is no room.
     Day,
     /// The time of day.
     Clock,
 }
 
-/// A time that was written by this program as RFC 3339; another text is shown as it stands.
+/// A time that this program wrote as RFC 3339; another text is shown unchanged.
 fn time(at: &str, show: Show) -> String {
     let whole = escaped(at);
     let shown = at.split_once('T').map(|(day, clock)| (day, clock.split(['.', 'Z']).next().unwrap_or_default()));
@@ -202,7 +202,7 @@ fn iterations(page: &mut String, result: &RunResult) {
     page.push_str("</div>\n");
 }
 
-/// A text of the document's or the model's: as a paragraph, or to be opened when it is long.
+/// A text of the document or the model: as a paragraph, or folded when it is long.
 fn folded(class: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -236,11 +236,11 @@ fn call(page: &mut String, entry: &TraceEntry) {
     if let Some(input) = &entry.action_input {
         page.push_str(&boxed("in", input));
     }
-    // The call that ends a run has no observation: its answer stands above.
+    // The call that ends a run has no observation: its answer is above.
     if !(entry.success && entry.observation.is_null()) {
         page.push_str(&boxed("out", &entry.observation));
     }
-    // The observation often holds all that is known of the fault.
+    // The observation often contains all that is known about the fault.
     let observation = text_of_pretty(&entry.observation);
     if let Some(fault) = &entry.error {
         let detail = if fault.detail.is_empty() { &fault.class } else { &fault.detail };

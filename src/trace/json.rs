@@ -1,4 +1,4 @@
-//! JSON as people read it: on one line, laid out within a width, or the gist of it within a budget.
+//! JSON for people: on one line, laid out within a width, or its gist within a budget.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 #[cfg(test)]
 mod tests;
 
-/// What a piece of JSON is, for a reader's eye.
+/// The kind of a piece of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonToken {
     /// Brackets, commas, colons and blanks.
@@ -17,18 +17,18 @@ pub enum JsonToken {
     Key,
     /// A text, with its quotes.
     Text,
-    /// A number, as it was written.
+    /// A number, as written.
     Number,
     /// `true`, `false`, `null`.
     Word,
 }
 
-/// JSON on one line, with blanks where a reader's eye and a line may break.
+/// JSON on one line, with blanks where a line may break.
 pub fn on_one_line(value: &Value) -> String {
     laid_out(value, usize::MAX)
 }
 
-/// JSON where each list and object that fits into `width` columns is on one line.
+/// JSON in which each list and object that fits into `width` columns is on one line.
 pub fn laid_out(value: &Value, width: usize) -> String {
     let mut text = String::new();
     pieces(value, width, &mut |_, piece| text.push_str(piece));
@@ -40,8 +40,8 @@ pub fn pieces(value: &Value, width: usize, to: &mut dyn FnMut(JsonToken, &str)) 
     JsonWriter { width, to }.value(value, 0, 0);
 }
 
-/// The gist of a value on one line of about `columns`: what is whole when it fits, else long texts are
-/// cut, and long lists and objects end with the count of what is left out. The shape stays readable.
+/// The gist of a value on one line of about `columns`: whole when it fits; otherwise long texts are cut, and
+/// long lists and objects end with the count of what is left out. The structure stays readable.
 pub fn gist(value: &Value, columns: usize) -> String {
     let whole = on_one_line(value);
     if whole.width() <= columns {
@@ -58,8 +58,8 @@ pub fn gist(value: &Value, columns: usize) -> String {
     text
 }
 
-/// From much to little: letters of a text, items of a list, keys of an object. Later items are like the
-/// first ones, so they go first; the first item's keys and texts say the most.
+/// From much to little: letters of a text, items of a list, keys of an object. Items are reduced first, because
+/// later ones resemble the first.
 const GISTS: [(usize, usize, usize); 9] =
     [(160, 12, 24), (80, 6, 20), (60, 3, 16), (40, 2, 16), (40, 1, 16), (24, 1, 12), (16, 1, 8), (12, 1, 5), (8, 1, 2)];
 /// A key is cut less than a text.
@@ -69,7 +69,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Whether a value has one member that can't be broken: lines of their own would not make it narrower.
+/// Whether a value has one member that can't be broken: separate lines would not make it narrower.
 fn is_alone(value: &Value) -> bool {
     let only = match value {
         Value::Array(items) if items.len() == 1 => items.first(),
@@ -85,7 +85,7 @@ struct JsonWriter<'a> {
 }
 
 impl JsonWriter<'_> {
-    /// `indent`: of the line that it stands on; `before`: columns of that line that are taken.
+    /// `indent`: of the current line; `before`: the used columns of that line.
     fn value(&mut self, value: &Value, indent: usize, before: usize) {
         match value {
             Value::Array(items) if !items.is_empty() => {
@@ -105,7 +105,7 @@ impl JsonWriter<'_> {
     }
 
     fn broken(&self, value: &Value, before: usize) -> bool {
-        // Without a bound nothing breaks, and nothing has to be measured.
+        // Without a limit nothing breaks, and nothing has to be measured.
         self.width != usize::MAX && !is_alone(value) && before + on_one_line(value).width() > self.width
     }
 

@@ -1,33 +1,33 @@
-//! How text for people is laid out: colours or none, and a width that lines are wrapped to.
+//! The layout of text for people: with or without colours, and a width for wrapped lines.
 
 use anstyle::{AnsiColor, Color, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Colours and width of an output.
+/// The colours and the width of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Whether colours are wanted.
+    /// Whether to use colours.
     pub colour: bool,
     /// The columns of a line, at least 20.
     pub width: usize,
 }
 
-/// What a part of a text is; how that is shown is decided here and nowhere else.
+/// The meaning of a part of a text; only this module decides how it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// What is read last.
+    /// Less important than the rest.
     Dim,
-    /// What is read first.
+    /// More important than the rest.
     Bold,
     /// Names of tools, numbers of iterations.
     Accent,
-    /// What went well.
+    /// A success.
     Good,
-    /// What failed.
+    /// A failure.
     Bad,
-    /// What is said about what failed: it may be long.
+    /// The text about a failure: it may be long.
     Fault,
-    /// What wants attention.
+    /// A warning.
     Warn,
 }
 
@@ -49,14 +49,14 @@ impl Tone {
 /// A block of wrapped text.
 #[derive(Debug, Clone, Copy)]
 pub struct TextBlock<'a> {
-    /// What stands before the first line, painted, and how many columns it takes; the others are
-    /// indented by as many.
+    /// The painted text before the first line, and its width in columns; the other lines are indented by as
+    /// many.
     pub lead: (&'a str, usize),
     /// The tone of the text.
     pub tone: Option<Tone>,
-    /// What stands after the text, dim; on a line of its own where it has no room.
+    /// The dim text after the last line; on its own line if there is no room.
     pub tail: &'a str,
-    /// The most lines; what is left out is counted.
+    /// The most lines; the rest is counted.
     pub lines: usize,
 }
 
@@ -66,7 +66,7 @@ impl Look {
         Self { colour: false, width: width.max(20) }
     }
 
-    /// The text in a tone. It must be escaped already.
+    /// The text in a tone. It must already be escaped.
     pub fn paint(&self, tone: Tone, text: &str) -> String {
         if !self.colour || text.is_empty() {
             return text.to_owned();
@@ -75,8 +75,7 @@ impl Look {
         format!("{style}{text}{style:#}")
     }
 
-    /// The text as lines that are wrapped to the width, each ended by a newline. It must be escaped
-    /// already.
+    /// The text as lines that are wrapped to the width, each ended by a newline. It must already be escaped.
     pub fn block(&self, text: &str, block: &TextBlock<'_>) -> String {
         let (lead, indent) = block.lead;
         let room = self.width.saturating_sub(indent).max(16);
@@ -108,7 +107,7 @@ impl Look {
     }
 }
 
-/// The first lines, the last of them short enough for the count of what is left out, and that count.
+/// The first lines, the last one short enough for the count of what is left out, and that count.
 fn fit(mut wrapped: Vec<String>, lines: usize, room: usize, tail: usize) -> (Vec<String>, usize) {
     if wrapped.len() <= lines {
         return (wrapped, 0);
@@ -124,13 +123,13 @@ fn fit(mut wrapped: Vec<String>, lines: usize, room: usize, tail: usize) -> (Vec
     (wrapped, left_out)
 }
 
-/// How much is left out; nothing, when nothing is.
+/// How much is left out; empty if nothing is.
 fn more(left_out: usize) -> String {
     if left_out == 0 { String::new() } else { format!(" … {} more", super::units::plural(left_out, "character")) }
 }
 
-/// The text in lines of at most `width` columns: broken at spaces, and inside a word that is longer.
-/// Tabs become spaces.
+/// The text in lines of at most `width` columns: broken at spaces, or inside a word that is longer. Tabs become
+/// spaces.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -169,7 +168,7 @@ fn wrap_line(line: &str, width: usize, lines: &mut Vec<String>) {
     lines.push(current);
 }
 
-/// The text cut to `width` columns, with `…` at its end when something went.
+/// The text cut to `width` columns, with `…` at its end if something was cut.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -188,7 +187,7 @@ pub fn cut(text: &str, width: usize) -> String {
     shown
 }
 
-/// The text with spaces up to `width` columns.
+/// The text padded with spaces to `width` columns.
 pub fn pad(text: &str, width: usize) -> String {
     let mut shown = text.to_owned();
     shown.extend(std::iter::repeat_n(' ', width.saturating_sub(text.width())));

@@ -1,6 +1,5 @@
-//! WHAT HAPPENED, pure: from a run's state to what people and programs read of it: the result, the
-//! trace's entries, text and HTML; with secrets hidden, and nothing in it that a terminal or a
-//! browser would obey.
+//! The trace, pure: from a run's state to what people and programs read about it (result, entries, text and
+//! HTML), with secrets hidden and control characters escaped.
 
 pub mod approval;
 pub mod entries;

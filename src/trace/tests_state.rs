@@ -33,7 +33,7 @@ pub(crate) fn state() -> State {
     }
 }
 
-/// A call that went well.
+/// A call that succeeded.
 pub(crate) fn entry(iteration: u32) -> StoredEntry {
     StoredEntry {
         iteration,

@@ -1,5 +1,5 @@
-//! The trace as text: the pieces that the terminal shows while a run goes on, and the whole of a run
-//! that is over. Everything is redacted before it comes here, and escaped here.
+//! The trace as text: the pieces that the terminal shows during a run, and the whole trace of a run. Texts are
+//! redacted before they come here, and escaped here.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,12 +17,12 @@ use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
 
-/// Where the text of an iteration begins.
+/// The indentation of the text of an iteration.
 const INDENT: usize = 5;
-/// How many lines a long text is cut to.
+/// The number of lines that a long text is cut to.
 const LINES: usize = 4;
 
-/// Draws the pieces of a trace.
+/// Formats the pieces of a trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Pieces {
     /// Colours and width.
@@ -31,12 +31,12 @@ pub struct Pieces {
     pub shorten: bool,
 }
 
-/// An observation: what a tool or the engine said about a call.
+/// An observation: the result of a call, from a tool or the engine.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownObservation<'a> {
     /// The tool's name, when several calls are under way.
     pub whose: Option<&'a str>,
-    /// What was said.
+    /// The result.
     pub value: &'a Value,
     /// Whether the call did what was asked.
     pub success: bool,
@@ -45,7 +45,7 @@ pub struct ShownObservation<'a> {
 }
 
 impl Pieces {
-    /// An iteration's beginning: its number, what the model thought, and what that cost.
+    /// The start of an iteration: its number, the model's thought, and its cost.
     pub fn thought(&self, iteration: u32, thought: &str, cost: &str) -> String {
         let number = format!("{iteration:>3}");
         let lead = format!("{}  ", self.look.paint(Tone::Accent, &number));
@@ -61,14 +61,14 @@ impl Pieces {
         let empty = input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty);
         let input = if empty { String::new() } else { format!(" {}", self.json(input)) };
         let shown = self.block((&lead, INDENT + 2), &format!("{name}{}", escape::terminal(&input)), None, "");
-        // A name that had to be broken stays as it is.
+        // A name that had to be broken is not painted.
         match shown.strip_prefix(&lead).and_then(|rest| rest.strip_prefix(name.as_ref())) {
             Some(rest) => format!("{lead}{}{rest}", self.look.paint(Tone::Accent, &name)),
             None => shown,
         }
     }
 
-    /// What came of a call.
+    /// The observation of a call.
     pub fn observation(&self, observation: &ShownObservation<'_>) -> String {
         let (mark, tone) = if observation.success { ("←", Tone::Good) } else { ("✗", Tone::Bad) };
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(tone, mark));
@@ -87,17 +87,17 @@ impl Pieces {
         self.block((&lead, INDENT + 2), &text, (!observation.success).then_some(Tone::Fault), &time)
     }
 
-    /// JSON on one line: all of it, or its gist in the lines that there are.
+    /// JSON on one line: all of it, or its gist in the available lines.
     fn json(&self, value: &Value) -> String {
         if !self.shorten {
             return on_one_line(value);
         }
-        // A line is never quite full, because it ends with a word, and the last one holds the time.
+        // A line is never completely full, because it ends with a word, and the last one contains the time.
         let room = self.look.width.saturating_sub(INDENT + 2).max(16);
         gist(value, room * (LINES - 1) - room / 4)
     }
 
-    /// How far the agent says it is.
+    /// The progress that the agent reports.
     pub fn progress(&self, message: &str, milestone: Option<&str>, percent: Option<f64>) -> String {
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Accent, "◆"));
         let mut text = String::new();
@@ -113,17 +113,17 @@ impl Pieces {
         self.block((&lead, INDENT + 2), &text, Some(Tone::Bold), "")
     }
 
-    /// A remark of the driver's: a call to the model that is made again.
+    /// A remark of the driver: a retried request to the model.
     pub fn remark(&self, text: &str) -> String {
         let lead = format!("{:INDENT$}{} ", "", self.look.paint(Tone::Warn, "!"));
         self.block((&lead, INDENT + 2), &escape::terminal(text), Some(Tone::Warn), "")
     }
 
-    /// The run's beginning.
+    /// The start of the run.
     pub fn header(&self, loop_name: &str, facts: &[&str], objective: &str) -> String {
         let name = escape::line(loop_name);
         let facts: Vec<_> = facts.iter().map(|fact| escape::line(fact).into_owned()).collect();
-        // On a narrow terminal the facts have lines of their own.
+        // On a narrow terminal the facts have their own lines.
         let all = facts.join(" · ");
         let facts = if name.width() + 3 + all.width() > self.look.width {
             format!("\n{}", self.in_lines(&facts, ""))
@@ -139,7 +139,7 @@ impl Pieces {
         title
     }
 
-    /// How the run stands: its status, and what was counted.
+    /// The summary of the run: its status, and the counters.
     pub fn summary(&self, result: &RunResult, active_ms: u64) -> String {
         let (mark, tone) = mark(result.status);
         let mut title = format!("{mark} {}", result.status.word());
@@ -169,8 +169,8 @@ impl Pieces {
         shown
     }
 
-    /// What a paused run waits for. The model's words are marked as the model's; a call is shown whole,
-    /// or with the count of what is hidden.
+    /// What a paused run waits for. The model's words are marked as such; a call is shown whole, or with the
+    /// count of hidden lines.
     pub fn pause(&self, waiting: &PauseView) -> String {
         let mut shown = String::new();
         let says = match waiting.question.kind {
@@ -187,7 +187,7 @@ impl Pieces {
             let _ = writeln!(shown, "  {}", self.look.paint(Tone::Dim, &by));
         }
         let bar = format!("{} ", self.look.paint(Tone::Warn, "┃"));
-        // Beside a bar stand the model's words and nothing else.
+        // Lines with a bar contain the model's words and nothing else.
         let question = match waiting.question.kind {
             Termination::Approval => None,
             Termination::Uncertain | Termination::ModelError => {
@@ -213,8 +213,8 @@ impl Pieces {
         shown
     }
 
-    /// Facts on as few lines as there are columns for: none is broken, but by the terminal where one alone
-    /// is too long. `indent` begins each line but the first.
+    /// The facts on as few lines as possible. No fact is broken, except by the terminal if it is too long
+    /// alone. `indent` starts each line but the first.
     fn in_lines(&self, facts: &[String], indent: &str) -> String {
         let (mut shown, mut columns) = (String::new(), 0);
         for fact in facts {
@@ -239,8 +239,7 @@ impl Pieces {
     }
 }
 
-/// The trace of a run as text: what it was for, each iteration, how it stands. `result` must hold the
-/// trace.
+/// The trace of a run as text: its objective, each iteration, and the summary. `result` must contain the trace.
 pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String {
     let pieces = Pieces { look, shorten: false };
     let mut shown = pieces.header(about.loop_name, &[&result.run_id, about.model, &result.started_at], about.objective);
@@ -275,7 +274,7 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
     shown
 }
 
-/// The failed attempts at asking the model that were made for these iterations.
+/// The failed attempts to ask the model that were made for these iterations.
 fn attempts(pieces: &Pieces, result: &RunResult, of: impl Fn(u32) -> bool) -> String {
     let attempts = result.attempts.iter().filter(|attempt| of(attempt.iteration));
     attempts.map(|attempt| pieces.remark(&attempt_sentence(attempt))).collect()
@@ -286,7 +285,7 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
     if let (Some(action), Some(input)) = (&entry.action, &entry.action_input) {
         shown.push_str(&pieces.call(action, input));
     }
-    // The call that ends a run has no observation: its answer stands below.
+    // The call that ends a run has no observation: its answer is below.
     if entry.success && entry.observation.is_null() {
         return shown;
     }
@@ -306,12 +305,12 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
     shown
 }
 
-/// A time for a line's end; nothing, when it was too short to be measured.
+/// A time at the end of a line; empty if it was too short to be measured.
 pub fn took(ms: u64) -> String {
     if ms == 0 { String::new() } else { duration(ms) }
 }
 
-/// A value as people read it: a text as it stands, anything else as JSON on several lines.
+/// A value for people: a text unchanged, anything else as JSON on several lines.
 pub fn text_of_pretty(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),

@@ -1,4 +1,4 @@
-//! Times, counts and money as people read them.
+//! Times, counts and money for people.
 
 pub use crate::engine::record::rfc3339;
 
@@ -32,7 +32,7 @@ pub fn plural(number: impl TryInto<u64>, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// US dollars: cents from a dollar on, four digits below, and no false nothing.
+/// US dollars: cents for a dollar and more, four digits below, and never a false zero.
 pub fn dollars(cost: f64) -> String {
     if cost >= 1.0 {
         format!("${cost:.2}")

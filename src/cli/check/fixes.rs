@@ -1,4 +1,4 @@
-//! `--fix`: takes suggestions until there is none left to take, then writes each changed file once.
+//! `--fix`: applies suggestions until none is left that can be applied, then writes each changed file once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ pub fn apply(survey: &mut Survey) -> (Findings, AppliedFixes) {
     (found, applied)
 }
 
-/// Takes what can be taken of what was found; whether that was anything.
+/// Applies the suggestions that can be applied; returns whether there were any.
 fn round(
     survey: &mut Survey,
     found: &Findings,
@@ -78,7 +78,7 @@ fn round(
     let mut texts: Vec<(PathBuf, Source)> = Vec::new();
     for (path, real) in survey.files() {
         let name = project::name_of(path);
-        // A name that could not be shown as it is may be that of two files.
+        // A name with a replacement character may be the name of two files.
         let sure = !name.contains(char::REPLACEMENT_CHARACTER) && !given_up.contains(real);
         let (Some(before), Some(faults), true) = (sources.get(&*name), faults.get(&*name), sure) else { continue };
         let taken = fix::taken(faults, before);

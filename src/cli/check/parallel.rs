@@ -1,17 +1,17 @@
-//! The same work on many things, on all cores.
+//! Does the same work on many items, on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// More threads than that help no one: files are short.
+/// More threads do not help: files are short.
 const MOST: usize = 8;
-/// So few things are done sooner than a thread is started.
+/// So few items are done sooner than a thread is started.
 const FEW: usize = 8;
-/// What a thread has for its calls, in bytes: documents nest to a bounded depth.
+/// The stack of a thread, in bytes: documents nest to a limited depth.
 const STACK: usize = 8 << 20;
 
-/// What `work` gives for each of the things, in their order.
+/// The results of `work` for all items, in their order.
 pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(MOST);
     if cores == 1 || things.len() < FEW {
@@ -29,7 +29,7 @@ pub fn each<T: Send, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> V
     };
     thread::scope(|scope| {
         for _ in 1..cores {
-            // Where no thread can be started, the others do its part. A panic in one ends the scope.
+            // If a thread can't be started, the others do its part. A panic in one ends the scope.
             let _ = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
         }
         run();
@@ -53,7 +53,7 @@ impl<T, R> JobSlot<T, R> {
 }
 
 fn swap<T, R>(slot: &Mutex<JobSlot<T, R>>, with: JobSlot<T, R>) -> JobSlot<T, R> {
-    // No panic can leave a slot half written: what is in it is moved whole.
+    // A panic can't leave a slot half written: values are moved as a whole.
     let mut slot = slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     std::mem::replace(&mut *slot, with)
 }

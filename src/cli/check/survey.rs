@@ -1,5 +1,5 @@
-//! All files of a check, judged together: names are looked up across folders as for a run, and each fault
-//! is reported once, however many loops meet it.
+//! All files of a check, checked together: names are looked up across folders as for a run, and each fault is
+//! reported once, however many loops have it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::project::{self, Library, Neighbours, Target, Targets};
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 
-/// The files that are looked at.
+/// The files to check.
 pub struct Survey {
     targets: Targets,
     actions: Vec<PathBuf>,
-    /// Texts in the place of what the files hold, by their paths without links.
+    /// Texts that replace the content of files, by their paths without links.
     texts: BTreeMap<PathBuf, Source>,
     stdin: OnceLock<Result<Source, Box<Diagnostic>>>,
 }
@@ -32,27 +32,27 @@ pub struct Findings {
     pub diagnostics: Vec<Diagnostic>,
     /// The texts that they point into.
     pub sources: Vec<Source>,
-    /// How much was looked at.
+    /// How much was checked.
     pub tally: Tally,
     /// Whether a path could not be read.
     pub unreadable: bool,
 }
 
-/// What came of reading a file.
+/// The outcome of reading a file.
 enum ReadTarget {
     /// A document.
     Document(Box<Document>),
     /// One that can't be read.
     Fault(Box<Diagnostic>),
-    /// One that was found in a folder, and is none of ours.
+    /// A file in a folder that is no document of loopctl.
     Skipped,
 }
 
 impl Survey {
-    /// The files that are named, and those in the folders that are named.
+    /// The given files, and those in the given folders.
     ///
     /// # Errors
-    /// When there are more files than are looked at, or a file of `actions` can't be read.
+    /// When there are too many files, or a file of `actions` can't be read.
     pub fn new(paths: &[PathBuf], actions: &[PathBuf]) -> Result<Self, Box<Diagnostic>> {
         let targets = project::targets(paths)?;
         for file in actions {
@@ -64,12 +64,12 @@ impl Survey {
         Ok(Self { targets, actions: actions.to_vec(), texts: BTreeMap::new(), stdin: OnceLock::new() })
     }
 
-    /// The files that a text can be put into the place of: all but standard input.
+    /// The files whose text can be replaced: all but standard input.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &Path)> {
         self.targets.files.iter().filter_map(|target| Some((target.path.as_path(), target.real.as_deref()?)))
     }
 
-    /// Judges a text in the place of what a file holds; `None` brings the file's own back.
+    /// Checks this text in place of a file's content; `None` restores the content.
     pub fn put(&mut self, real: &Path, text: Option<Source>) {
         match text {
             Some(text) => self.texts.insert(real.to_owned(), text),
@@ -77,7 +77,7 @@ impl Survey {
         };
     }
 
-    /// Judges all files.
+    /// Checks all files.
     pub fn look(&self) -> Findings {
         let targets = &self.targets.files;
         let read = each(targets.iter().collect(), |target| self.read(target));
@@ -152,7 +152,7 @@ fn is_looped(document: &Document) -> bool {
     matches!(document.kind, Some(DocumentKind::Loop | DocumentKind::AgentRequest | DocumentKind::Workflow))
 }
 
-/// Whether a document is judged with what stands around it: actions by the project that they belong to.
+/// Whether a document is checked together with its project: actions are.
 fn is_placed(document: &Document) -> bool {
     is_looped(document) || document.kind == Some(DocumentKind::Actions)
 }
@@ -161,11 +161,11 @@ fn is_placed(document: &Document) -> bool {
 struct CheckJob<'a> {
     target: &'a Target,
     document: Box<Document>,
-    /// What stands around it, when that matters to it.
+    /// The project and the neighbours of the document, if they matter.
     around: Option<Arc<Neighbours>>,
 }
 
-/// The faults of a document and what belongs to it, and the texts that they point into.
+/// The faults of a document and of its parts, and the texts that they point into.
 fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) {
     let CheckJob { target, document, around } = work;
     let main = document.tree.source.clone();
@@ -183,7 +183,7 @@ fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Sourc
     let mut faults = alone(&document, declared);
     let examined = load::examine(&texts, *document);
     let looped = is_looped(&examined.document);
-    // That it is no loop is a fault where one is to be run, and none here.
+    // A document that is no loop is a fault for `run`, but not here.
     faults.extend(examined.diagnostics.into_iter().filter(|fault| looped || fault.code != codes::NO_LOOP));
     let mentioned: HashSet<&str> = faults.iter().map(|fault| &*fault.place.file).collect();
     let sources = load::sources(&texts).into_iter().filter(|source| mentioned.contains(&*source.name)).collect();
@@ -196,7 +196,7 @@ impl Findings {
         self.diagnostics.extend_from_slice(faults);
     }
 
-    /// Each fault once, file by file in their order, each file's in the order of its text.
+    /// Each fault once, file by file in their order, and in the order of the text within a file.
     fn settle(&mut self, mut order: FileOrder) {
         for fault in &self.diagnostics {
             order.add(&fault.place.file);

@@ -1,4 +1,4 @@
-//! Work on many things keeps their order, and the exit code says what was found.
+//! Parallel work keeps the order of its items, and the exit code says what was found.
 
 use super::parallel::each;
 use super::*;

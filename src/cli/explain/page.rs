@@ -3,10 +3,10 @@
 use crate::trace::look::wrap;
 use crate::trace::{Look, Tone, escape};
 
-/// Code and quotes stand so far from the margin.
+/// The indentation of code and quotes.
 const INDENT: &str = "    ";
 
-/// The page. What it does not know it shows as it is written.
+/// The page. Unknown markup is shown as written.
 pub fn page(markdown: &str, look: &Look) -> String {
     let mut shown = String::new();
     let mut paragraph = String::new();
@@ -58,7 +58,7 @@ fn flush(paragraph: &mut String, look: &Look, shown: &mut String) {
             shown.push_str(&format!("{line}\n"));
             continue;
         }
-        // A word of code may go on in the next line: each line is painted by itself.
+        // Inline code may continue on the next line: each line is painted by itself.
         for (part, text) in line.split('`').enumerate() {
             if part > 0 {
                 code = !code;

@@ -1,4 +1,4 @@
-//! Pages, the list, and codes that there are not.
+//! Pages, the list, and unknown codes.
 
 use super::*;
 

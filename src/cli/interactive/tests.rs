@@ -1,4 +1,4 @@
-//! What a human types, and what it means.
+//! What a human types, and the decision that it means.
 
 use serde_json::json;
 

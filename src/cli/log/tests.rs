@@ -1,4 +1,4 @@
-//! One event is one harmless line.
+//! An event is one escaped line.
 
 use super::*;
 

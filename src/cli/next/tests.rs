@@ -1,4 +1,4 @@
-//! The commands that are offered can be copied, and name what they need.
+//! The suggested commands can be copied, and have the flags that they need.
 
 use super::*;
 use crate::engine::record::Question;

@@ -1,5 +1,5 @@
-//! Lines for machines, written by a thread of their own: a reader that is slow, or gone, never holds a
-//! run up. What is not read yet is kept in memory.
+//! Lines for machines, written by their own thread: a slow or absent reader never delays a run. Unread lines
+//! are kept in memory.
 
 use std::sync::mpsc::{Sender, channel};
 
@@ -14,16 +14,17 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// A writer that has nothing to write yet.
+    /// A writer without lines.
     pub fn new(surface: Surface) -> Self {
         let (sender, lines) = channel::<String>();
         let (ended, done) = oneshot::channel();
         std::thread::spawn(move || {
             for line in lines {
-                // A reader that has gone away, or a full disk, must not end the run: its result is in the store.
+                // A reader that has gone away, or a full disk, must not end the run: its result is in the
+                // store.
                 let _ = surface.print(&line);
             }
-            // Nobody may wait any more.
+            // Perhaps nobody waits any more.
             let _ = ended.send(());
         });
         Self { sender, done }
@@ -31,7 +32,7 @@ impl Lines {
 
     /// Adds a line.
     pub fn write(&self, line: String) {
-        // The thread lives as long as this does.
+        // The thread lives as long as `self`.
         let _ = self.sender.send(line);
     }
 

@@ -1,4 +1,4 @@
-//! What is seen while a run goes on: a story with a spinner for people, lines of JSON for machines.
+//! What is shown while a run goes on: a story with a spinner for people, lines of JSON for machines.
 
 mod lines;
 mod story;
@@ -28,7 +28,7 @@ pub struct Progress {
 struct ShownProgress {
     story: Story,
     spinner: Option<ProgressBar>,
-    /// Where lines for machines go.
+    /// The writer of lines for machines.
     lines: Option<Lines>,
     /// The run's id, once it has started.
     run_id: Option<String>,
@@ -51,19 +51,19 @@ impl Progress {
         self.seen().run_id.clone()
     }
 
-    /// A line about what the command itself does, between the story's.
+    /// Prints a line about the command itself, between the lines of the story.
     pub fn say(&self, text: &str) {
         let seen = self.seen();
         self.write(&seen, text);
     }
 
-    /// A remark about what the command itself does, as the story's own.
+    /// Prints a remark about the command itself, in the style of the story.
     pub fn remark(&self, text: &str) {
         let seen = self.seen();
         self.write(&seen, &Pieces { look: self.surface.err, shorten: true }.remark(text));
     }
 
-    /// Takes the spinner away.
+    /// Removes the spinner.
     pub fn finish(&self) {
         if let Some(spinner) = self.seen().spinner.take() {
             spinner.finish_and_clear();
@@ -71,7 +71,7 @@ impl Progress {
     }
 
     fn seen(&self) -> MutexGuard<'_, ShownProgress> {
-        // What another thread left half done here is at worst a line that is missing.
+        // If another thread panicked, at worst a line is missing.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,7 +137,7 @@ impl Listener for Progress {
     }
 }
 
-/// What the spinner says after a notice.
+/// What the spinner shows after a notice.
 enum Doing {
     Same,
     Nothing,

@@ -12,14 +12,14 @@ use crate::trace::{Redaction, events};
 
 use super::super::failure::CommandError;
 
-/// Turns the notices of a run into text.
+/// Formats the notices of a run as text.
 #[derive(Debug)]
 pub struct Story {
     pieces: Pieces,
     redact: Redaction,
     /// The calls that were shown and have no observation yet.
     open: Vec<(String, Value)>,
-    /// Whether several calls were under way in this turn, so that observations must say whose they are.
+    /// Whether several calls were under way in this turn, so that observations must name their call.
     several: bool,
     /// Whether an iteration was already shown: a blank line separates the next one from it.
     any_shown: bool,
@@ -48,7 +48,7 @@ impl Story {
             self.headed = true;
             return text;
         }
-        // Where nothing comes, the end brings a blank line of its own.
+        // If nothing follows, the end starts with its own blank line.
         if text.is_empty() || !std::mem::take(&mut self.headed) { text } else { format!("\n{text}") }
     }
 
@@ -106,7 +106,7 @@ impl Story {
         }
     }
 
-    /// The detail of a failure: the model does not see it, but whoever fixes the cause needs it.
+    /// The detail of a failure: for the person who fixes the cause, not for the model.
     fn detail(&self, error: Option<&ToolFault>) -> String {
         match error.map(|fault| self.redact.text(fault.detail.trim())) {
             Some(detail) if !detail.is_empty() => self.pieces.remark(&detail),

@@ -1,4 +1,4 @@
-//! The request as people read it.
+//! The request in its form for people.
 
 use super::*;
 

@@ -13,17 +13,17 @@ mod tests;
 
 /// The most diagnostics that are shown; the others are counted.
 const MOST: usize = 10;
-/// So many columns of an old or a new text are shown.
+/// The most columns of an old or a new text.
 const WIDE: usize = 60;
 
-/// A suggestion that was taken.
+/// A suggestion that was applied.
 #[derive(Debug, Clone)]
 pub struct Fixed {
-    /// What it was about.
+    /// The diagnostic that it fixed.
     pub fault: Diagnostic,
-    /// What stood there.
+    /// The text before.
     pub before: String,
-    /// What stands there now.
+    /// The text now.
     pub after: String,
 }
 
@@ -57,7 +57,7 @@ fn head(fault: &Diagnostic, label: &str) -> String {
     format!("{label} {}:{}:{}: ", escape::line(&place.file), place.line, place.column)
 }
 
-/// What was fixed, one line each.
+/// The applied fixes, one on each line.
 pub fn fixed(fixes: &[Fixed], look: &Look) -> String {
     let one = |fixed: &Fixed| {
         let shown = |text: &str| cut(&escape::line(text), WIDE);

@@ -1,6 +1,5 @@
-//! Faults as GitHub's workflow commands, which show them at their lines of a pull request. What a
-//! document says in them can't begin a command of its own: a command begins a line, and no line break
-//! is left in a message or a name.
+//! Faults as GitHub's workflow commands, which show them at their lines of a pull request. Texts of a document
+//! can't start a command: a command starts a line, and messages and names contain no line breaks.
 
 use std::fmt::Write as _;
 
@@ -21,7 +20,7 @@ pub fn github(diagnostics: &[Diagnostic]) -> String {
         let place = &fault.place;
         let file = place.file.strip_prefix("./").unwrap_or(&place.file);
         let _ = write!(shown, "::{level} file={},line={}", property(file), place.line);
-        // Columns have a meaning to GitHub only where a fault stands on one line.
+        // GitHub shows columns only for a fault on one line.
         let _ = if place.line == place.end_line {
             write!(shown, ",col={},endLine={},endColumn={}", place.column, place.end_line, place.end_column)
         } else {
@@ -37,12 +36,12 @@ pub fn github(diagnostics: &[Diagnostic]) -> String {
     shown
 }
 
-/// A text as a command's message has it.
+/// Escapes the message of a command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A text as a command's property has it.
+/// Escapes a property of a command.
 fn property(text: &str) -> String {
     data(&escape::line(text)).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,11 +1,10 @@
-//! Secrets in documents are not shown where a fault shows a line: reports go to the logs
-//! of pipelines.
+//! Hides secrets in the lines of a document that a report shows: reports go to the logs of pipelines.
 
 use std::ops::Range;
 
 use crate::diagnostic::{Diagnostic, Source, codes};
 
-/// The texts with a `*` for each byte of a secret that a diagnostic reports in them: places do not move.
+/// The texts with a `*` for each byte of a reported secret, so that positions stay correct.
 pub fn hide(diagnostics: &[Diagnostic], sources: &[Source]) -> Vec<Source> {
     let hidden: Vec<&Diagnostic> = diagnostics.iter().filter(|fault| shows_a_secret(fault)).collect();
     let of = |source: &Source| {
@@ -23,13 +22,13 @@ pub fn hide(diagnostics: &[Diagnostic], sources: &[Source]) -> Vec<Source> {
 fn shows_a_secret(fault: &Diagnostic) -> bool {
     match fault.code {
         codes::SECRET | codes::CREDENTIALS => true,
-        // With a suggestion it is the name of a variable, and no secret.
+        // A suggestion means that it is the name of a variable, not a secret.
         codes::WRITTEN_SECRET | codes::WRITTEN_KEY => fault.suggestion.is_none(),
         _ => false,
     }
 }
 
-/// The text with stars in the spans; what holds a text of JSON together stays.
+/// The text with stars in the spans, except for the characters of JSON's syntax.
 fn starred(text: &str, spans: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
     // The spans are sorted, so the furthest end of those that have started is enough.

@@ -1,4 +1,4 @@
-//! Faults for people: the line underlined, as rustc shows them. The renderer is rustc's own.
+//! Faults for people: the line is underlined, as by rustc, whose renderer is used.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,9 +15,9 @@ mod tests;
 
 /// A fault that spans more lines than this is underlined on its first one only.
 const LINES: u32 = 8;
-/// So many bytes of one line are looked at on each side of a fault: minified documents have one line.
+/// How many bytes of a line are shown on each side of a fault: minified documents have one line.
 const AROUND: usize = 2_000;
-/// What stands for the part of a line that is not shown.
+/// Replaces the part of a line that is not shown.
 const CUT: &str = "...";
 
 /// The faults, each with its place, and their count last.
@@ -31,7 +31,7 @@ pub fn human(diagnostics: &[Diagnostic], sources: &[Source], look: &Look) -> Str
     shown
 }
 
-/// The faults, each with its place, and what came of the check last.
+/// The faults, each with its place, and the result of the check last.
 pub fn checked(diagnostics: &[Diagnostic], sources: &[Source], checked: &Tally, look: &Look) -> String {
     each(diagnostics, sources, look) + &tally(diagnostics, checked, look)
 }
@@ -111,7 +111,7 @@ fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer, wi
         }
         None => title.element(Origin::path(escape::line(&place.file))),
     };
-    // The renderer counts in the excerpt, which is masked and may begin in the middle of a line.
+    // The renderer counts columns in the excerpt, which is masked and may begin in the middle of a line.
     if excerpt.is_some_and(|excerpt| excerpt.column() != number(place.column)) {
         group = group.element(Level::NOTE.message(format!("exactly at line {}, column {}", place.line, place.column)));
     }
@@ -136,7 +136,7 @@ fn one(diagnostic: &Diagnostic, source: Option<&Source>, renderer: &Renderer, wi
 /// The suggestion as a change of the text.
 fn patch<'a>(diagnostic: &'a Diagnostic, source: &Source, width: usize) -> Option<Snippet<'a, Patch<'a>>> {
     let suggestion = diagnostic.suggestion.as_ref()?;
-    // One that goes over many lines would fill the terminal, and take long to be laid out.
+    // A change of many lines would fill the terminal, and take long to be laid out.
     let lines = source.line(suggestion.end).saturating_sub(source.line(suggestion.start));
     let longest = suggestion.end.saturating_sub(suggestion.start).max(suggestion.replacement.len());
     if lines > number(LINES) || longest > 2 * AROUND {
@@ -147,7 +147,7 @@ fn patch<'a>(diagnostic: &'a Diagnostic, source: &Source, width: usize) -> Optio
     Some(excerpt.snippet(&source.name).patch(patch))
 }
 
-/// The lines around a fault, without power over a terminal, and the fault's place in them.
+/// The lines around a fault, masked for a terminal, and the position of the fault in them.
 struct Excerpt {
     text: String,
     first_line: usize,
@@ -155,13 +155,13 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    /// Around the fault; the renderer cuts the lines to the width.
+    /// The lines around the fault; the renderer cuts them to the width.
     fn new(source: &Source, diagnostic: &Diagnostic) -> Self {
         Self::around(source, diagnostic, diagnostic.place.start..diagnostic.place.end, AROUND).0
     }
 
-    /// Around a change. The renderer shows all that it is given of one, so lines that would fill more than
-    /// two of the terminal's are cut here.
+    /// The lines around a change. The renderer shows all given lines of a change, so lines that would fill more
+    /// than two lines of the terminal are cut here.
     fn of_change(source: &Source, diagnostic: &Diagnostic, place: Range<usize>, width: usize) -> Self {
         let (whole, _) = Self::around(source, diagnostic, place.clone(), AROUND);
         if whole.text.split('\n').all(|line| line.chars().count() <= 2 * width) {
@@ -187,7 +187,7 @@ impl Excerpt {
         if long {
             end = line_end(text, start).min(end);
         }
-        // Nothing beyond is looked at: a minified document may have thousands of faults on its one line.
+        // Nothing beyond is read: a minified document may have thousands of faults on its one line.
         let (least, most) = (floor(text, start.saturating_sub(side)), floor(text, end.saturating_add(side)));
         let from =
             text.get(least..start).and_then(|near| near.rfind('\n')).map_or(least, |newline| least + newline + 1);
@@ -227,7 +227,7 @@ fn masked(text: &str, span: Range<usize>) -> (String, Range<usize>) {
             end.get_or_insert(shown.len());
         }
         match c {
-            // A tab is as wide as the terminal likes, a blank is not.
+            // The width of a tab depends on the terminal, that of a blank does not.
             '\t' => shown.push(' '),
             '\r' => {}
             c => escape::push(&mut shown, c, escape::is_hidden),
@@ -238,7 +238,7 @@ fn masked(text: &str, span: Range<usize>) -> (String, Range<usize>) {
     (shown, start..end)
 }
 
-/// The nearest begin of a character at or before `at`.
+/// The start of the character at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

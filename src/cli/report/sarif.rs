@@ -14,7 +14,7 @@ use crate::trace::escape;
 mod tests;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-/// What stands for itself in a path of a URI (RFC 3986, unreserved, and the slash).
+/// The characters of a path that a URI keeps unescaped (RFC 3986, unreserved, and the slash).
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// All faults as one log on one line, without a newline at its end.
@@ -41,7 +41,7 @@ pub fn sarif(diagnostics: &[Diagnostic], sources: &[Source]) -> String {
     escape::json(&log.to_string()).into_owned()
 }
 
-/// A code as SARIF describes a rule.
+/// A code as a SARIF rule.
 fn described(row: &Code) -> Value {
     json!({
         "id": row.code,
@@ -103,7 +103,7 @@ fn region(place: &Place) -> Value {
     })
 }
 
-/// A file as a URI: relative where the user named it so.
+/// A file as a URI: relative if the user's path was relative.
 fn artifact(file: &str) -> Value {
     let path = file.strip_prefix("./").unwrap_or(file).replace('\\', "/");
     let encoded = utf8_percent_encode(&path, PATH);

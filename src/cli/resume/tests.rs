@@ -1,4 +1,4 @@
-//! What flags become which decision, and which go together.
+//! Which flags make which decision, and which can be combined.
 
 use clap::Parser;
 

@@ -1,4 +1,4 @@
-//! Which store is found from where.
+//! Which store is found from which folder.
 
 use super::*;
 

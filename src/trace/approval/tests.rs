@@ -1,4 +1,4 @@
-//! What is shown of a call that waits, and what is said about it.
+//! How a waiting call is shown, and the warnings about it.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn what_is_not_seen_is_written_out_and_said() {
         tried += 1;
     }
     assert!(tried > 4_000, "{tried}");
-    // JSON writes the others of C0 itself.
+    // JSON itself escapes the other control characters.
     assert!(approval(r#"{"to": "a\u001b[2Jb"}"#).contains(r"a\u001b[2Jb"));
 }
 

@@ -1,5 +1,5 @@
-//! What comes from documents, models, tools, servers and file names is text and nothing else: here it
-//! loses its power over terminals, logs and browsers, and stays readable.
+//! Escapes texts from documents, models, tools, servers and file names, so that they can't control terminals,
+//! logs and browsers, and stay readable.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,25 +10,25 @@ mod tests;
 use crate::policy::characters::deceives;
 pub use crate::policy::characters::is_hidden;
 
-/// Whether a character is a control character in the narrow sense: what a terminal may obey.
+/// Whether a character is a control character in the narrow sense: one that a terminal may obey.
 fn is_control(c: char) -> bool {
     matches!(c, '\u{00}'..='\u{08}' | '\u{0B}'..='\u{1F}' | '\u{7F}'..='\u{9F}')
 }
 
-/// For prose on a terminal: hidden characters are shown as `\u{202E}`; tab and newline stay, and so do
-/// the spaces of all languages. A carriage return right before a newline is a part of it and goes.
+/// For prose on a terminal: hidden characters are shown as `\u{202E}`; tab and newline stay, and so do the
+/// spaces of all languages. A carriage return right before a newline is removed.
 pub fn terminal(text: &str) -> Cow<'_, str> {
     show(text, is_hidden)
 }
 
-/// For what a human agrees to, on a terminal: as [`terminal`], and what looks like a space and is none
-/// is shown by its number, too.
+/// For text that a human approves, on a terminal: as [`terminal`], and characters that only look like a space
+/// are shown by their number too.
 pub fn exact(text: &str) -> Cow<'_, str> {
     show(text, deceives)
 }
 
-/// For human output that may go to a file: only what a terminal would obey is shown as `\u{1B}`;
-/// joiners and marks that scripts need stay.
+/// For human output that may go to a file: only control characters are shown as `\u{1B}`; joiners and marks
+/// that scripts need stay.
 pub fn controls(text: &str) -> Cow<'_, str> {
     show(text, is_control)
 }
@@ -38,7 +38,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     one_line(text, is_hidden)
 }
 
-/// For one line of what a human agrees to: as [`exact`], and newlines and tabs are shown.
+/// For one line of text that a human approves: as [`exact`], and newlines and tabs are shown.
 pub fn exact_line(text: &str) -> Cow<'_, str> {
     one_line(text, deceives)
 }
@@ -58,8 +58,8 @@ fn one_line(text: &str, hide: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// For JSON on one line: hidden characters as `\uXXXX`. The text must be valid JSON without newlines
-/// between its tokens; what it means stays the same, since they can only occur inside strings.
+/// For JSON on one line: hidden characters as `\uXXXX`. The text must be valid JSON without newlines between
+/// its tokens; its meaning does not change, because such characters only occur inside strings.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -79,13 +79,13 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// For the inside of an HTML element or a quoted attribute. Hidden characters are shown as in a
-/// terminal, so that a page can't be read otherwise than it is written.
+/// For the inside of an HTML element or a quoted attribute. Hidden characters are shown as on a terminal, so
+/// that a page can't be misread.
 pub fn html(text: &str) -> String {
     markup(&terminal(text))
 }
 
-/// The same for what a human agrees to, with what [`exact`] shows by its number.
+/// The same for text that a human approves, with the characters that [`exact`] shows by their number.
 pub fn exact_html(text: &str) -> String {
     markup(&exact(text))
 }
@@ -105,7 +105,7 @@ fn markup(text: &str) -> String {
     shown
 }
 
-/// One character as [`terminal`] shows it, added to `shown`.
+/// Adds one character to `shown`, as [`terminal`] shows it.
 pub(crate) fn push(shown: &mut String, c: char, hide: fn(char) -> bool) {
     if hide(c) {
         let _ = write!(shown, "\\u{{{:X}}}", u32::from(c));

@@ -1,4 +1,4 @@
-//! The page holds no element, address or script that we did not write.
+//! The page contains no element, address or script that we did not write.
 
 use super::*;
 use crate::engine::event::ToolFault;

@@ -10,24 +10,24 @@ use crate::trace::units::plural;
 
 /// The columns that JSON is laid out in.
 const WIDTH: usize = 84;
-/// A box of more lines than that is folded.
+/// A box with more lines is folded.
 const LINES: usize = 14;
-/// A box of more characters than that is folded.
+/// A box with more characters is folded.
 const CHARACTERS: usize = 1_600;
-/// The columns of a folded box that are seen.
+/// The visible columns of a folded box.
 const SEEN: usize = 320;
 
-/// A value in a box of a class; a long one can be opened, and its gist is seen.
+/// A value in a box with this class; a long one is folded to its gist.
 pub fn boxed(class: &str, value: &Value) -> String {
     boxed_by(class, value, escaped)
 }
 
-/// The same for what a human agrees to: what looks like a space and is none is shown, too.
+/// The same for a value that a human approves: characters that only look like a space are shown too.
 pub fn exactly(class: &str, value: &Value) -> String {
     boxed_by(class, value, exact_html)
 }
 
-/// How a text is made harmless.
+/// A function that escapes a text.
 type EscapeFn = fn(&str) -> String;
 
 fn boxed_by(class: &str, value: &Value, escape: EscapeFn) -> String {

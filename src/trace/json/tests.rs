@@ -1,4 +1,4 @@
-//! Values are readable at every width, and say what they leave out.
+//! Values are readable at every width, and show how much they leave out.
 
 use super::*;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Wrapping by columns, not by bytes.
+//! Lines are wrapped by columns, not by bytes.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! Redaction: what a field's name or a text's shape says is secret is hidden in traces, events and
-//! logs. Secrets that the engine resolved itself are taken out before, wherever they turn up; this is
-//! for those that it never knew: what models, tools and users write.
+//! Redaction: hides values in traces, events and logs that are secret by the name of their field or by their
+//! shape. Secrets that the engine resolved itself are removed earlier, wherever they occur; this is for secrets
+//! that the engine never knew: those that models, tools and users write.
 
 mod shapes;
 
@@ -17,10 +17,10 @@ use crate::policy::secret_names as names;
 /// The text that replaces a hidden value.
 pub const HIDDEN: &str = "[hidden]";
 
-/// Deeper than this, a value is hidden whole: no value that was parsed from text is as deep.
+/// A value deeper than this is hidden as a whole: parsed values are never so deep.
 const DEPTH: usize = 200;
 
-/// So many layers of JSON inside a string of JSON are looked into.
+/// The layers of JSON inside strings of JSON that are searched.
 const LAYERS: usize = 4;
 
 /// Which fields are hidden.
@@ -31,19 +31,19 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// Our own list, and these names beside it. Case, `_`, `-`, `.` and spaces do not matter; a name of
-    /// the project's hides every kind of value.
+    /// Our own list, and `names`. Case, `_`, `-`, `.` and spaces do not matter; a name of the project hides
+    /// every kind of value.
     pub fn new(names: &[String]) -> Self {
         Self { names: names.iter().map(|name| names::fold(name)).collect() }
     }
 
-    /// The same value with the secrets hidden, at any depth, also in strings that are JSON.
+    /// The value with the secrets hidden, at any depth, also in strings that contain JSON.
     pub fn value(&self, value: &Value) -> Value {
         self.walk(value, 0, 0)
     }
 
-    /// The same text with the secrets hidden: those in fields, when the text is JSON, and those of a
-    /// well-known shape anywhere.
+    /// The text with the secrets hidden: those in fields, if the text is JSON, and those of a well-known shape
+    /// anywhere.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.string(text, 0)
     }
@@ -58,7 +58,7 @@ impl Redaction {
         }
         match names::secrecy(name) {
             names::Secrecy::None => false,
-            // A count or a switch is no token; a number may well be a password.
+            // A count or a switch is no token, but a number may be a password.
             names::Secrecy::Texts => !matches!(value, Value::Bool(_) | Value::Number(_)),
             names::Secrecy::All => !value.is_boolean(),
         }
@@ -98,7 +98,7 @@ impl Redaction {
             && let Ok(inner) = serde_json::from_str::<Value>(text)
         {
             let shown = self.walk(&inner, 0, layer + 1);
-            // The spelling of a text without secrets is not touched.
+            // A text without secrets keeps its spelling.
             return if shown == inner { Cow::Borrowed(text) } else { Cow::Owned(shown.to_string()) };
         }
         shapes::hide(text, &|name| self.hides(name, &Value::String(String::new())))

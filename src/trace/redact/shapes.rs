@@ -1,5 +1,5 @@
-//! Secrets that are recognised by their shape anywhere in a text: only well-known exact ones,
-//! so that ids, hashes and uuids stay readable.
+//! Secrets that are recognised by their shape anywhere in a text: only well-known exact shapes, so that ids,
+//! hashes and uuids stay readable.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,8 +7,7 @@ use std::ops::Range;
 use super::HIDDEN;
 use crate::policy::secret_shapes::{self, runs};
 
-/// The text with what is secret by its shape hidden; `secret` decides about the names in queries and in
-/// pieces of JSON.
+/// The text with its secrets hidden; `secret` decides about the names in queries and in pieces of JSON.
 pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
     let mut found = Vec::new();
     found.extend(secret_shapes::find(text).into_iter().map(|secret| secret.range).filter(|range| !range.is_empty()));
@@ -32,7 +31,7 @@ pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, 
     Cow::Owned(shown)
 }
 
-/// What follows `Basic` in an authorization.
+/// The value after `Basic` in an authorization.
 fn basic(text: &str, found: &mut Vec<Range<usize>>) {
     let mut before: Option<(&str, usize)> = None;
     for (start, run) in runs(text, |c| c.is_ascii_alphanumeric() || "_-.+/=~".contains(c)) {
@@ -69,7 +68,7 @@ fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>
             found.push(start + name.len() + 1..start + user.len());
         }
     }
-    // Where the pair ends that is looked at: each place of a text of many marks is passed once.
+    // The end of the pair: each byte of a text with many marks is scanned once.
     let mut end = 0;
     for (at, mark) in text.match_indices(['?', '&']) {
         let start = at + mark.len();
@@ -87,11 +86,11 @@ fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>
     }
 }
 
-/// The longest name that is looked at, in bytes.
+/// The longest name that is checked, in bytes.
 const MAX_NAME: usize = 128;
 
-/// The texts of secret names in JSON that is in the middle of a text, or was cut: a model that
-/// describes what it is about to send. The quotes may be escaped, each by the same number of backslashes.
+/// The texts of secret names in JSON that is inside of another text, or cut: for example when a model describes
+/// what it is about to send. The quotes may be escaped, each by the same number of backslashes.
 fn members(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>) {
     let escapes = |end: usize| text.get(..end).map_or(0, |head| head.len() - head.trim_end_matches('\\').len());
     let mut done = 0;

@@ -175,7 +175,7 @@ fn well_known_shapes_are_hidden_in_plain_text() {
 
 #[test]
 fn tokens_of_well_known_services_are_hidden() {
-    // Put together here, so that the file itself holds none.
+    // Composed here, so that this file itself contains none.
     for (prefix, rest) in
         [("sk-ant-", "api03-abcdefghij0123456789xyz"), ("ghp_", "0123456789abcdefghijABCDEFGHIJ012345")]
     {
@@ -210,7 +210,7 @@ fn a_value_of_any_depth_is_walked_without_overflow() {
     }
     let shown = own().value(&value).to_string();
     assert!(shown.contains(HIDDEN) && !shown.contains("password"));
-    // Dropping such a value recurses as well: take it apart instead.
+    // A drop of such a value recurses as well: take it apart instead.
     while let Value::Array(mut items) = value {
         value = items.pop().unwrap_or_default();
     }
@@ -256,7 +256,7 @@ fn a_long_text_of_quotes_is_looked_through_in_one_go() {
 
 #[test]
 fn a_long_text_of_marks_and_nothing_else_is_looked_through_once() {
-    // Each of these would take many minutes, were the rest of the text looked through at every mark.
+    // Each of these would take many minutes if the rest of the text were scanned at every mark.
     for mark in ["?", "&", "?a=", "?a", "://a:b", "-----BEGIN ", "\"name\":\"", "\\\""] {
         let text = mark.repeat(200_000 / mark.len());
         assert_eq!(own().text(&text), text, "{mark}");

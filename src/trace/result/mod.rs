@@ -124,7 +124,7 @@ pub struct Metadata {
     pub model_retries: u32,
 }
 
-/// What the author wants of a result.
+/// What the author wants to be shown of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shown<'a> {
     /// `result_key`: the context key that the answer is kept under.
@@ -133,7 +133,7 @@ pub struct Shown<'a> {
     pub trace: bool,
 }
 
-/// The result of a run, made from its state.
+/// The result of a run, from its state.
 pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult {
     let (ending, pause) = match &state.phase {
         Phase::Ended(ending) => (Some(&**ending), None),
@@ -186,7 +186,7 @@ fn error(ending: Option<&Ending>, state: &State, redact: &Redaction) -> Option<R
     Some(RunError { message: redact.text(&error.message).into_owned(), ..error.clone() })
 }
 
-/// Where a run was stopped: a stop after the step waits for the turn's calls, one at once does not.
+/// Where a run was stopped: a stop after the step waits for the calls of the turn, an immediate one does not.
 fn stopped_at(state: &State) -> String {
     let Phase::Acting { turn } = &state.phase else { return "between two steps".to_owned() };
     let asked = turn.calls.iter().filter(|call| matches!(call.progress, CallProgress::Asked));
@@ -217,7 +217,7 @@ fn hidden_question(question: Question, redact: &Redaction) -> Question {
     }
 }
 
-/// The call with its secrets hidden. The hash is that of the call as it is.
+/// The call with its secrets hidden. The hash is that of the unredacted call.
 fn shown_call(call: WaitingCall, redact: &Redaction) -> WaitingCall {
     WaitingCall { action_input: redact.value(&call.action_input), ..call }
 }
@@ -226,7 +226,7 @@ fn usage(state: &State) -> Usage {
     Usage {
         input_tokens: state.counters.tokens.input,
         output_tokens: state.counters.tokens.output,
-        // A billionth of a dollar is below every price; what is left of the binary fraction is noise.
+        // Every price is above a billionth of a dollar; smaller digits are noise of the binary fraction.
         cost_usd: state.cost_usd().map(|cost| (cost * 1e9).round() / 1e9),
         estimated: state.counters.estimated,
     }

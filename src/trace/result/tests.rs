@@ -1,4 +1,4 @@
-//! The result's shape: each ending has its fields and no others.
+//! The shape of a result: each ending has its fields and no others.
 
 use super::*;
 use crate::engine::event::CallId;

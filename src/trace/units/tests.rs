@@ -1,4 +1,4 @@
-//! Bounds of the units.
+//! The limits of the units.
 
 use super::*;
 

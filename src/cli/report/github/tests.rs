@@ -1,4 +1,4 @@
-//! No document can say a command of its own.
+//! No document can insert a command.
 
 use super::*;
 use crate::diagnostic::Source;
@@ -22,7 +22,7 @@ fn neither_a_message_nor_a_name_can_forge_another_annotation() {
         ["x\n::error::y", "x\r::error::y", "x\r\n::stop-commands::t", "\u{b}\u{c}\u{85}\u{2028}\u{2029}::error::y"]
     {
         let mut fault = Diagnostic::error("L001", "x", "", source.whole());
-        // Past the builders, which take the sting out already.
+        // Set directly, because the constructors would escape it.
         fault.message = hostile.to_owned();
         fault.help = Some(hostile.to_owned());
         let shown = github(&[fault]);

@@ -1,4 +1,4 @@
-//! What an author sees of a fault.
+//! The report of a fault for its author.
 
 use super::*;
 use crate::diagnostic::Related;

@@ -1,4 +1,4 @@
-//! The log has what SARIF 2.1.0 asks for, and nothing that a document says gets out of its string.
+//! The log has what SARIF 2.1.0 requires, and texts of a document stay inside their strings.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn log(diagnostics: &[Diagnostic], sources: &[Source]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// What the standard's schema says of the parts that we write.
+/// The parts of the standard's schema that we write.
 fn subset() -> Value {
     let text = json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string", "minLength": 1 } } });
     let region = json!({
