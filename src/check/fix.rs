@@ -34,6 +34,8 @@ const SAFE: &[(&str, Safe)] = &[
     (codes::LEGACY_TOOL, Safe::Always),
     (codes::DECLARED_BUILTIN, Safe::Always),
     (codes::LOOSENED, Safe::Always),
+    (codes::BAD_SCHEMA, Safe::Always),
+    (codes::UNKNOWN_KEYWORD, Safe::Always),
 ];
 
 /// The codes of faults that may throw a reader off its way.
@@ -62,7 +64,8 @@ pub fn taken<'a>(diagnostics: &'a [Diagnostic], source: &Source) -> Vec<(&'a Dia
         let free = end.is_none_or(|end| suggestion.start > end || (suggestion.start == end && suggestion.end > end));
         // Two slips of one name can't both become it.
         let around = fault.path.rsplit_once('/').map(|(around, _)| around);
-        let once = fault.code != codes::UNKNOWN_FIELD || renamed.insert((around, &suggestion.replacement));
+        let names = matches!(fault.code, codes::UNKNOWN_FIELD | codes::UNKNOWN_KEYWORD);
+        let once = !names || renamed.insert((around, &suggestion.replacement));
         if free && once {
             end = Some(suggestion.end);
         }

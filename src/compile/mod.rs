@@ -14,6 +14,7 @@ mod not_yet;
 mod prompt;
 mod react;
 mod readings;
+mod review;
 pub(crate) mod steps;
 pub mod tool;
 

@@ -11,6 +11,7 @@ use super::declare::Declare;
 use super::layout::{self, LoopLayout, unreadable};
 use super::link::{self, Linker};
 use super::prompt::Prompts;
+use super::review::review;
 use super::{Texts, effort, names, tool};
 use crate::diagnostic::{Diagnostic, few_of_many};
 use crate::program::Program;
@@ -125,8 +126,11 @@ impl Head {
 pub(super) fn schema(main: &Document, pointer: &str, faults: &mut Vec<Diagnostic>) -> Option<Schema> {
     let written = main.value.pointer(pointer).filter(|written| written.is_object())?;
     let examined = Schema::examine(written);
-    let found = examined.faults.into_iter().map(|fault| tool::bad_schema(written, fault).placed(&main.tree, pointer));
-    let before = faults.len();
+    let refused: Vec<&str> = examined.faults.iter().map(|fault| fault.path.as_str()).collect();
+    let review = review(written, &refused);
+    let refused = examined.faults.into_iter().map(|fault| tool::bad_schema(written, fault));
+    let found: Vec<Diagnostic> = refused.chain(review.faults).map(|fault| fault.placed(&main.tree, pointer)).collect();
+    let is_sound = !found.iter().any(Diagnostic::is_error);
     faults.extend(found);
-    examined.rest.filter(|_| faults.len() == before)
+    examined.rest.filter(|_| is_sound)
 }

@@ -2,7 +2,8 @@
 //! released, and its number is never reused.
 //!
 //! L00x file and syntax, L01x to L02x shape, L03x to L04x names, L05x to L06x templates, L07x to
-//! L08x tools, L09x sense, L10x safety, L20x the run's input.
+//! L08x tools, L09x sense, L10x safety, L15x what schemas
+//! describe, L20x the run's input.
 
 use super::Severity;
 
@@ -145,6 +146,10 @@ codes! {
     LOOSENED = "L130" Warning "loosened" "Tool declaration weaker than its action",
     FILLED_HEADER = "L131" Error "filled-header" "Header with a secret and a value of the input",
     BAD_POINTER = "L138" Error "bad-pointer" "Invalid JSON pointer or key in `remember`",
+    UNKNOWN_KEYWORD = "L150" Error "unknown-keyword" "Unknown keyword of a schema",
+    NO_SCHEMA = "L151" Error "no-schema" "Example or short form in place of a schema",
+    UNDESCRIBED_NAME = "L152" Warning "undescribed-name" "Required property that the schema does not describe",
+    IDLE_KEYWORD = "L153" Warning "idle-keyword" "Part of a schema without effect",
     UNREACHED_LIMIT = "L160" Warning "unreached-limit" "Limit of model calls that never applies",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",

@@ -23,6 +23,8 @@ pub struct LocalFault {
     pub help: Option<String>,
     /// A name at its place, and the one that was most likely meant.
     pub rename: Option<(String, String)>,
+    /// The JSON that was most likely meant in place of the whole value.
+    pub replacement: Option<String>,
     /// Whether it is the value's key that is at fault.
     pub at_key: bool,
 }
@@ -38,6 +40,7 @@ impl LocalFault {
             message: message.into(),
             help: None,
             rename: None,
+            replacement: None,
             at_key: false,
         }
     }
@@ -64,6 +67,13 @@ impl LocalFault {
     #[must_use]
     pub fn rename(mut self, from: &str, to: &str) -> Self {
         self.rename = Some((from.to_owned(), to.to_owned()));
+        self
+    }
+
+    /// Adds the JSON that takes the place of the whole value.
+    #[must_use]
+    pub fn replace_with(mut self, json: String) -> Self {
+        self.replacement = Some(json);
         self
     }
 
@@ -97,8 +107,8 @@ impl LocalFault {
             Some(help) => fault.help(help),
             None => fault,
         };
-        match renamed {
-            Some(renamed) => fault.suggest(renamed),
+        match self.replacement.or(renamed) {
+            Some(meant) => fault.suggest(meant),
             None => fault,
         }
     }

@@ -19,7 +19,6 @@ mod hints_without_room;
 mod history_too_small;
 mod host_from_value;
 mod host_not_allowed;
-mod impossible_schema;
 mod key_in_the_clear;
 mod missing_script;
 mod native_name;
@@ -92,7 +91,6 @@ pub const RULES: &[Rule] = &[
     written_key::RULE,
     key_in_the_clear::RULE,
     secret_in_args::RULE,
-    impossible_schema::RULE,
     one_call_a_turn::RULE,
     retry_bounds::RULE,
     step_field::RULE,

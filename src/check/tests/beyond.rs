@@ -117,29 +117,6 @@ fn a_value_after_the_script_of_a_shell_is_only_a_value() {
     assert_eq!(found(r#"["script.sh", "{{x}}"]"#), []);
 }
 
-#[test]
-fn a_schema_that_contradicts_itself_is_found_where_it_does() {
-    let at = |schema: &str| {
-        let main = format!(
-            r#"{{"type": "loop", "input": {schema}, "properties": {{"mode": "react", "objective": "x", "tools": ["__complete__"]}}}}"#
-        );
-        let found = all_diagnostics(&texts(&main, "", "")).into_iter().find(|fault| fault.code == "L120");
-        found.map(|fault| fault.path)
-    };
-    let some = |path: &str| Some(path.to_owned());
-    assert_eq!(at(r#"{"type": "object", "properties": {"n": {"type": "integer", "minimum": 5, "maximum": 4}}}"#), None);
-    let required = r#"{"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 5, "maximum": 4}}}"#;
-    assert_eq!(at(required), some("/input/properties/n/minimum"));
-    let closed = r#"{"type": "object", "required": ["n"], "properties": {}, "additionalProperties": false}"#;
-    assert_eq!(at(closed), some("/input/required"));
-    assert_eq!(at(&closed.replace("false", "true")), None);
-    assert_eq!(at(r#"{"type": ["object", "null"], "required": ["n"], "additionalProperties": false}"#), None);
-    assert_eq!(
-        at(r#"{"type": "object", "required": ["n"], "properties": {"n": {"enum": [1.0], "type": "integer"}}}"#),
-        None
-    );
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

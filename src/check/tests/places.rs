@@ -38,7 +38,6 @@ pub const PLACES: &[&str] = &[
     "L117 loopctl.json:6:18 /models/main/api_key: \"${MODEL_KEY}\"",
     "L118 loopctl.json:6:20 /models/main/base_url: http://",
     "L119 loop.json:9:28 /actions/0/args/1: orgconfig:desk_token",
-    "L120 loop.json:22:19 /properties/answer_schema/properties/team/enum: [\n            \"billing\",\n            \"access\"\n          ]",
     "L121 loop.json:16:5 /properties/max_tool_calls_per_turn: \"max_tool_calls_per_turn\"",
     "L122 loop.json:16:26 /properties/retry/base_ms: 30000",
     "L123 loop.json:3:3 /outputKey: \"outputKey\"",

@@ -30,7 +30,8 @@ pub use floor::loosened;
 pub use http::strays;
 pub(super) use parameters::bad_schema;
 pub use sql::named_parameters;
-use work::{ActionDraft, NamedVariable, is_at};
+pub(super) use work::is_at;
+use work::{ActionDraft, NamedVariable};
 
 /// The most errors that are reported for one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;

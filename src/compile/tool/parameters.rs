@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{ActionDraft, derived};
+use crate::compile::review::review;
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
 use crate::program::fault::LocalFault;
@@ -26,11 +27,16 @@ pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut ActionDraf
         });
     };
     let examined = Schema::examine(written);
-    let faults = faults_of(written, &examined);
-    let (is_sound, is_object) = (faults.is_empty(), faults.iter().all(|fault| fault.code == codes::BAD_SCHEMA));
+    let mut faults = faults_of(written, &examined);
+    let is_object = faults.iter().all(|fault| fault.code == codes::BAD_SCHEMA);
+    let refused: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+    let review = review(written, &refused);
+    faults.extend(review.faults);
+    let is_sound = !faults.iter().any(LocalFault::is_error);
     faults.into_iter().for_each(|fault| work.push(fault.under("/parameters")));
     // What is wrong in one property hides no name of another.
-    let schema = examined.rest.clone().filter(|_| is_object && examined.has_names())?;
+    let has_names = is_object && examined.has_names() && !review.hides_names;
+    let schema = examined.rest.filter(|_| has_names)?;
     // A name that is not there and one that is not used are most often the two ends of one slip.
     if !unknown(&schema, work) && !work.is_partial {
         unused(&schema, action, work);

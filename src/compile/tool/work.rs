@@ -146,6 +146,7 @@ impl<'a> ActionDraft<'a> {
     }
 }
 
-pub(super) fn is_at(pointer: &str, top: &str) -> bool {
+/// Whether a JSON pointer is `top`, or leads further down from there.
+pub(in crate::compile) fn is_at(pointer: &str, top: &str) -> bool {
     pointer.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::message::shorten;
 use super::plan::TYPES;
+use super::vocabulary::{Holds, keyword_named};
 use crate::diagnostic::nearest;
 
 /// What to write in place of a part of a schema.
@@ -67,7 +68,9 @@ pub fn advice(source: &Value, path: &str) -> Option<Advice> {
     let named = |at: &str| at.ends_with("/properties") || at.ends_with("/$defs") || at.ends_with("/definitions");
     match value {
         Value::String(word) if keyword == "type" && !named(around) => Some(of_type(word)),
-        Value::String(word) if named(around) || (!index && keyword == "items") => of_short_form(word),
+        Value::String(word) if named(around) || (!index && keyword == "items") => {
+            of_short_form(word).or_else(of_example)
+        }
         Value::String(name) if keyword == "required" && !index && !named(around) => {
             let name = Value::from(name.as_str()).to_string();
             Some(Advice {
@@ -75,12 +78,99 @@ pub fn advice(source: &Value, path: &str) -> Option<Advice> {
                 fix: Some(Fix { meant: format!("[{name}]"), written: name }),
             })
         }
-        Value::Bool(_) if keyword == "required" && !named(around) => {
-            let help = "`required` is a list of names beside `properties`: `\"required\": [\"...\"]`";
-            Some(Advice { help: help.to_owned(), fix: None })
+        Value::Bool(_) if keyword == "required" && !named(around) => Some(no_fix(match around.rsplit_once('/') {
+            Some((object, name)) if named(object) => {
+                format!(
+                    "the object around it lists what must be there, beside its `properties`: \"required\": [\"{name}\"]"
+                )
+            }
+            _ => "`required` is a list of names beside `properties`: `\"required\": [\"...\"]`".to_owned(),
+        })),
+        value if named(around) => of_named(last, value),
+        value => of_keyword(keyword, value),
+    }
+}
+
+/// Advice without a fix.
+fn no_fix(help: impl Into<String>) -> Advice {
+    Advice { help: help.into(), fix: None }
+}
+
+/// An example in the place of a schema.
+fn of_example() -> Option<Advice> {
+    Some(no_fix("an example is no schema: {\"type\": \"string\", \"examples\": [...]}"))
+}
+
+/// What a property holds that is no schema.
+fn of_named(name: &str, value: &Value) -> Option<Advice> {
+    let is_keyword = keyword_named(name).is_some_and(|keyword| keyword.holds.takes(value));
+    Some(no_fix(match value {
+        _ if is_keyword => {
+            format!("inside `properties`, `{name}` is the name of a property: the keyword stands beside `properties`")
+        }
+        Value::Number(_) => "an example is no schema: {\"type\": \"number\", \"examples\": [...]}".to_owned(),
+        Value::Array(_) => {
+            "a list of allowed values is written {\"enum\": [...]}, a list {\"type\": \"array\", \"items\": {...}}"
+                .to_owned()
+        }
+        _ => return None,
+    }))
+}
+
+/// A keyword that holds what it can't.
+fn of_keyword(keyword: &str, value: &Value) -> Option<Advice> {
+    let holds = keyword_named(keyword)?.holds;
+    let unquoted = |text: &str| {
+        let fix = Fix { written: Value::from(text).to_string(), meant: text.to_owned() };
+        Some(Advice { help: "take the quotes away".to_owned(), fix: Some(fix) })
+    };
+    match (holds, value) {
+        (Holds::Bound | Holds::Count, Value::String(text)) if text.parse::<serde_json::Number>().is_ok() => {
+            unquoted(text)
+        }
+        (Holds::Flag | Holds::Schema, Value::String(text)) if matches!(text.as_str(), "true" | "false") => {
+            unquoted(text)
+        }
+        (Holds::Bound, Value::Bool(true)) => {
+            let bound = keyword.replace("exclusiveM", "m");
+            Some(no_fix(format!(
+                "since draft 6 it is the bound itself: write the number of `{bound}` here, and leave `{bound}` out"
+            )))
+        }
+        (Holds::Values, Value::String(text)) => {
+            let values: Vec<&str> = text.split([',', '|']).map(str::trim).filter(|value| !value.is_empty()).collect();
+            let fix = Fix { written: Value::from(text.as_str()).to_string(), meant: Value::from(values).to_string() };
+            Some(Advice { help: "a list of values is written in `[` and `]`".to_owned(), fix: Some(fix) })
+        }
+        (Holds::NamedSchemas, Value::Array(_)) => {
+            Some(no_fix("it is an object with a schema for each name: {\"name\": {\"type\": \"string\"}}"))
+        }
+        (Holds::SchemaOrSchemas, Value::Array(_)) => Some(no_fix(
+            "one schema for all items stands without `[` and `]`; a schema for each place is `prefixItems`",
+        )),
+        (Holds::Names, Value::Object(_)) => Some(no_fix("it is a list of names: [\"...\"]")),
+        (Holds::Types, Value::Object(_)) => {
+            Some(no_fix("it is the name of a type: what is inside belongs one level up"))
         }
         _ => None,
     }
+}
+
+/// Whether a word is the name of a type, in JSON Schema or in another language.
+pub fn is_type_word(word: &str) -> bool {
+    let lower = word.to_lowercase();
+    TYPES.contains(&&*lower)
+        || ANY.contains(&&*lower)
+        || FORMATS.contains(&&*lower)
+        || lower == "datetime"
+        || FOREIGN_TYPES.iter().any(|(known, _)| *known == lower)
+}
+
+/// The type that the name of a type means; nothing for one that means any.
+pub fn type_meant(word: &str) -> Option<&'static str> {
+    let lower = word.to_lowercase();
+    let is_format = lower == "datetime" || FORMATS.contains(&&*lower);
+    if is_format { Some("string") } else { meant(word).filter(|_| is_type_word(word)) }
 }
 
 /// The type that a word means.
@@ -92,13 +182,22 @@ fn meant(word: &str) -> Option<&'static str> {
 
 fn of_type(word: &str) -> Advice {
     let lower = word.to_lowercase();
-    let no_fix = |help: String| Advice { help, fix: None };
     if ANY.contains(&&*lower) {
-        return no_fix("a schema without `type` takes any value: leave it out".to_owned());
+        return no_fix("a schema without `type` takes any value: leave it out");
+    }
+    if lower == "enum" {
+        return no_fix("a list of allowed values is `enum`, and needs no type: {\"enum\": [...]}");
     }
     if lower == "datetime" || FORMATS.contains(&&*lower) {
         let format = if lower == "datetime" { "date-time" } else { &lower };
         return no_fix(format!("it is a format of texts: write \"type\": \"string\", \"format\": \"{format}\""));
+    }
+    if let Some(item) = item_type(&lower) {
+        return no_fix(format!("a list is written \"type\": \"array\", \"items\": {{\"type\": \"{item}\"}}"));
+    }
+    if let Some(types) = several_types(&lower) {
+        let fix = Fix { written: Value::from(word).to_string(), meant: Value::from(types).to_string() };
+        return Advice { help: "several types are a list of their names".to_owned(), fix: Some(fix) };
     }
     match meant(word) {
         Some(ours) => Advice {
@@ -107,6 +206,30 @@ fn of_type(word: &str) -> Advice {
         },
         None => no_fix(format!("the types are `{}`", TYPES.join("`, `"))),
     }
+}
+
+/// The type of the items, in the spelling of another language: `string[]`, `array<string>`, `list[int]`.
+fn item_type(word: &str) -> Option<&'static str> {
+    let inner = ["array", "list", "set"].iter().find_map(|list| {
+        let inner = word.strip_prefix(list)?;
+        let of_angles = inner.strip_prefix('<').and_then(|inner| inner.strip_suffix('>'));
+        of_angles.or_else(|| inner.strip_prefix('[')?.strip_suffix(']')).filter(|inner| !inner.is_empty())
+    });
+    let inner = inner.or_else(|| word.strip_suffix("[]"))?;
+    type_meant(inner.trim())
+}
+
+/// The types of a word that names several: `string|null`, `int or float`, `string?`.
+fn several_types(word: &str) -> Option<Vec<&'static str>> {
+    let word = match word.strip_suffix('?') {
+        Some(word) => format!("{word}|null"),
+        None => word.replace(" or ", "|").replace([',', '/'], "|"),
+    };
+    let names: Vec<&str> = word.split('|').map(str::trim).collect();
+    if names.len() < 2 {
+        return None;
+    }
+    names.into_iter().map(type_meant).collect()
 }
 
 /// The name of a type in place of a schema.
@@ -170,5 +293,42 @@ mod tests {
         assert_eq!(fixed(&source, "/properties/required"), Some("{}".to_owned()));
         assert_eq!(fixed(&json!({"required": "a"}), "/required"), Some("[\"a\"]".to_owned()));
         assert_eq!(advice(&json!({"minLength": -1}), "/minLength"), None);
+    }
+
+    #[test]
+    fn what_a_keyword_can_not_hold_is_written_as_it_holds_it() {
+        for (source, path, meant) in [
+            (json!({"minimum": "5"}), "/minimum", "5"),
+            (json!({"uniqueItems": "true"}), "/uniqueItems", "true"),
+            (json!({"additionalProperties": "false"}), "/additionalProperties", "false"),
+            (json!({"enum": "low, high"}), "/enum", r#"["low","high"]"#),
+            (json!({"type": "string|null"}), "/type", r#"["string","null"]"#),
+            (json!({"type": "int or float"}), "/type", r#"["integer","number"]"#),
+            (json!({"type": "bool?"}), "/type", r#"["boolean","null"]"#),
+        ] {
+            assert_eq!(fixed(&source, path).as_deref(), Some(meant), "{source}");
+        }
+    }
+
+    #[test]
+    fn what_has_several_readings_is_explained() {
+        for (source, path, about) in [
+            (json!({"properties": ["a"]}), "/properties", "a schema for each name"),
+            (json!({"properties": {"required": ["a"]}}), "/properties/required", "beside `properties`"),
+            (json!({"properties": {"a": {"required": true}}}), "/properties/a/required", r#""required": ["a"]"#),
+            (json!({"properties": {"a": "Ada"}}), "/properties/a", "an example is no schema"),
+            (json!({"properties": {"a": 5}}), "/properties/a", "an example is no schema"),
+            (json!({"properties": {"a": ["x", "y"]}}), "/properties/a", "\"enum\""),
+            (json!({"items": [{}]}), "/items", "prefixItems"),
+            (json!({"exclusiveMinimum": true}), "/exclusiveMinimum", "the number of `minimum`"),
+            (json!({"type": "string[]"}), "/type", "\"items\": {\"type\": \"string\"}"),
+            (json!({"type": "array<int>"}), "/type", "\"items\": {\"type\": \"integer\"}"),
+            (json!({"type": "enum"}), "/type", "`enum`"),
+            (json!({"type": {"enum": []}}), "/type", "one level up"),
+            (json!({"required": {"a": true}}), "/required", "a list of names"),
+        ] {
+            let advice = advice(&source, path).unwrap();
+            assert!(advice.help.contains(about) && advice.fix.is_none(), "{source}: {advice:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::vocabulary::{Holds, keyword_named};
 use super::{Schema, SchemaFault};
 use crate::program::reference::escape_pointer;
 
@@ -77,26 +78,11 @@ impl ExaminedPart {
         while let Some(keyword) = tokens.next() {
             at.push('/');
             at.push_str(keyword);
-            let holds_one = matches!(
-                keyword,
-                "items"
-                    | "additionalItems"
-                    | "additionalProperties"
-                    | "contains"
-                    | "else"
-                    | "if"
-                    | "not"
-                    | "then"
-                    | "propertyNames"
-                    | "unevaluatedItems"
-                    | "unevaluatedProperties"
-            );
-            let holds_named = matches!(
-                keyword,
-                "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "definitions" | "$defs"
-            );
+            let holds = keyword_named(keyword).map(|keyword| keyword.holds);
+            let holds_one = matches!(holds, Some(Holds::Schema | Holds::SchemaOrSchemas));
+            let holds_named = matches!(holds, Some(Holds::NamedSchemas));
             let is_index = tokens.peek().is_some_and(|token| token.bytes().all(|byte| byte.is_ascii_digit()));
-            let holds_several = matches!(keyword, "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items") && is_index;
+            let holds_several = matches!(holds, Some(Holds::Schemas | Holds::SchemaOrSchemas)) && is_index;
             match tokens.peek() {
                 Some(name) if holds_named || holds_several => {
                     at.push('/');

@@ -27,6 +27,7 @@ mod tests_plain;
 #[cfg(test)]
 mod tests_work;
 mod unfit;
+pub mod vocabulary;
 mod work;
 
 use std::collections::{HashMap, HashSet};
@@ -35,7 +36,7 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
-pub use self::advice::{Advice, Fix, advice};
+pub use self::advice::{Advice, Fix, advice, is_type_word, type_meant};
 pub use self::examine::Examined;
 use super::reference::escape_pointer;
 use crate::program::schema::gather::Gather;
