@@ -1,4 +1,4 @@
-//! Files that a project file names and that are not there.
+//! Files that a project file names and that do not exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,8 +7,8 @@ use super::file::settings;
 use crate::diagnostic::Source;
 use crate::language::project::Datasource;
 
-/// The scripts of models, and the texts that make databases which are not there yet, as the project file
-/// writes them; nothing when it can't be read.
+/// The scripts of models, and the init scripts of databases, that do not exist, as the project file writes
+/// them; empty when the project file can't be read.
 pub fn absent(project: &Source, root: &Path) -> BTreeSet<String> {
     let Ok(project) = settings(project) else { return BTreeSet::new() };
     let is_there = |file: &str| root.join(file).is_file();

@@ -11,12 +11,12 @@ use crate::language::Project;
 pub struct ProjectFile {
     /// Its path.
     pub path: PathBuf,
-    /// The folder that it belongs to, written the way the user wrote it.
+    /// The folder that it belongs to, in the user's spelling.
     pub folder: PathBuf,
 }
 
 impl ProjectFile {
-    /// The nearest one, from a folder upwards.
+    /// The nearest project file, from a folder upwards.
     pub fn find(folder: &Path) -> Option<Self> {
         let mut real = folder.canonicalize().ok()?;
         let mut shown = folder.to_owned();
@@ -29,8 +29,8 @@ impl ProjectFile {
         }
     }
 
-    /// Refuses a link that leads out of the folder. Its target is then no part of the project, and
-    /// where it is no project file, its faults would show its text.
+    /// Refuses a link that leads out of the folder: its target is no part of the project, and diagnostics about
+    /// it would show its text.
     ///
     /// # Errors
     /// One diagnostic that says so.
@@ -63,7 +63,7 @@ pub fn settings(source: &Source) -> Result<Project, String> {
         .map_err(|error| format!("the project file {} can't be read: {error}", source.name))
 }
 
-/// The folder above one, written the way the user wrote it.
+/// The parent of a folder, in the user's spelling.
 pub fn above(folder: &Path) -> PathBuf {
     match (folder.parent(), folder.file_name()) {
         (Some(parent), Some(_)) if parent.as_os_str().is_empty() => PathBuf::from("."),

@@ -1,5 +1,5 @@
-//! Reading a file that somebody named: a regular one and no pipe or device, without waiting for anybody, and
-//! never more of it than is wanted.
+//! Reads a file that somebody named: only regular files, no pipes or devices, without blocking, and never more
+//! than a limit.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -8,20 +8,20 @@ use std::path::Path;
 /// Why a file was not read.
 #[derive(Debug)]
 pub enum Unread {
-    /// The system says why.
+    /// An error of the system.
     Failed(io::Error),
     /// It is a folder.
     Folder,
     /// It is a pipe, a device or a socket.
     Irregular,
-    /// It has more bytes than are wanted.
+    /// It is longer than the limit.
     TooLong,
     /// It is no text.
     NoText,
 }
 
 impl Unread {
-    /// Why, in a sentence about the file; `most` is what was wanted, in bytes.
+    /// Why, in a sentence about the file; `most` is the limit in bytes.
     pub fn reason(&self, most: usize) -> String {
         match self {
             Self::Failed(error) => super::reason(error),
@@ -39,15 +39,15 @@ impl Unread {
 /// # Errors
 /// Why it was not read.
 pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, Unread> {
-    // Looked at before it is opened, for opening a pipe would wait for its other end; and looked at
-    // once more after it, for it may have been replaced in between.
+    // Checked before it is opened, because opening a pipe would block; and checked again afterwards, because it
+    // may have been replaced in between.
     regular(&std::fs::metadata(path).map_err(Unread::Failed)?, most)?;
     let file = open(path).map_err(Unread::Failed)?;
     regular(&file.metadata().map_err(Unread::Failed)?, most)?;
     bounded(file, most)
 }
 
-/// The same of a text.
+/// The same for a text.
 ///
 /// # Errors
 /// Why it was not read.
@@ -55,7 +55,7 @@ pub fn text(path: &Path, most: usize) -> Result<String, Unread> {
     String::from_utf8(bytes(path, most)?).map_err(|_| Unread::NoText)
 }
 
-/// Reads standard input, which may be a pipe, at most so many bytes of text.
+/// Reads standard input, which may be a pipe, up to so many bytes of text.
 ///
 /// # Errors
 /// Why it was not read.
@@ -63,7 +63,7 @@ pub fn stdin(most: usize) -> Result<String, Unread> {
     String::from_utf8(bounded(io::stdin().lock(), most)?).map_err(|_| Unread::NoText)
 }
 
-/// At most one byte more than is wanted: enough to know that there is too much.
+/// At most one byte more than the limit: enough to know that there is more.
 pub(super) fn bounded(from: impl Read, most: usize) -> Result<Vec<u8>, Unread> {
     let mut bytes = Vec::new();
     let length = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);

@@ -1,4 +1,4 @@
-//! The only way from a file to a [`Program`]: what is gathered, compiled, and found sound.
+//! The only way from a file to a [`Program`]: gathers the texts, compiles them, and checks them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::syntax::document::{Document, DocumentKind};
 pub struct Loaded {
     /// What it means.
     pub program: Arc<Program>,
-    /// The folder that relative paths start in: the project file's, else the document's.
+    /// The folder of relative paths: that of the project file, or else that of the document.
     pub root: PathBuf,
-    /// What is likely not as it was meant.
+    /// The warnings.
     pub warnings: Vec<Diagnostic>,
-    /// The texts that the warnings stand in.
+    /// The texts that the warnings refer to.
     pub sources: Vec<Source>,
 }
 
@@ -30,7 +30,7 @@ pub struct Loaded {
 pub struct Unsound {
     /// All errors and warnings, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// The texts that they are in.
+    /// The texts that they refer to.
     pub sources: Vec<Source>,
 }
 
@@ -55,7 +55,7 @@ pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, Unsound> {
     load_texts(&gathered.texts, gathered.root)
 }
 
-/// Loads texts that are at hand already.
+/// Loads texts that are already in memory.
 ///
 /// # Errors
 /// Every fault that was found, with its place.
@@ -70,22 +70,22 @@ pub fn load_texts(texts: &Texts, root: PathBuf) -> Result<Loaded, Unsound> {
     }
 }
 
-/// What a document means and all that is wrong with it: what is run and what is only checked are judged
-/// by this alone. `document` is what was read from the main text.
+/// Compiles and checks a document: `run` and `check` both use only this. `document` is what was read from the
+/// main text.
 pub fn examine(texts: &Texts, document: Document) -> Compiled {
     let mut compiled = compile_read(texts, document);
     if compiled.document.kind == Some(DocumentKind::Actions) && texts.project.is_none() {
-        // It is not known which project will use them, nor what it will have.
+        // The project that will use them is not known.
         compiled.settings = None;
     }
-    // Without a loop that it calls no loop is sound: they are judged with it.
+    // The rules also check each called loop: no loop is sound without the loops that it calls.
     let judged = check::judge(texts, &compiled);
     compiled.diagnostics.extend(judged);
     few(&mut compiled.diagnostics);
     compiled
 }
 
-/// All texts that a fault may stand in.
+/// All texts that a diagnostic may refer to.
 pub(crate) fn sources(texts: &Texts) -> Vec<Source> {
     std::iter::once(&texts.main)
         .chain(&texts.project)

@@ -1,5 +1,5 @@
-//! The project: the files that belong to a document, and the way from them to a program. Only regular files
-//! are opened, none is waited for, and none is larger than a document may be.
+//! The project: the files that belong to a document, and the way from them to a program. Only regular files are
+//! opened, no read blocks, and no file may be larger than a document.
 
 mod absent;
 mod file;
@@ -31,7 +31,7 @@ pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 pub struct Gathered {
     /// The texts.
     pub texts: Texts,
-    /// The folder of the project file; without one that of the document.
+    /// The folder of the project file, or else that of the document.
     pub root: PathBuf,
 }
 
@@ -49,7 +49,7 @@ pub fn gather(path: &Path, actions: &[PathBuf]) -> Result<Gathered, Vec<Diagnost
     }
 }
 
-/// A document that is a text alone, with the files of `actions`. Relative paths start in the current folder.
+/// A document without a file, with the files of `actions`. Relative paths start in the current folder.
 ///
 /// # Errors
 /// One diagnostic for each file that could not be read.
@@ -65,8 +65,7 @@ pub fn alone(main: Source, actions: &[PathBuf]) -> Result<Gathered, Vec<Diagnost
     if faults.is_empty() { Ok(Gathered { texts, root: PathBuf::from(".") }) } else { Err(faults) }
 }
 
-/// The folder that a document stands in, written the way the user wrote it; that of standard input is
-/// the current one.
+/// The folder of a document, in the user's spelling; that of standard input is the current one.
 pub fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if path != Path::new("-") && !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -74,7 +73,7 @@ pub fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// A name in a folder; without the folder when that is the current one.
+/// The path of a name in a folder; without the folder if that is the current one.
 fn within(folder: &Path, name: impl AsRef<Path>) -> PathBuf {
     if folder == Path::new(".") { name.as_ref().to_owned() } else { folder.join(name) }
 }
@@ -88,7 +87,7 @@ pub fn read(path: &Path) -> Result<Source, Box<Diagnostic>> {
     text(&name_of(path), bytes)
 }
 
-/// The letters of a file that is no UTF-8, as far as they can be recognised: enough to see what it was meant as.
+/// The text of a file that is not UTF-8, as far as it can be decoded: enough to see its kind.
 pub fn letters(path: &Path) -> Option<String> {
     let bytes = guarded::bytes(path, MAX_BYTES).ok()?;
     Some(bytes.into_iter().filter(|byte| (1..0x80).contains(byte)).map(char::from).collect())
@@ -125,7 +124,7 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<Source, Box<Diagnostic>> {
     let wide = bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]);
     let byte = bytes.get(valid).copied().unwrap_or_default();
     let place = Source::new(name, before).place(valid, valid);
-    // The text is not shown, so the message says where: to a terminal its bytes may mean anything.
+    // The text is not shown, so the message gives the position: its bytes could control a terminal.
     let message = if wide {
         "the file is UTF-16, and a document is UTF-8".to_owned()
     } else {
@@ -140,7 +139,7 @@ fn at(path: &Path, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error(codes::FILE, message, "", Source::new(name_of(path), "").whole()))
 }
 
-/// The name that a file is shown by, which is that of its text: control characters in it would reach a
+/// The name by which a file is shown, which is that of its text: control characters in it would reach a
 /// terminal.
 pub fn name_of(path: &Path) -> String {
     let name = path.to_string_lossy();

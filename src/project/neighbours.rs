@@ -1,5 +1,5 @@
-//! What stands around documents: the project file above them, and the files that their actions stand
-//! in. Documents of one folder share it, and every file is read once.
+//! The neighbours of documents: the project file above them, and the files with their actions. The documents of
+//! a folder share them, and every file is read once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use super::{Gathered, absent, at, read, within};
 use crate::compile::{Readings, Texts};
 use crate::diagnostic::{Diagnostic, Source};
 
-/// The most files that names are looked up in.
+/// The most files in which names are looked up.
 pub const MAX_FILES: usize = 2_000;
-/// The most bytes of all files that names are looked up in: 64 MiB.
+/// The most bytes of all these files: 64 MiB.
 pub const MAX_TOTAL: usize = 64 << 20;
 
-/// What stands around the documents of one folder.
+/// The neighbours of the documents in one folder.
 #[derive(Debug)]
 pub struct Neighbours {
     root: PathBuf,
     project: Option<Source>,
     given: Vec<Source>,
-    /// Each with its real path.
+    /// With their real paths.
     actions: Vec<(PathBuf, Source)>,
-    /// Likewise; the document itself may be among them.
+    /// With their real paths; the document itself may be among them.
     loops: Vec<(PathBuf, Source)>,
     workflows: Vec<(PathBuf, Source)>,
-    /// What was read of these files: the documents of the folder share it.
+    /// The parsed files, shared by the documents of the folder.
     readings: Readings,
     unread: Vec<Diagnostic>,
     absent: Arc<BTreeSet<String>>,
@@ -34,12 +34,12 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Why nothing in the folder can be run.
+    /// Why nothing in the folder can run.
     pub fn faults(&self) -> &[Diagnostic] {
         &self.faults
     }
 
-    /// A document of the folder with all that belongs to it; `real` is its path without links.
+    /// A document of the folder with everything that belongs to it; `real` is its path without links.
     ///
     /// # Errors
     /// One diagnostic for each file that had to be read and could not be.
@@ -52,7 +52,7 @@ impl Neighbours {
         texts.extra_actions = self.given.clone();
         let others = self.actions.iter().filter(|(path, _)| real != Some(path));
         texts.actions = others.map(|(_, source)| source.clone()).collect();
-        // A loop that stands among those that can be called is one of them, by the name that it has here.
+        // If the document is among the loops that can be called, it keeps the name that it has there.
         texts.loops = self
             .loops
             .iter()
@@ -66,11 +66,11 @@ impl Neighbours {
     }
 }
 
-/// The files that documents share, each read once and called by one name.
+/// The files that documents share, each read once and shown by one name.
 #[derive(Debug, Default)]
 pub struct Library {
     given: Vec<PathBuf>,
-    /// How a file is called, by its path without links.
+    /// The shown name of a file, by its path without links.
     spelled: BTreeMap<PathBuf, PathBuf>,
     texts: BTreeMap<PathBuf, Result<Source, Box<Diagnostic>>>,
     folders: BTreeMap<PathBuf, Arc<Neighbours>>,
@@ -83,17 +83,17 @@ impl Library {
         Self { given: given.to_vec(), ..Self::default() }
     }
 
-    /// Says how a file is called from now on; `real` is its path without links.
+    /// Sets the shown name of a file; `real` is its path without links.
     pub fn spell(&mut self, real: &Path, path: &Path) {
         self.spelled.entry(real.to_owned()).or_insert_with(|| path.to_owned());
     }
 
-    /// Takes a text in the place of what stands in the file.
+    /// Replaces the content of a file by a text.
     pub fn keep(&mut self, real: &Path, source: Source) {
         self.texts.insert(real.to_owned(), Ok(source));
     }
 
-    /// What stands around the documents of a folder.
+    /// The neighbours of the documents in a folder.
     pub fn around(&mut self, folder: &Path) -> Arc<Neighbours> {
         if let Some(around) = self.folders.get(folder) {
             return Arc::clone(around);
@@ -107,7 +107,7 @@ impl Library {
         let mut faults = Vec::new();
         let mut known = BTreeSet::new();
         let project = ProjectFile::find(folder);
-        // Loops that others call belong to the folder that theirs stands in.
+        // Loops in a `loops` folder belong to the folder above it.
         let own = if is_loops(folder) { above(folder) } else { folder.to_owned() };
         let root = project.as_ref().map_or(own, |file| file.folder.clone());
         let project = project.and_then(|file| {
@@ -179,7 +179,7 @@ fn is_loops(folder: &Path) -> bool {
 struct NeighbourSearch<'a> {
     library: &'a mut Library,
     root: Option<PathBuf>,
-    /// What was taken already, by its path without links.
+    /// The files that were taken already, by their paths without links.
     known: BTreeSet<PathBuf>,
     total: usize,
     found: Vec<(PathBuf, Source)>,

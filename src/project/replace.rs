@@ -1,4 +1,4 @@
-//! Writing a file anew: whole or not at all.
+//! Replaces a file atomically.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -10,12 +10,12 @@ use crate::diagnostic::Diagnostic;
 #[cfg(test)]
 mod tests;
 
-/// Puts `after` into the place of `before`: through a new file beside it that takes over its name, so
-/// that a reader sees one of the two and never a part. The permissions stay. A link, a file that is
-/// not to be written, and one that is no longer as it was read are left alone.
+/// Replaces the content `before` by `after`: through a new file beside it that takes over its name, so that a
+/// reader never sees a part. The permissions stay. A link, a read-only file, and a file that was changed since
+/// it was read are not replaced.
 ///
 /// # Errors
-/// One diagnostic that says why the file was left as it is.
+/// One diagnostic that says why the file was not replaced.
 pub fn replace(path: &Path, before: &str, after: &str) -> Result<(), Box<Diagnostic>> {
     let failed = |error: io::Error| at(path, format!("the file can't be written: {}", reason(&error)));
     let found = fs::symlink_metadata(path).map_err(failed)?;
@@ -32,13 +32,13 @@ pub fn replace(path: &Path, before: &str, after: &str) -> Result<(), Box<Diagnos
     let (beside, file) = beside(path).map_err(failed)?;
     let done = write(file, after, permissions).and_then(|()| fs::rename(&beside, path));
     if done.is_err() {
-        // What can't be taken away again hurts nobody: its name is hidden and of no document.
+        // A file that can't be removed does no harm: its name is hidden and it is no document.
         let _ = fs::remove_file(&beside);
     }
     done.map_err(failed)
 }
 
-/// A new file in the same folder, and so on the same disk.
+/// A new file in the same folder, and so on the same file system.
 fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut number = 0_u32;
@@ -52,7 +52,7 @@ fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Nobody else reads it before it has the permissions of the file that it replaces.
+/// Nobody else may read it before it has the permissions of the replaced file.
 #[cfg(unix)]
 fn create(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;

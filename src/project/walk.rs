@@ -1,6 +1,6 @@
-//! Which files are looked at when folders are named: every `*.json` in them, in the order of their
-//! paths, each once. Hidden folders and those of build tools are passed by, and links are not followed; but
-//! for those to files inside the folder that is named: a volume of Kubernetes has its files so.
+//! The files of given folders: every `*.json` in them, in the order of their paths, each once. Hidden folders
+//! and those of build tools are skipped. Links are not followed, except those to files inside the given folder:
+//! Kubernetes volumes consist of such links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -12,39 +12,39 @@ use crate::diagnostic::Diagnostic;
 #[cfg(test)]
 mod tests;
 
-/// The most JSON files that are looked at.
+/// The most JSON files.
 pub const MAX_WALKED: usize = 20_000;
-/// The most bytes that all of them may have: 1 GiB.
+/// The most bytes of all of them: 1 GiB.
 pub const MAX_WALKED_BYTES: u64 = 1 << 30;
-/// The most entries of folders that are looked through.
+/// The most entries of folders.
 const MAX_ENTRIES: usize = 1_000_000;
-/// Folders of build tools: what stands there is nobody's writing.
+/// Folders of build tools: nobody writes documents there.
 const PASSED_BY: [&str; 2] = ["target", "node_modules"];
 
-/// A file that is looked at.
+/// A file to check.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The file as the user wrote it; `-` is standard input.
     pub path: PathBuf,
-    /// Its path without links; none for standard input, and for what is not there.
+    /// Its path without links; none for standard input, and for a file that does not exist.
     pub real: Option<PathBuf>,
-    /// Whether the user named it himself; else it was found in a folder.
+    /// Whether the user named it; otherwise it was found in a folder.
     pub named: bool,
 }
 
-/// The files that are looked at, and what could not be looked into.
+/// The files to check, and the folders that could not be read.
 #[derive(Debug, Default)]
 pub struct Targets {
-    /// The files, in the order of the arguments, and below a folder in that of their paths.
+    /// The files, in the order of the arguments, and within a folder in the order of their paths.
     pub files: Vec<Target>,
     /// Folders that could not be read.
     pub faults: Vec<Diagnostic>,
 }
 
-/// The files that are named, and those in the folders that are named.
+/// The given files, and those in the given folders.
 ///
 /// # Errors
-/// When there are more files, or more bytes, than are looked at.
+/// When there are too many files, or too many bytes.
 pub fn targets(paths: &[PathBuf]) -> Result<Targets, Box<Diagnostic>> {
     let mut walk = FolderWalk::default();
     for path in paths {
@@ -62,7 +62,7 @@ pub fn targets(paths: &[PathBuf]) -> Result<Targets, Box<Diagnostic>> {
 #[derive(Default)]
 struct FolderWalk {
     targets: Targets,
-    /// Where each file stands among the targets, by its path without links.
+    /// The index of each file among the targets, by its path without links.
     seen: BTreeMap<PathBuf, usize>,
     entries: usize,
     found: usize,
@@ -73,7 +73,7 @@ impl FolderWalk {
     fn take(&mut self, target: Target) {
         let key = target.real.clone().unwrap_or_else(|| target.path.clone());
         match self.seen.get(&key).and_then(|at| self.targets.files.get_mut(*at)) {
-            // Found before, and named now: then it is judged like one that was named.
+            // It was found before, and is named now: then it counts as named.
             Some(known) => known.named |= target.named,
             None => {
                 self.seen.insert(key, self.targets.files.len());
@@ -121,7 +121,7 @@ impl FolderWalk {
                 }
             }
         }
-        // A file that was found under its own name is known by that one.
+        // A file that was also found under its own name is known by that name.
         let own: BTreeSet<_> = found.iter().filter_map(|target| target.real.clone()).collect();
         found.extend(links.into_iter().filter(|link| link.real.as_ref().is_none_or(|real| !own.contains(real))));
         found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -154,7 +154,7 @@ impl FolderWalk {
     }
 }
 
-/// The file that a link leads to, when it lies inside a folder; none for a pipe and the like.
+/// The file that a link leads to, if it is inside a folder; none for a pipe and the like.
 fn led_to(link: &Path, inside: &Path) -> Option<PathBuf> {
     link.canonicalize().ok().filter(|real| real.starts_with(inside) && real.is_file())
 }

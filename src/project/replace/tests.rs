@@ -1,4 +1,4 @@
-//! A file is written whole or not at all.
+//! A file is replaced as a whole or not at all.
 
 use super::*;
 

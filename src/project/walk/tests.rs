@@ -1,4 +1,4 @@
-//! What is found in folders, and in which order.
+//! Which files are found in folders, and in which order.
 
 use super::*;
 
@@ -52,13 +52,13 @@ fn hidden_folders_and_those_of_build_tools_are_passed_by_unless_they_are_named()
 fn a_link_to_a_file_inside_is_followed_and_each_file_is_found_once() {
     let folder = tempfile::tempdir().unwrap();
     let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, folder.path().join(name)).unwrap();
-    // So a volume of Kubernetes has its files.
+    // The layout of a Kubernetes volume.
     write(folder.path(), "..2026/a.json");
     write(folder.path(), "..2026/b.json");
     link("..2026", "..data");
     link("..data/a.json", "a.json");
     link("..data/b.json", "b.json");
-    // A file is known by its own name, when that is found too.
+    // A file is known by its own name, if that is found too.
     write(folder.path(), "own/z.json");
     link("own/z.json", "again.json");
     link("nothing.json", "broken.json");
@@ -82,7 +82,7 @@ fn links_that_lead_out_pipes_and_loops_of_folders_are_passed_by() {
     link("nowhere", "in/gone.json");
     assert!(std::process::Command::new("mkfifo").arg(folder.path().join("in/pipe.json")).status().unwrap().success());
     assert_eq!(found(folder.path(), &["in"]), ["in/a.json"]);
-    // One that is named is the user's own wish.
+    // A named file is always taken.
     assert_eq!(found(folder.path(), &["in/folder", "in/file.json"]), ["in/folder/b.json"]);
 }
 
