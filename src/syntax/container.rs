@@ -1,4 +1,4 @@
-//! Arrays and objects, and how reading goes on where a comma, a key or a bracket is wrong.
+//! Arrays and objects, and how the reader recovers from a wrong comma, key or bracket.
 
 use super::reader::{JsonReader, OpenContainer};
 use super::{MAX_PATH_BYTES, Member, Node, NodeKind, Span, text};
@@ -7,26 +7,26 @@ use crate::diagnostic::codes;
 /// The text between two items.
 #[derive(Default)]
 struct Between {
-    /// A comma that waits for its item.
+    /// A comma without its item so far.
     comma: Option<usize>,
     /// Where the last item ended; none before the first one.
     end: Option<usize>,
-    /// Whether the last item could not be read, so that nothing around it can be judged.
+    /// Whether the last item could not be read, so that its neighbours can't be checked.
     broken: bool,
 }
 
-/// What a bracket of the wrong kind was meant for.
+/// The likely meaning of a bracket of the wrong kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meant {
-    /// It is one too many.
+    /// It is superfluous.
     Nothing,
-    /// It closes something further out, and what is open inside of that was not closed.
+    /// It closes an outer container; the ones inside of that were not closed.
     Outer,
-    /// It closes what is open, and is of the wrong kind.
+    /// It closes the current container, but is of the wrong kind.
     Other,
 }
 
-/// Whether the brackets of a text close what is `open`, and nothing else.
+/// Whether the brackets of a text close exactly the `open` ones.
 fn closes(mut open: Vec<char>, text: &str) -> bool {
     let (mut in_string, mut escaped) = (false, false);
     for c in text.chars() {
@@ -71,7 +71,7 @@ impl JsonReader<'_> {
             self.take_comma(&mut between);
         }
         self.open.pop();
-        // What it holds is neither an array nor an object: nothing in it can be judged.
+        // It is neither an array nor an object: nothing in it can be checked.
         let kind = if keyed { NodeKind::Fault } else { NodeKind::Array(items) };
         Node { span: Span::new(start, self.at), kind }
     }
@@ -101,7 +101,7 @@ impl JsonReader<'_> {
         start
     }
 
-    /// Whether another item comes. Takes the closing bracket, and commas that separate nothing.
+    /// Whether another item follows. Consumes the closing bracket, and superfluous commas.
     fn goes_on(&mut self, between: &mut Between) -> bool {
         loop {
             self.trivia();
@@ -137,7 +137,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// A bracket of the other kind. Whether it ends the container.
+    /// Handles a bracket of the other kind. Returns whether it ends the container.
     fn wrong_closer(&mut self, found: char, closer: char) -> bool {
         let span = Span::new(self.at, self.at + 1);
         let opened = self.open.last().map(|open| self.source.place(open.start, open.start + 1));
@@ -161,8 +161,8 @@ impl JsonReader<'_> {
         ends
     }
 
-    /// What a bracket of the other kind is there for: the reading after which the rest of the text
-    /// closes all that is open; where none does, or several do, the likeliest.
+    /// The likely meaning of a bracket of the other kind: the reading under which the rest of the text closes
+    /// all open containers; if none or several do, the most likely one.
     fn meant(&self, found: char, closer: char) -> Meant {
         let after = self.rest().get(1..).unwrap_or_default();
         let outer = self.open.iter().rev().skip(1).any(|open| open.closer == found);
@@ -173,7 +173,7 @@ impl JsonReader<'_> {
         } else {
             Meant::Other
         };
-        // Looked at once a text: after the first bracket that is wrong, others are its echo.
+        // Checked once for each text: after the first wrong bracket, others are its consequence.
         let open: Vec<char> = self.open.iter().map(|open| open.closer).collect();
         let fits = |meant: &Meant| match meant {
             Meant::Nothing => closes(open.clone(), after),
@@ -223,11 +223,11 @@ impl JsonReader<'_> {
 
     fn comma_before(&mut self, between: &Between, at: usize, broken: bool) {
         if let (Some(end), None, false, false) = (between.end, between.comma, between.broken, broken) {
-            // Two that touch, one of them wrong, are one thing that is wrong: `b"text"`, `"text"s`.
+            // Two adjacent tokens, one of them wrong, are one fault: `b"text"`, `"text"s`.
             if end == at && self.last_fault_touches(at) {
                 return;
             }
-            // Where the last item ends, and not where the next one begins: there the comma belongs.
+            // At the end of the last item, not at the start of the next one: there the comma belongs.
             let fault = self.fault(codes::COMMA, Span::new(end, end), "a comma is missing here");
             let next = self.source.place(at, at);
             let fault = fault.help("a comma belongs between two entries").suggest(",");
@@ -235,7 +235,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// The member that begins here; nothing when there is no key.
+    /// The member that begins here; none when there is no key.
     fn member(&mut self) -> Option<Member> {
         let Some((key, key_span)) = self.key() else {
             self.skip_value();
@@ -312,7 +312,7 @@ impl JsonReader<'_> {
         value
     }
 
-    /// The text after something that is no key.
+    /// Skips the text after something that is no key.
     fn skip_value(&mut self) {
         self.trivia();
         if self.peek() == Some(':') {
@@ -324,7 +324,7 @@ impl JsonReader<'_> {
         }
     }
 
-    /// Digits where a key is expected: the rest of a number that a comma or a blank cuts in two.
+    /// Digits where a key is expected: the rest of a number that a comma or a blank splits.
     fn cut_number(&mut self) -> Option<()> {
         let before = self.text.get(..self.at)?.trim_end();
         let comma = before.strip_suffix(',');
@@ -378,7 +378,7 @@ impl JsonReader<'_> {
                 if let NodeKind::String(key) = node.kind {
                     return Some((key, node.span));
                 }
-                // What would be its value belongs to the same fault.
+                // The value after it belongs to the same fault.
                 self.trivia();
                 if self.peek() == Some(':') {
                     self.advance();

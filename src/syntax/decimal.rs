@@ -1,4 +1,4 @@
-//! Numbers by their digits, so that no spelling and no size makes one pass for another.
+//! Decimal numbers by their digits: exact, whatever their spelling and size.
 
 use std::cmp::Ordering;
 
@@ -6,10 +6,10 @@ use num_bigint::BigUint;
 
 /// The most digits of a whole number that is written out.
 const MAX_DIGITS: i64 = 40;
-/// Units below this are divided by in machine words.
+/// Smaller units are divided by with machine words.
 const SMALL_UNIT: u64 = 1_000_000_000_000_000_000;
 
-/// A number: its sign, and its digits without zeros at either end, as the fraction after `0.`, moved
+/// A number: its sign, and its digits without leading and trailing zeros, as the fraction after `0.`, shifted
 /// by `point` places. Zero has no digits.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Decimal {
@@ -19,7 +19,7 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// The number of a JSON spelling; nothing when its exponent is beyond all use.
+    /// The number of a JSON spelling; none when its exponent is too large.
     pub(crate) fn read(written: &str) -> Option<Self> {
         let (negative, unsigned) = written.strip_prefix('-').map_or((false, written), |rest| (true, rest));
         let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
@@ -41,7 +41,7 @@ impl Decimal {
         i64::try_from(self.digits.len()).is_ok_and(|digits| digits <= self.point) || self.digits.is_empty()
     }
 
-    /// In digits alone, when it is a whole number that is not immense.
+    /// The digits of a whole number, unless it is too large.
     pub(crate) fn whole(&self) -> Option<String> {
         let zeros = self.point.checked_sub(i64::try_from(self.digits.len()).ok()?)?;
         if self.digits.is_empty() {
@@ -54,14 +54,14 @@ impl Decimal {
         Some(format!("{sign}{}{}", self.digits, "0".repeat(usize::try_from(zeros).ok()?)))
     }
 
-    /// Whether it is a whole multiple of `unit`. No zero is written out, however large the exponents
-    /// are: the work grows with the digits alone. Nothing is a multiple of zero but zero.
+    /// Whether it is a whole multiple of `unit`. No zeros are written out, however large the exponents are: the
+    /// work grows with the digits alone. Only zero is a multiple of zero.
     pub(crate) fn is_multiple_of(&self, unit: &Self) -> bool {
         if self.digits.is_empty() || unit.digits.is_empty() {
             return self.digits.is_empty();
         }
-        // Both are whole numbers times a power of ten, and neither number ends in zero: where the unit's
-        // power is the larger one, the quotient has a fraction.
+        // Both are whole numbers times a power of ten, and neither number ends in zero: if the unit's power is
+        // larger, the quotient has a fraction.
         let power = |number: &Self| number.point.checked_sub(i64::try_from(number.digits.len()).ok()?);
         let zeros = power(self).zip(power(unit)).and_then(|(own, unit)| own.checked_sub(unit));
         let Some(zeros) = zeros.and_then(|zeros| u64::try_from(zeros).ok()) else { return false };
@@ -71,12 +71,12 @@ impl Decimal {
         }
     }
 
-    /// So many digits it has.
+    /// The number of its digits.
     pub(crate) fn length(&self) -> usize {
         self.digits.len()
     }
 
-    /// How it compares with another.
+    /// Compares it with another.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         let sign = |number: &Self| match (number.digits.is_empty(), number.negative) {
             (true, _) => 0,
@@ -93,7 +93,7 @@ impl Decimal {
     }
 }
 
-/// What `digits`, followed by so many zeros, leaves when it is divided by `unit`.
+/// The remainder of `digits`, followed by so many zeros, divided by `unit`.
 fn rest_by_small(digits: &str, zeros: u64, unit: u64) -> u64 {
     let unit = u128::from(unit);
     let digits = digits.bytes().map(|digit| u128::from(digit.wrapping_sub(b'0')));

@@ -1,4 +1,4 @@
-//! Documents: which kind one is, and whether it has that kind's shape.
+//! Documents: recognises the kind of a document, and checks its shape.
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ pub enum DocumentKind {
     Project,
     /// Offline tests of a loop.
     Scenario,
-    /// What a scripted model says.
+    /// The replies of a scripted model.
     Script,
 }
 
@@ -47,7 +47,7 @@ impl DocumentKind {
         }
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub fn called(self) -> &'static str {
         match self {
             Self::Loop => "a loop",
@@ -61,36 +61,37 @@ impl DocumentKind {
     }
 }
 
-/// A document that was read: its tree, its kind, and what is wrong with its text and shape.
+/// A parsed document: its tree, its kind, and the faults of its text and shape.
 #[derive(Debug)]
 pub struct Document {
-    /// Its text, with the place of every key and value.
+    /// Its text, with the position of every key and value.
     pub tree: Tree,
-    /// Its kind; nothing when no field decides it.
+    /// Its kind; none when no field decides it.
     pub kind: Option<DocumentKind>,
     /// Its value: as much as could be read, and null without a kind.
     pub value: Value,
-    /// The parts of the value of which nothing is known: their faults are among `faults`.
+    /// The parts of the value that could not be read: their faults are in `faults`.
     pub unknown: Unknown,
     /// The faults of its text and its shape.
     pub faults: Vec<Diagnostic>,
-    /// The secrets that were pasted into it, once they were looked for.
+    /// The secrets that were pasted into it, once they were searched.
     pasted: OnceLock<Vec<Diagnostic>>,
 }
 
 impl Document {
-    /// An error for each string that looks like a key or token. A document that many loops use is looked through
+    /// An error for each string that looks like a key or token. A document that many loops use is searched
     /// once.
     pub(crate) fn pasted(&self) -> &[Diagnostic] {
         self.pasted.get_or_init(|| pasted::secrets(self))
     }
 
-    /// Whether it has a fault that keeps it from being used.
+    /// Whether it has an error.
     pub fn is_broken(&self) -> bool {
         self.faults.iter().any(Diagnostic::is_error)
     }
 
-    /// Whether a fault was found in a part of which nothing is known: it is none, for another one was reported there.
+    /// Whether a fault is about a part that could not be read: it is dropped, because another one was reported
+    /// there.
     pub(crate) fn is_guessed(&self, fault: &Diagnostic) -> bool {
         self.unknown.holds(&fault.path) && fault.place.file == self.tree.source.name
     }
@@ -108,7 +109,7 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
     faults.extend(syntax::repeated_keys(&tree));
     let mut document =
         Document { tree, kind, value: Value::Null, unknown: Unknown::default(), faults, pasted: OnceLock::new() };
-    // What was cut off at a bound of the reader has no shape to judge.
+    // A document that was cut at a limit of the reader has no shape to check.
     if document.tree.root.is_fault() || document.faults.iter().any(|fault| fault.code == codes::TOO_MUCH) {
         return document;
     }
@@ -142,7 +143,7 @@ pub fn read_as(source: &Source, kind: Option<DocumentKind>) -> Document {
 /// Finds the kind of a document by its top-level fields.
 ///
 /// # Errors
-/// One fault that says what was looked for.
+/// One fault with the fields that decide a kind.
 fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
     let root = &tree.root;
     if root.items().is_some() {
@@ -168,7 +169,7 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
         ("datasources", DocumentKind::Project),
     ];
     let has = |name: &str| root.get(name).is_some();
-    // A loop whose `type` is wrong or missing is a loop all the same: its shape says so.
+    // A loop whose `type` is wrong or missing is still a loop: its shape reports that.
     let step = has("type") && has("properties");
     if let Some((_, kind)) = marks.iter().find(|(mark, _)| has(mark)) {
         return match (kind, root.get("type").and_then(Node::as_str)) {
@@ -206,7 +207,7 @@ fn unknown(tree: &Tree, inner: bool) -> Diagnostic {
     }
 }
 
-/// A mark that is almost there.
+/// The fault of a misspelt field that decides the kind.
 fn misspelt(tree: &Tree, member: &Member, mark: &str) -> Diagnostic {
     let place = tree.source.place(member.key_span.start, member.key_span.end);
     let message = format!("nothing at the top of this document says what it is; `{}` looks like `{mark}`", member.key);
@@ -214,7 +215,7 @@ fn misspelt(tree: &Tree, member: &Member, mark: &str) -> Diagnostic {
     Diagnostic::error(codes::UNKNOWN_DOCUMENT, message, pointer, place).help(MARKS).suggest(syntax::quoted(mark))
 }
 
-/// A step of another type than `loop`: known to Hyphen perhaps, and no document of its own.
+/// The fault of a step of another type than `loop`: Hyphen may know it, but it is no document.
 fn step_fault(tree: &Tree, word: &str) -> Diagnostic {
     let shown: String = word.chars().filter(|c| !c.is_control()).take(64).collect();
     let message = format!("a step of type `{shown}` is no document of its own: `type` must be `loop` here");

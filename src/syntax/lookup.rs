@@ -1,4 +1,4 @@
-//! Finding values in a tree by their JSON pointers, and their places in the text.
+//! Finds values in a tree by their JSON pointers, and their positions in the text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,22 +14,21 @@ impl Tree {
         self.find(pointer).map(|found| found.node)
     }
 
-    /// The place of the value at a JSON pointer; when there is none, the place of the nearest value
-    /// around it.
+    /// The place of the value at a JSON pointer; if there is none, the place of the nearest value around it.
     pub fn place(&self, pointer: &str) -> Place {
         let span = self.around(pointer).node.span;
         self.source.place(span.start, span.end)
     }
 
-    /// The place of the key at a JSON pointer; of the value, when it has none.
+    /// The place of the key at a JSON pointer; of the value, if it has none.
     pub fn key_place(&self, pointer: &str) -> Place {
         let found = self.around(pointer);
         let span = found.key.unwrap_or(found.node.span);
         self.source.place(span.start, span.end)
     }
 
-    /// The place of a part of a string: `inside` counts bytes of the string with its escapes
-    /// resolved. For a value that is no string: the value.
+    /// The place of a part of a string: `inside` counts bytes of the string with its escapes resolved. For a
+    /// value that is no string: the place of the value.
     pub fn place_inside(&self, pointer: &str, inside: &Range<usize>) -> Place {
         match self.at(pointer) {
             Some(Node { span, kind: NodeKind::String(_) }) => {
@@ -41,7 +40,7 @@ impl Tree {
         }
     }
 
-    /// What is cut out when an item of an array goes: the item with one comma beside it.
+    /// The text to cut to remove an item of an array: the item with one comma beside it.
     pub fn removal(&self, pointer: &str) -> Option<Span> {
         let (array, index) = pointer.rsplit_once('/')?;
         let (items, index) = (self.at(array)?.items()?, index.parse::<usize>().ok()?);
@@ -59,8 +58,8 @@ impl Tree {
         self.source.text.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// Gives another key to the members of the object at a JSON pointer that have this one: what stands under a
-    /// misspelt key is found by the name that is meant. The places stay.
+    /// Renames the members with a misspelt key of the object at a JSON pointer, so that they are found by the
+    /// right name. Their positions stay.
     pub(crate) fn rename(&mut self, object: &str, key: &str, name: &str) {
         self.lookup = PointerIndex::default();
         let mut node = &mut self.root;
@@ -119,7 +118,8 @@ impl Tree {
     fn raw_offset(&self, span: Span, offset: usize) -> usize {
         let raw = self.raw(span);
         let mut last = self.lookup.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // The places inside a string are asked for in their order: each search continues where the one before ended.
+        // The positions inside a string are requested in order: each search continues where the one before
+        // ended.
         let from = last.filter(|(start, at)| *start == span.start && at.meant <= offset).map(|(_, at)| at);
         let found = text::raw_offset(raw, offset, from.unwrap_or_default());
         *last = Some((span.start, found));
@@ -127,20 +127,19 @@ impl Tree {
     }
 }
 
-/// What makes finding values by their pointers quick.
+/// Caches for finding values by their pointers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PointerIndex {
-    /// The members of wide objects, by the byte where the object begins, then by their key. Made when the first
-    /// is asked for.
+    /// The members of wide objects, by the start of the object and by their key. Built on first use.
     members: Arc<OnceLock<HashMap<usize, MemberIndex>>>,
-    /// Where the last search in a string ended, with the byte where the string begins.
+    /// The end of the last search in a string, with the start of that string.
     last: Arc<Mutex<Option<(usize, text::Offset)>>>,
 }
 
-/// The place of each key among the members; of several the last, which is the one that counts.
+/// The index of each key among the members; of duplicate keys the last, which counts.
 type MemberIndex = HashMap<Box<str>, usize>;
 
-/// In an object of so few members, comparing keys is quicker than hashing them.
+/// In an object with so few members, comparing keys is faster than hashing them.
 const FEW: usize = 16;
 
 fn wide(root: &Node) -> HashMap<usize, MemberIndex> {

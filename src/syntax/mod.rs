@@ -1,5 +1,5 @@
-//! From a text to a tree: a strict JSON reader (RFC 8259) that keeps the place of every key and value. It goes
-//! on after a fault, so that one reading reports all faults of a text, each of them once.
+//! From a text to a tree: a strict JSON reader (RFC 8259) that keeps the position of every key and value. It
+//! recovers from faults, so that one pass reports all faults of a text, each of them once.
 
 mod container;
 pub(crate) mod decimal;
@@ -25,24 +25,24 @@ use crate::diagnostic::{Diagnostic, Source};
 pub(crate) use text::quoted;
 pub use value::repeated_keys;
 
-/// The deepest nesting of arrays and objects that is read.
+/// The deepest nesting of arrays and objects.
 pub const MAX_DEPTH: usize = 128;
-/// The longest text that is read, in bytes: 16 MiB.
+/// The longest text, in bytes: 16 MiB.
 pub const MAX_BYTES: usize = 16 << 20;
-/// The most values that one text may hold; more would be no document but an attack on memory.
+/// The most values of a text; a larger one is no document but an attack on memory.
 pub const MAX_VALUES: usize = 100_000;
 /// The most faults that are reported for one text.
 pub const MAX_FAULTS: usize = 50;
-/// The most bytes of the keys on the way to a value. What is gathered of a document names its values by their
-/// pointers: with long ones, many small values would take many times the document.
+/// The most bytes of the keys on the path to a value. Values are named by their pointers: with long ones, many
+/// small values would take many times the size of the document.
 pub const MAX_PATH_BYTES: usize = 8 << 10;
 
-/// A text with the tree that was read from it.
+/// A text with its tree.
 #[derive(Debug, Clone)]
 pub struct Tree {
     /// The text.
     pub source: Source,
-    /// Its value. What could not be read is [`NodeKind::Fault`].
+    /// Its value. Parts that could not be read are [`NodeKind::Fault`].
     pub root: Node,
     lookup: lookup::PointerIndex,
 }
@@ -59,7 +59,7 @@ pub struct Span {
 /// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Its place; a string's quotes belong to it.
+    /// Its place; includes the quotes of a string.
     pub span: Span,
     /// What it is.
     pub kind: NodeKind,
@@ -78,7 +78,7 @@ pub enum NodeKind {
     String(Box<str>),
     /// An array.
     Array(Vec<Node>),
-    /// An object: every member as written, those of the same key too.
+    /// An object: every member as written, including duplicate keys.
     Object(Vec<Member>),
     /// A part that could not be read; its fault is reported already.
     Fault,
@@ -95,8 +95,8 @@ pub struct Member {
     pub value: Node,
 }
 
-/// Reads a text. The faults come in the order of the text, at most [`MAX_FAULTS`] of them; keys
-/// that are repeated are not among them: see [`repeated_keys`].
+/// Reads a text. The faults are in the order of the text, at most [`MAX_FAULTS`] of them; duplicate keys are
+/// not among them: see [`repeated_keys`].
 pub fn parse(source: &Source) -> (Tree, Vec<Diagnostic>) {
     let (root, faults) = reader::JsonReader::read(source);
     (Tree { source: source.clone(), root, lookup: lookup::PointerIndex::default() }, faults)
@@ -133,7 +133,7 @@ impl Node {
         }
     }
 
-    /// The member of this key; of several the last, which is the one that counts.
+    /// The member with this key; of duplicates the last, which counts.
     pub fn member(&self, key: &str) -> Option<&Member> {
         self.members()?.iter().rev().find(|member| &*member.key == key)
     }

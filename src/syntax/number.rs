@@ -36,7 +36,7 @@ struct NumberFault {
     text: bool,
 }
 
-/// What is wrong with a number, and what was meant where there is one reading only.
+/// The fault of a number, and the number that was meant if there is only one reading.
 fn fault_of(written: &str) -> Option<NumberFault> {
     if is_number(written) {
         return None;
@@ -57,7 +57,7 @@ fn fault_of(written: &str) -> Option<NumberFault> {
     let (sign, unsigned) = plain.strip_prefix('-').map_or(("", plain), |rest| ("-", rest));
     let (whole, rest) = unsigned.split_once('.').map_or((unsigned, None), |(whole, rest)| (whole, Some(rest)));
     let leading_zero = whole.len() > 1 && whole.starts_with('0') && whole.bytes().all(|byte| byte.is_ascii_digit());
-    // `.5` and `5.` have one reading; `010` has two, for some take it as octal.
+    // `.5` and `5.` have one reading; `010` has two, because some read it as octal.
     let fraction = rest.map(|rest| if rest.is_empty() { ".0".to_owned() } else { format!(".{rest}") });
     let whole = if whole.is_empty() && fraction.is_some() { "0" } else { whole };
     let candidate = format!("{sign}{whole}{}", fraction.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The reader: where it is in the text, what is between values, and which value comes next.
+//! The reader: its position in the text, what is between values, and which value comes next.
 
 use super::{MAX_BYTES, MAX_DEPTH, MAX_FAULTS, MAX_VALUES, Node, NodeKind, Span, text};
 use crate::diagnostic::{Diagnostic, Source, codes};
@@ -16,10 +16,10 @@ pub(super) struct JsonReader<'a> {
     pub text: &'a str,
     pub at: usize,
     pub open: Vec<OpenContainer>,
-    /// A bracket was found wrong: what its neighbours seem to lack is only its echo.
+    /// A wrong bracket was found: missing brackets near it are its consequence.
     pub brackets_wrong: bool,
     faults: Vec<Diagnostic>,
-    /// The bytes of the keys on the way to here.
+    /// The bytes of the keys on the path to here.
     pub path: usize,
     values: usize,
     stopped: bool,
@@ -64,7 +64,7 @@ impl<'a> JsonReader<'a> {
         self.trivia();
         if self.peek().is_none() {
             if self.faults.iter().all(|fault| fault.code != codes::SYNTAX) {
-                // That there is nothing says all: not that nothing begins with a mark or a comment.
+                // Only report that the text is empty, not that it begins with a mark or a comment.
                 self.faults.clear();
                 let place = self.source.whole();
                 let fault = Diagnostic::error(codes::EMPTY, "the file has no JSON in it", "", place);
@@ -85,7 +85,7 @@ impl<'a> JsonReader<'a> {
             _ => self.value(),
         };
         self.trivia();
-        // A lone word that could not be read is one fault with all that follows it.
+        // A single word that could not be read is one fault, together with all that follows it.
         let stray = !self.faults.is_empty() && !matches!(root.kind, NodeKind::Object(_) | NodeKind::Array(_));
         if self.peek().is_some() && !self.brackets_wrong && !root.is_fault() && !stray {
             self.more_after();
@@ -93,7 +93,7 @@ impl<'a> JsonReader<'a> {
         root
     }
 
-    /// Something comes after the document's end.
+    /// Reports text after the end of the document.
     fn more_after(&mut self) {
         let rest = self.rest().trim_end();
         let closers = rest.chars().all(|c| matches!(c, '}' | ']') || c.is_ascii_whitespace());
@@ -110,7 +110,7 @@ impl<'a> JsonReader<'a> {
         self.report(fault.help("a file holds one JSON value: take the rest out, or put the values into an array"));
     }
 
-    /// The first word of a text that does not even begin like JSON.
+    /// Reports the first word of a text that does not begin like JSON.
     fn no_json(&mut self) -> Node {
         let word = self.word_span();
         let span = Span::new(word.start, self.line_end());
@@ -122,7 +122,7 @@ impl<'a> JsonReader<'a> {
         Node { span, kind: NodeKind::Fault }
     }
 
-    /// The value that begins here. Always takes at least one character.
+    /// Reads the value that begins here. Always consumes at least one character.
     pub(super) fn value(&mut self) -> Node {
         self.values += 1;
         if self.values > MAX_VALUES {
@@ -172,7 +172,7 @@ impl<'a> JsonReader<'a> {
         self.nothing()
     }
 
-    /// `{{name}}` without quotes around it.
+    /// A `{{name}}` without quotes around it.
     fn bare_template(&mut self) -> Option<Node> {
         let inner = self.rest().strip_prefix("{{")?;
         let (name, _) = inner.split_once("}}")?;
@@ -222,13 +222,13 @@ impl<'a> JsonReader<'a> {
         Node { span, kind }
     }
 
-    /// Whether a word that JSON knows begins here, in whatever letters.
+    /// Whether `true`, `false` or `null` begins here, in any case.
     fn is_literal(&self) -> bool {
         let word = self.rest().split(|c: char| !is_word(c)).next().unwrap_or_default();
         ["true", "false", "null"].iter().any(|literal| literal.eq_ignore_ascii_case(word))
     }
 
-    /// The word that begins here.
+    /// The span of the word that begins here.
     pub(super) fn word_span(&mut self) -> Span {
         let start = self.at;
         while self.peek().is_some_and(|c| is_word(c) || matches!(c, '.' | '+' | '-')) {
@@ -237,7 +237,7 @@ impl<'a> JsonReader<'a> {
         Span::new(start, self.at)
     }
 
-    /// Characters that begin neither a value nor a key: one fault for all that hang together.
+    /// Characters that begin neither a value nor a key: one fault for all that are adjacent.
     pub(super) fn junk(&mut self, expected: &str) -> Node {
         let start = self.at;
         let first = self.advance();
@@ -259,7 +259,7 @@ impl<'a> JsonReader<'a> {
         Node { span, kind: NodeKind::Fault }
     }
 
-    /// A text in the quotes of print, which word processors write; the first one is behind.
+    /// A text in typographic quotes, which word processors write; the opening one is consumed.
     fn curly(&mut self, start: usize) -> Node {
         let inner = self.at;
         let line = self.raw(Span::new(inner, self.line_end()));
@@ -278,7 +278,7 @@ impl<'a> JsonReader<'a> {
         Node { span, kind: NodeKind::String(text.into()) }
     }
 
-    /// Goes over what may be between values: white space, and what some take for it.
+    /// Skips white space, and characters that some use as white space.
     pub(super) fn trivia(&mut self) {
         loop {
             let rest = self.rest().as_bytes();
@@ -367,13 +367,12 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Whether the last reported fault begins or ends here.
+    /// Whether the last reported fault touches this position.
     pub(super) fn last_fault_touches(&self, at: usize) -> bool {
         self.faults.last().is_some_and(|fault| fault.place.start == at || fault.place.end == at)
     }
 
-    /// Removes the fault of a word or number that the end of the text cuts off: the fault of the cut
-    /// is enough.
+    /// Removes the fault of a word or number that the end of the text cuts off: the fault of the cut is enough.
     pub(super) fn drop_cut(&mut self, end: usize) {
         let cut = |fault: &Diagnostic| fault.place.end == end && fault.code != codes::COMMENT;
         if self.faults.last().is_some_and(cut) {
@@ -381,14 +380,14 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Reads no further, and reports nothing more.
+    /// Stops reading, and reports nothing more.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
         self.at = self.text.len();
     }
 }
 
-/// Whether a text begins as UTF-16 does when its characters are those of JSON.
+/// Whether a text begins like JSON in UTF-16.
 fn is_wide(bytes: &[u8]) -> bool {
     let zeros: Vec<bool> = bytes.iter().take(4).map(|byte| *byte == 0).collect();
     matches!(zeros.as_slice(), [true, false, true, false] | [false, true, false, true])

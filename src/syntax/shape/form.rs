@@ -1,6 +1,6 @@
-//! A part of a schema, made ready for looking at values: references followed, types as bits, fields
-//! by name. Made once a process, each part when it is first needed: steps hold steps. The words of a
-//! fault come from the schema itself.
+//! A part of a schema, prepared for checking values: references resolved, types as bits, fields by name. Built
+//! once for each process, each part on first use, because steps contain steps. Messages use the words of the
+//! schema itself.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -14,25 +14,25 @@ use crate::syntax::{Node, NodeKind};
 /// A part of a schema.
 #[derive(Debug)]
 pub(super) struct SchemaForm {
-    /// The part, its reference followed.
+    /// The part, with its reference resolved.
     pub schema: &'static Value,
-    /// Branches of which the value's type picks one.
+    /// Branches that are selected by the type of the value.
     pub any_of: Vec<LazyForm>,
-    /// The words that it takes, when it takes nothing else.
+    /// The allowed words, if only words are allowed.
     pub words: Option<Vec<&'static str>>,
-    /// Branches of which a word in the value picks one, with that word.
+    /// Branches that are selected by a word in the value, with that word.
     pub one_of: Vec<(Option<&'static str>, LazyForm)>,
     /// The field of that word.
     pub tag: Option<&'static str>,
     /// The branch for all other words of that field.
     pub rest: Option<LazyForm>,
-    /// Branches that are objects of one field each, by the field that they have.
+    /// Branches that are objects with one field each, by that field.
     pub keyed: Vec<(&'static str, LazyForm)>,
-    /// The names of the JSON types that it takes; empty when it takes all.
+    /// The names of the allowed JSON types; empty when all are allowed.
     pub types: Vec<&'static str>,
     /// The same as bits.
     bits: u8,
-    /// What an array holds.
+    /// The form of the items of an array.
     pub items: Option<LazyForm>,
     /// The fewest and the most entries.
     pub count: (Option<usize>, Option<usize>),
@@ -40,7 +40,7 @@ pub(super) struct SchemaForm {
     pub fields: BTreeMap<&'static str, LazyForm>,
     /// The other fields of an object.
     pub others: Others,
-    /// The fields that must be there.
+    /// The required fields.
     pub required: Vec<&'static str>,
     /// The least and the greatest number, as digits.
     pub bounds: (Option<String>, Option<String>),
@@ -48,7 +48,7 @@ pub(super) struct SchemaForm {
     pub length: (Option<usize>, Option<usize>),
 }
 
-/// What an object may hold besides the known fields.
+/// The other fields that an object may have.
 #[derive(Debug)]
 pub(super) enum Others {
     /// Anything.
@@ -59,7 +59,7 @@ pub(super) enum Others {
     Of(LazyForm),
 }
 
-/// A part of a schema that is made ready when it is first looked at.
+/// A part of a schema that is prepared on first use.
 #[derive(Debug)]
 pub(super) struct LazyForm {
     root: &'static Value,
@@ -130,7 +130,7 @@ impl SchemaForm {
         }
     }
 
-    /// A value that the types read, for one of which nothing is known.
+    /// A valid value that replaces one that could not be read.
     pub(super) fn stand_in(&self) -> Value {
         self.stand_in_to(MAX_STAND_IN_DEPTH)
     }
@@ -164,8 +164,8 @@ impl SchemaForm {
         }
     }
 
-    /// Whether a value has a type that it takes; what is inside is not looked at. A number without a
-    /// fraction is an integer, however it is spelled.
+    /// Whether the type of a value is allowed; its content is not checked. A number without a fraction is an
+    /// integer, however it is spelled.
     pub(super) fn takes(&self, node: &Node) -> bool {
         let bit = match &node.kind {
             _ if self.bits == 0 => return true,
@@ -182,8 +182,8 @@ impl SchemaForm {
     }
 }
 
-/// The field that decides between the branches: a property with one word in each of them, but for one branch
-/// that takes all other words.
+/// The field that selects the branch: a property with one word in each branch, except one branch that allows
+/// all other words.
 fn tag_of(branches: &'static [Value]) -> Option<&'static str> {
     let properties = branches.first()?.get("properties")?.as_object()?;
     properties.keys().map(String::as_str).find(|name| {
@@ -193,12 +193,12 @@ fn tag_of(branches: &'static [Value]) -> Option<&'static str> {
     })
 }
 
-/// Whether a branch takes all words but some.
+/// Whether a branch allows all but some words.
 fn takes_others(branch: &Value, tag: &str) -> Option<()> {
     branch.get("properties")?.get(tag)?.get("not").map(drop)
 }
 
-/// The one field that a branch has, and must have.
+/// The single field of a branch, which is required.
 fn lone_key(branch: &'static Value) -> Option<&'static str> {
     let fields = branch.get("properties")?.as_object()?;
     let closed = branch.get("additionalProperties") == Some(&Value::Bool(false));
@@ -216,7 +216,7 @@ fn tag_word(branch: &'static Value, tag: &str) -> Option<&'static str> {
     branch.get("properties")?.get(tag)?.get("const")?.as_str()
 }
 
-/// A bound without a fraction of zero.
+/// A bound without a zero fraction.
 fn plain(bound: &Value) -> String {
     let text = bound.to_string();
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)

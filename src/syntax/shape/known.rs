@@ -1,4 +1,4 @@
-//! The schemas, made once, and what is asked of them.
+//! The schemas of the kinds of documents, built once, and look-ups in them.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -13,13 +13,13 @@ use crate::language::schema::{KINDS, schema};
 pub(crate) struct DocumentSchema {
     /// The schema itself.
     pub schema: &'static Value,
-    /// The same, made ready for looking at values.
+    /// The same, prepared for checking values.
     pub(super) form: SchemaForm,
-    /// The places where each field is allowed, the shortest way first: `properties.on_stuck`.
+    /// The paths where each field is allowed, the shortest first: `properties.on_stuck`.
     homes: OnceLock<BTreeMap<String, Vec<String>>>,
 }
 
-/// The schema of a kind of document, by its name in [`KINDS`]; made when it is first asked for.
+/// The schema of a kind of document, by its name in [`KINDS`]; built on first use.
 pub(crate) fn known(kind: &str) -> Option<&'static DocumentSchema> {
     static ALL: [OnceLock<Option<DocumentSchema>>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
     let (_, known) = KINDS.iter().zip(&ALL).find(|(name, _)| **name == kind)?;
@@ -28,7 +28,7 @@ pub(crate) fn known(kind: &str) -> Option<&'static DocumentSchema> {
 
 impl DocumentSchema {
     fn new(schema: Value) -> Self {
-        // There is one a kind, and it stays as long as the process.
+        // There is one for each kind, and it lives as long as the process.
         let schema: &'static Value = Box::leak(Box::new(schema));
         Self { schema, form: SchemaForm::new(schema, schema), homes: OnceLock::new() }
     }
@@ -45,7 +45,7 @@ impl DocumentSchema {
         })
     }
 
-    /// `seen` are the references that led here: none is followed into itself.
+    /// `seen` are the references that led here, so that none is followed twice.
     fn gather<'s>(
         &'s self,
         part: &'s Value,
@@ -93,7 +93,7 @@ impl DocumentSchema {
 /// The part of a schema that a reference leads to.
 pub(super) fn resolve<'a>(root: &'a Value, part: &'a Value) -> &'a Value {
     let mut at = part;
-    // A chain of references is short; the bound is for one that bites its tail.
+    // A chain of references is short; the limit is for cycles.
     for _ in 0..16 {
         let Some(pointer) = at.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#')) else {
             return at;
@@ -106,7 +106,7 @@ pub(super) fn resolve<'a>(root: &'a Value, part: &'a Value) -> &'a Value {
     at
 }
 
-/// The names of the JSON types that a part of a schema takes; empty when it takes all.
+/// The names of the JSON types that a part of a schema allows; empty when it allows all.
 pub(super) fn types<'a>(root: &'a Value, part: &'a Value) -> Vec<&'a str> {
     let part = resolve(root, part);
     match part.get("type") {
@@ -127,7 +127,7 @@ pub(super) fn types<'a>(root: &'a Value, part: &'a Value) -> Vec<&'a str> {
     all
 }
 
-/// `properties.tools[]` and `["properties", "tools", "3"]` are the same.
+/// Whether `properties.tools[]` and `["properties", "tools", "3"]` are the same path.
 fn same(path: &str, pointer: &[&str]) -> bool {
     let mut tokens = pointer.iter();
     for part in path.split('.').filter(|part| !part.is_empty()) {
@@ -142,7 +142,7 @@ fn same(path: &str, pointer: &[&str]) -> bool {
     tokens.next().is_none()
 }
 
-/// The words of a schema that takes nothing but some words.
+/// The words of a schema that allows only some words.
 pub(super) fn words(schema: &Value) -> Option<Vec<&str>> {
     if let Some(word) = schema.get("const") {
         return word.as_str().map(|word| vec![word]);

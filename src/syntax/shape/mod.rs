@@ -1,6 +1,5 @@
-//! The shape of a document, judged by the JSON Schema of its kind: so that what `schemas/` accepts,
-//! what is accepted here and what serde reads are the same. Each fault is reported once, by the part of
-//! the schema that understands it best.
+//! The shape of a document, checked by the JSON Schema of its kind, so that `schemas/`, this check and serde
+//! accept the same documents. Each fault is reported once, by the most specific part of the schema.
 
 mod form;
 mod known;
@@ -23,27 +22,27 @@ pub use unknown::Unknown;
 
 /// The most faults of shape that are reported for one document.
 pub const MAX_FAULTS: usize = 100;
-/// The most fields that are not known and looked at: several that belong to one other place are one fault. And the
-/// most values of which nothing is known.
+/// The most unknown fields that are checked: several that belong to one other place are one fault. Also the
+/// most values that could not be read.
 const MAX_UNKNOWN: usize = 1_000;
 
-/// A document after its shape was judged.
+/// A document after its shape was checked.
 #[derive(Debug)]
 pub struct Shaped {
-    /// Its value, with numbers spelled so that serde reads them wherever a number is meant. Where
-    /// anything is allowed, numbers keep their digits. A part that is not what its field takes is left out, or
-    /// replaced where the types need one, so that the parts beside it can be read.
+    /// Its value. Numbers are spelled for serde where a number is expected, and keep their digits where
+    /// anything is allowed. A part that does not fit its field is left out, or replaced if the types need a
+    /// value, so that its neighbours can be read.
     pub value: Value,
-    /// These parts.
+    /// The parts that were left out or replaced.
     pub unknown: Unknown,
-    /// Keys that are read as the field that they are near to, in the order of the walk.
+    /// Keys that are read as the field that they are close to, in the order of the walk.
     pub renamed: Vec<Renamed>,
-    /// What is wrong, in the order of the text, at most [`MAX_FAULTS`].
+    /// The faults, in the order of the text, at most [`MAX_FAULTS`].
     pub faults: Vec<Diagnostic>,
 }
 
-/// Judges a tree by the schema of its kind. In a tree with faults of syntax no field is
-/// reported as missing: it may be in the part that could not be read.
+/// Checks a tree by the schema of its kind. In a tree with syntax faults no field is reported as missing: it
+/// may be in the part that could not be read.
 pub(crate) fn shape(tree: &Tree, known: &DocumentSchema, whole: bool) -> Shaped {
     let mut walker = Walker {
         tree,
@@ -64,12 +63,12 @@ pub(crate) fn shape(tree: &Tree, known: &DocumentSchema, whole: bool) -> Shaped 
     Shaped { value, unknown, renamed, faults }
 }
 
-/// A key that is read as the field that it is near to.
+/// A key that is read as the field that it is close to.
 #[derive(Debug)]
 pub struct Renamed {
-    /// The JSON pointer of the object; of the names on the way to it, the fields that are meant.
+    /// The JSON pointer of the object, with the corrected names of fields.
     pub object: String,
-    /// The key as it is written.
+    /// The key as written.
     pub key: String,
     /// The field.
     pub field: String,
@@ -79,25 +78,25 @@ struct Walker<'a> {
     tree: &'a Tree,
     known: &'a DocumentSchema,
     whole: bool,
-    /// Where the walk is.
+    /// The pointer of the current value.
     pointer: String,
     faults: Vec<Diagnostic>,
-    /// Fields that are reported as misplaced: they are not reported as missing where they belong.
+    /// Fields that are reported as misplaced: they are not reported as missing in their right place.
     misplaced: Vec<String>,
-    /// The missing field that is reported already for the object that is walked next.
+    /// The missing field that is already reported for the next object.
     reported: Option<String>,
-    /// What was meant by names that are not known.
+    /// The search for the nearest names of unknown ones.
     nearest: Nearest,
-    /// How many names were looked up that are not known.
+    /// How many unknown names were looked up.
     unknown_names: usize,
-    /// The values of which nothing is known.
+    /// The values that could not be read.
     unknown: Unknown,
-    /// The keys that are read as the field that they are near to.
+    /// The keys that are read as the field that they are close to.
     renamed: Vec<Renamed>,
 }
 
 impl<'a> Walker<'a> {
-    /// Judges a value and returns it; nothing when a fault leaves it unknown. `key` is the place of its key.
+    /// Checks a value and returns it; none when a fault makes it unknown. `key` is the place of its key.
     fn walk(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         if node.is_fault() {
             return None;
@@ -141,7 +140,7 @@ impl<'a> Walker<'a> {
         counted.then_some(value)
     }
 
-    /// Judges a value that the types can't do without.
+    /// Checks a value that the types require.
     fn needed(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Value {
         match self.walk(form, node, key) {
             Some(value) => value,
@@ -150,7 +149,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Judges a value that may be left out.
+    /// Checks a value that may be left out.
     fn optional(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         match self.walk(form, node, key) {
             Some(value) => Some(value),
@@ -159,7 +158,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Marks the value that the walk is at as unknown, unless there are too many: then what holds it can't be read.
+    /// Marks the current value as unknown, unless there are too many: then its container can't be read.
     fn mark_unknown(&mut self) -> bool {
         let few = !self.full() && self.unknown.len() < MAX_UNKNOWN;
         if few {
@@ -194,14 +193,13 @@ impl<'a> Walker<'a> {
         self.tree.source.place(span.start, span.end)
     }
 
-    /// What the value that the walk is at is called in a message: `` `max_iterations` ``,
-    /// `` `tools[0]` ``.
+    /// The name of the current value in a message: `` `max_iterations` ``, `` `tools[0]` ``.
     fn label(&self) -> String {
         label(&self.pointer)
     }
 }
 
-/// What the value at a pointer is called in a message.
+/// The name of the value at a pointer in a message.
 pub(crate) fn label(pointer: &str) -> String {
     let readable = |token: &str| token.replace("~1", "/").replace("~0", "~");
     let mut tokens = pointer.rsplit('/');
@@ -223,7 +221,7 @@ pub(crate) fn listed(words: &[String]) -> String {
     }
 }
 
-/// A map that keeps the last of several values, as [`Node::value`] does.
+/// Inserts into a map that keeps the last of several values, as [`Node::value`] does.
 fn insert(map: &mut Map<String, Value>, key: &str, value: Value) {
     map.insert(key.to_owned(), value);
 }

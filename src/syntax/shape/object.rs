@@ -1,4 +1,4 @@
-//! Objects: fields that are not known, in the wrong place, or missing.
+//! Objects: unknown, misplaced and missing fields.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::{MAX_UNKNOWN, Renamed, Walker, insert};
 use crate::diagnostic::{Diagnostic, Related, codes, shown};
 use crate::syntax::{Member, Node, Span, quoted};
 
-/// The most places that one fault reports.
+/// The most places that one fault lists.
 const MAX_RELATED: usize = 50;
 
-/// The field that a key which is not known is near to.
+/// The field that an unknown key is close to.
 struct Near {
     field: &'static str,
-    /// Whether no other is as near.
+    /// Whether no other field is as close.
     lone: bool,
 }
 
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, form: &'a SchemaForm, node: &Node, members: &[Member], key: Option<Span>) -> Value {
         let mut explained: Vec<String> = self.reported.take().into_iter().collect();
-        // The fields that keys are read as which are not known.
+        // The fields that unknown keys are read as.
         let mut meant: BTreeMap<&str, &'static str> = BTreeMap::new();
         if matches!(form.others, Others::None) {
             let (mut homes, mut absent) = (BTreeMap::new(), None);
@@ -58,7 +58,7 @@ impl<'a> Walker<'a> {
                     Some(self.inside(name, |walker| walker.needed(of, &member.value, span)))
                 }
                 Some(of) => self.inside(name, |walker| walker.optional(of, &member.value, span)),
-                // Where no other fields are allowed, an unknown one is reported, and harms no other any more.
+                // Where other fields are not allowed, an unknown one is reported once and then ignored.
                 None if matches!(form.others, Others::None) && !self.full() => None,
                 None => Some(member.value.value()),
             };
@@ -71,9 +71,9 @@ impl<'a> Walker<'a> {
         Value::Object(map)
     }
 
-    /// Fills the places of missing fields, so that serde can read the object.
+    /// Fills in missing fields, so that serde can read the object.
     fn fill_missing(&mut self, form: &'a SchemaForm, map: &mut Map<String, Value>) {
-        // In a text that could not be read to its end, a field may be where nothing could be read.
+        // In a text that could not be read completely, the field may be in the unread part.
         if !self.whole {
             return;
         }
@@ -86,8 +86,9 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Reports a field that is not known. Returns the field that it is near to.
-    /// Several that belong to one other place are one fault: `homes` holds the fault that was reported for it. `absent` are the
+    /// Reports an unknown field. Returns the field that it is close to. Several that belong to one other place
+    /// are one fault: `homes` holds the fault that was reported for it. `absent` are the known fields that are
+    /// missing.
     /// known fields that are not there.
     fn unknown(
         &mut self,
@@ -108,7 +109,8 @@ impl<'a> Walker<'a> {
         let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
         let needed = near.as_ref().is_some_and(|near| required.contains(&near.field));
         let (fault, explains) = match (near, home) {
-            // A name that is known elsewhere is no slip of the finger, unless what it is near to is missing.
+            // A name that is known elsewhere is no typing mistake, unless the field that it is close to is
+            // missing.
             (near, Some(home)) if !needed || near.is_none() => {
                 self.misplaced.push(name.to_owned());
                 if let Some(first) = homes.get(&home).and_then(|first| self.faults.get_mut(*first)) {
@@ -168,7 +170,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether the missing object is missing because its fields are written in the object around it.
+    /// Whether an object is missing because its fields are written in the object around it.
     fn holds_misplaced(&self, schema: &Value, name: &str) -> bool {
         let Some(field) = schema.get("properties").and_then(|fields| fields.get(name)) else { return false };
         let field = resolve(self.known.schema, field);

@@ -1,4 +1,4 @@
-//! Single values: types, words, bounds, lengths.
+//! Single values: types, words, limits, lengths.
 
 use serde_json::{Number, Value};
 
@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, codes, is_lone};
 use crate::syntax::decimal::Decimal;
 use crate::syntax::{Node, NodeKind, quoted};
 
-/// The longest value that is repeated in a message or a suggestion, in bytes.
+/// The longest value that a message or a suggestion repeats, in bytes.
 const SHOWN: usize = 200;
 
 impl Walker<'_> {
@@ -53,7 +53,7 @@ impl Walker<'_> {
             || (takes("integer") && number && is_whole(text))
     }
 
-    /// One of some words.
+    /// Checks that a value is one of some words.
     pub(super) fn word(&mut self, words: &[&str], node: &Node) -> Option<Value> {
         let text = node.as_str();
         if text.is_some_and(|text| words.contains(&text)) {
@@ -97,7 +97,7 @@ impl Walker<'_> {
         self.report(fault);
     }
 
-    /// Judges how many entries an array has. `false` when the types can't read so many.
+    /// Checks the number of items of an array. `false` when the types can't read so many.
     pub(super) fn count(&mut self, form: &SchemaForm, node: &Node, count: usize) -> bool {
         let wanted = match form.count {
             (Some(least), Some(most)) if least == most && count != least => format!("exactly {least}"),
@@ -111,7 +111,7 @@ impl Walker<'_> {
         form.count.0 != form.count.1
     }
 
-    /// A number. Where one is meant, the value gets a spelling that serde reads.
+    /// Checks a number, and spells it for serde where a number is expected.
     pub(super) fn number(&mut self, form: &SchemaForm, node: &Node, digits: &str) -> Option<Value> {
         let types = &form.types;
         if types.is_empty() {
@@ -122,7 +122,7 @@ impl Walker<'_> {
         let under = low.as_ref().is_some_and(|low| compare(digits, low).is_none_or(|order| order.is_lt()));
         let over = high.as_ref().is_some_and(|high| compare(digits, high).is_none_or(|order| order.is_gt()));
         if under || over || number.is_none() {
-            // A bound that only says what a field can hold is of interest to none but those beyond it.
+            // A limit that only results from the type of the field matters only to values beyond it.
             let bounds = match (low, high.as_ref().filter(|high| !under || high.len() <= 9)) {
                 (Some(_), Some(high)) if high.len() > 9 => format!("at most {high}"),
                 (Some(low), Some(high)) => format!("from {low} to {high}"),
@@ -144,7 +144,7 @@ impl Walker<'_> {
         })
     }
 
-    /// What was given, for a message.
+    /// The given value, for a message.
     fn given(&self, node: &Node) -> String {
         let raw = self.tree.raw(node.span);
         match &node.kind {
@@ -162,7 +162,7 @@ impl Walker<'_> {
     }
 }
 
-/// A type of JSON Schema in our words.
+/// The name of a JSON Schema type in messages.
 fn called(name: &str) -> &str {
     match name {
         "string" => "a text",
@@ -175,7 +175,7 @@ fn called(name: &str) -> &str {
     }
 }
 
-/// How a number compares with a bound, by all of its digits.
+/// Compares a number with a bound, by all of its digits.
 fn compare(digits: &str, bound: &str) -> Option<std::cmp::Ordering> {
     match (digits.parse::<i64>(), bound.parse::<i64>()) {
         (Ok(number), Ok(bound)) => Some(number.cmp(&bound)),

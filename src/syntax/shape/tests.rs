@@ -1,4 +1,4 @@
-//! Each fault of shape: reported once, at its exact place, with what to do about it.
+//! Each fault of shape: reported once, at its exact place, with a fix.
 use crate::diagnostic::Source;
 use crate::syntax::document::read;
 
