@@ -1,5 +1,5 @@
-//! GROUND: what a fault is. One shape for the faults of authors and those of a run: a code, what
-//! happened, where, and what to do about it. Every room may import this one; it imports `policy` only.
+//! Diagnostics: one form for the faults of authors and those of a run, with a code, what happened, where, and
+//! what to do about it. Every room may import this one; it imports `policy` only.
 
 pub mod codes;
 mod nearest;
@@ -14,13 +14,13 @@ use crate::policy::characters::deceives;
 pub use nearest::{Nearest, is_lone, nearest, nearest_field};
 pub use source::{Place, Source};
 
-/// How grave a fault is.
+/// The severity of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The document can't be run.
     Error,
-    /// It can, but is likely not what was meant.
+    /// It can run, but is likely wrong.
     Warning,
 }
 
@@ -29,7 +29,7 @@ pub enum Severity {
 pub struct Diagnostic {
     /// The rule's code, like `L012`; stable once released.
     pub code: &'static str,
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
     /// What is wrong, in one sentence without a final stop.
     pub message: String,
@@ -42,7 +42,7 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// A replacement of the text at the place.
     pub suggestion: Option<Suggestion>,
-    /// Other places that have to do with it.
+    /// Other places that are related to it.
     pub related: Vec<Related>,
 }
 
@@ -51,13 +51,13 @@ pub struct Diagnostic {
 pub struct Suggestion {
     /// The new text.
     pub replacement: String,
-    /// Where the old one begins, in bytes of the file.
+    /// The start of the replaced text, in bytes of the file.
     pub start: usize,
-    /// Where it ends, in bytes of the file.
+    /// The end of the replaced text, in bytes of the file.
     pub end: usize,
 }
 
-/// Another place that has to do with a fault.
+/// Another place that is related to a fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Related {
     /// The file.
@@ -88,14 +88,14 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::error(code, message, path, place) }
     }
 
-    /// Adds a way to fix it.
+    /// Adds help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(shown(&help.into()));
         self
     }
 
-    /// The same with a replacement for the text at its place.
+    /// Adds a replacement for the text at its place.
     #[must_use]
     pub fn suggest(mut self, replacement: impl Into<String>) -> Self {
         self.suggestion =
@@ -103,21 +103,21 @@ impl Diagnostic {
         self
     }
 
-    /// The same with a replacement for another part of the text than its place.
+    /// Adds a replacement for another part of the text.
     #[must_use]
     pub fn suggest_at(mut self, replacement: impl Into<String>, start: usize, end: usize) -> Self {
         self.suggestion = Some(Suggestion { replacement: replacement.into(), start, end });
         self
     }
 
-    /// The same with another place that has to do with it.
+    /// Adds a related place.
     #[must_use]
     pub fn related(mut self, place: &Place, message: impl Into<String>) -> Self {
         self.related.push(Related { file: place.file.to_string(), line: place.line, message: shown(&message.into()) });
         self
     }
 
-    /// Whether it keeps the document from running.
+    /// Whether it is an error, so that the document can't run.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -126,8 +126,8 @@ impl Diagnostic {
 /// The most errors that are reported for one document, and the most warnings.
 pub const MAX_REPORTED: usize = 1_000;
 
-/// Keeps the first errors and the first warnings, [`MAX_REPORTED`] of each; and what says that there is more than
-/// was looked at, which is reported last.
+/// Keeps the first errors and the first warnings, [`MAX_REPORTED`] of each. The fault that a limit was reached
+/// always stays, as the last one.
 pub fn few(faults: &mut Vec<Diagnostic>) {
     let (mut errors, mut warnings) = (0, 0);
     faults.retain(|fault| {
@@ -140,7 +140,7 @@ pub fn few(faults: &mut Vec<Diagnostic>) {
     });
 }
 
-/// The same while they are gathered: only once there are many, so that it costs nothing to ask often.
+/// The same during collection: does something only when there are many, so that frequent calls cost nothing.
 pub fn few_of_many(faults: &mut Vec<Diagnostic>) {
     if faults.len() > 4 * MAX_REPORTED {
         few(faults);
@@ -150,8 +150,8 @@ pub fn few_of_many(faults: &mut Vec<Diagnostic>) {
 /// The most characters of a message or a help.
 const LONGEST: usize = 1_000;
 
-/// A text as it may be shown to people: what an author wrote may be repeated in it, and must neither
-/// steer a terminal, nor begin a new line of a log, nor turn the reading direction, nor pass for another name.
+/// Escapes a text for people. It may repeat what an author wrote, which must not control a terminal, start a
+/// new line of a log, change the reading direction, or look like another name.
 pub fn shown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len().min(LONGEST));
     for (index, c) in text.chars().enumerate() {

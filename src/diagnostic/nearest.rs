@@ -1,11 +1,11 @@
-//! The nearest name: what the author, or the model, most likely meant.
+//! The nearest name: the one that the author, or the model, most likely meant.
 
-/// Longer texts are no names, and measuring them costs their square.
+/// Longer texts are no names, and comparing them takes quadratic time.
 const LONGEST: usize = 200;
 
-/// The candidate nearest to `name`, when it is near enough to be no wild guess: at most a third of
-/// the name's letters differ (one letter for short names), and no twin in other letters (a name that
-/// is not ASCII is never matched to one that is).
+/// The candidate nearest to `name`, if it is near enough to be no wild guess: at most a third of the letters
+/// differ (one letter in short names), and a name that is not ASCII is never matched to an ASCII one, which may
+/// only look alike.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > LONGEST {
         return None;
@@ -22,7 +22,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Whether no two candidates are equally near to `name`: only then it is clear which one was meant.
+/// Whether no two candidates are equally near to `name`: only then is it clear which one was meant.
 pub fn is_lone<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> bool {
     if name.len() > LONGEST {
         return true;
@@ -37,8 +37,8 @@ pub fn is_lone<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
 }
 
-/// The nearest field. Fields are made of words: when no candidate is near, the one that has all
-/// the words of the name, or of which the name has all words, as `timeout` and `timeout_ms`.
+/// The nearest field. Fields consist of words: if no candidate is near, this is the one whose words include all
+/// words of the name, or the reverse, like `timeout` and `timeout_ms`.
 pub fn nearest_field<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     nearest(name, candidates.clone()).or_else(|| {
         candidates
@@ -50,8 +50,8 @@ pub fn nearest_field<'a>(name: &str, candidates: impl IntoIterator<Item = &'a st
     })
 }
 
-/// Whether a candidate can be near enough at all: names whose lengths differ by more than the bound are not,
-/// but for case and word marks.
+/// Whether a candidate can be near enough at all: not if the lengths differ by more than the limit, ignoring
+/// case and separators.
 fn may_be_near(name: &str, candidate: &str) -> bool {
     let bound = (name.chars().count() / 3).max(1);
     candidate.len() <= LONGEST
@@ -64,11 +64,11 @@ fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
 
 fn distance(name: &str, candidate: &str) -> usize {
     let plain = strsim::damerau_levenshtein(name, candidate);
-    // Another case or other word marks is the smallest slip of all.
+    // Another case or other separators are the smallest difference.
     if folded(name).eq(folded(candidate)) { plain.min(1) } else { plain }
 }
 
-/// How many words one name has more than the other, when it has all of the other's.
+/// By how many words one name is longer, if it contains all words of the other.
 fn words_apart(name: &str, candidate: &str) -> Option<usize> {
     if name.len() > LONGEST || candidate.len() > LONGEST {
         return None;
@@ -83,26 +83,26 @@ fn words_apart(name: &str, candidate: &str) -> Option<usize> {
     contained.then(|| many.len() - few.len())
 }
 
-/// What the names that are measured for one document, or one rule, may cost: letters against letters.
+/// The limit of the comparisons for one document, or one rule: letters times letters.
 const MOST: usize = 10_000_000;
-/// What it costs to look at a candidate, beside its letters and those of the name.
+/// The cost of a candidate, besides its letters and those of the name.
 const GLANCE: usize = 16;
 
-/// Finds nearest names until that has cost too much: wrong names by the thousand among names by the
-/// thousand get no hint any more.
+/// Finds nearest names within a limit of work: thousands of wrong names among thousands of names get no more
+/// hints.
 #[derive(Debug, Default)]
 pub struct Nearest {
     spent: usize,
 }
 
 impl Nearest {
-    /// As [`nearest`], among those candidates that may still be looked at.
+    /// As [`nearest`], among the candidates that may still be compared.
     pub fn of<'a>(&mut self, name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
         nearest(name, self.affordable(name, candidates))
     }
 
-    /// As [`nearest_field`], among those candidates that may still be looked at; and whether it is clear
-    /// which one was meant.
+    /// As [`nearest_field`], among the candidates that may still be compared; and whether it is clear which one
+    /// was meant.
     pub fn field<'a>(
         &mut self,
         name: &str,

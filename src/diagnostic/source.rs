@@ -1,10 +1,10 @@
-//! A text with a name, and places in it.
+//! A text with a name, and positions in it.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
-/// A text that an author wrote, with the name that it is shown by.
+/// A text that an author wrote, with the name by which it is shown.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The file's name as the user gave it; `-` for standard input.
@@ -13,8 +13,8 @@ pub struct Source {
     pub text: Arc<str>,
     /// The byte at which each line begins.
     lines: Arc<[u32]>,
-    /// How many characters come before each block of [`BLOCK`] bytes; empty for a text of ASCII, whose bytes
-    /// are its characters. A text of one line of megabytes has its columns counted from here.
+    /// How many characters come before each block of [`BLOCK`] bytes; empty for an ASCII text, whose bytes are
+    /// its characters. Columns in a text with one line of megabytes are counted from here.
     blocks: Arc<[u32]>,
 }
 
@@ -51,7 +51,7 @@ impl Source {
         Self { name: name.into(), text, lines, blocks }
     }
 
-    /// The place of the bytes from `start` to `end`; both are brought into the text's bounds.
+    /// The place of the bytes from `start` to `end`; both are clamped to the text.
     pub fn place(&self, start: usize, end: usize) -> Place {
         let end = end.min(self.text.len());
         let start = start.min(end);
@@ -60,7 +60,7 @@ impl Source {
         Place { file: Arc::clone(&self.name), line, column, end_line, end_column, start, end }
     }
 
-    /// The place of the whole text's beginning, for faults without a place of their own.
+    /// The place of the start of the text, for faults without their own place.
     pub fn whole(&self) -> Place {
         self.place(0, 0)
     }
@@ -94,21 +94,21 @@ fn blocks(text: &[u8]) -> Arc<[u32]> {
         *before += count_characters(block);
         Some(width(here))
     });
-    // A byte behind the last block has a count too.
+    // A byte after the last block has a count too.
     counts.chain(std::iter::once(width(count_characters(text)))).collect()
 }
 
-/// How many characters begin in a part of a text: all bytes but those that continue one.
+/// How many characters begin in a part of a text: all bytes except continuation bytes.
 fn count_characters(part: &[u8]) -> usize {
     part.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
-/// From 0 to from 1, in the width of a diagnostic; a text of more lines stays at the last.
+/// Converts a count from 0 to one from 1, saturating.
 fn count(from_zero: usize) -> u32 {
     width(from_zero).saturating_add(1)
 }
 
-/// A position in the width that positions are kept in; files over 16 MiB are refused long before.
+/// Converts a position, saturating; files over 16 MiB are refused long before.
 fn width(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Places, nearest names, codes, and texts that are safe to show.
+//! Places, nearest names, codes, and texts that are escaped for display.
 use super::*;
 
 #[test]
@@ -44,7 +44,7 @@ fn messages_can_not_steer_a_terminal_or_begin_a_line() {
     let fault = Diagnostic::error("L001", "a\u{1b}[2J\n::error\u{202e}b", "", place).help("\u{9b}x");
     assert_eq!(fault.message, "a\\u{1B}[2J\\u{A}::error\\u{202E}b");
     assert_eq!(fault.help.as_deref(), Some("\\u{9B}x"));
-    // A name that is another one than it looks like.
+    // A name that only looks like another one.
     assert_eq!(shown("send\u{a0}mail\u{34f} a\u{fe0f}\u{180b}"), "send\\u{A0}mail\\u{34F} a\\u{FE0F}\\u{180B}");
     assert!(shown(&"x".repeat(5_000)).chars().count() <= 1_001);
 }
