@@ -1,5 +1,5 @@
-//! Which characters a reader does not see, or sees as something that they are not. The one table of
-//! them: terminal, log, report and page escape by it, and so do the messages of `check`.
+//! Characters that a reader does not see, or mistakes for others. This is the only table of them: the output
+//! for terminals, logs, reports and pages escapes by it, and so do the messages of `check`.
 
 #[cfg(test)]
 mod tests;
@@ -7,10 +7,10 @@ mod tests;
 /// A first and a last character.
 pub type Range = (char, char);
 
-/// What can steer a terminal or is not seen by a reader, in order: control characters (C0 and C1, but
-/// for tab and newline), what changes the direction of text, what has no width or no form, tags. That
-/// is Unicode's `Default_Ignorable_Code_Point` without [`PRESENTATION`], its `Bidi_Control`, its two
-/// separators of lines, the marks of annotations, and the few that fonts leave blank.
+/// Characters that can control a terminal or are invisible, in order: control characters (C0 and C1, except tab
+/// and newline), bidirectional controls, characters without width or form, tags. That is Unicode's
+/// `Default_Ignorable_Code_Point` without [`PRESENTATION`], its `Bidi_Control`, its two line separators, the
+/// annotation marks, and the few that fonts leave blank.
 pub const HIDDEN: &[Range] = &[
     ('\u{00}', '\u{08}'),
     ('\u{0B}', '\u{1F}'),
@@ -37,12 +37,12 @@ pub const HIDDEN: &[Range] = &[
     ('\u{E0000}', '\u{E0FFF}'),
 ];
 
-/// The two that say whether the sign before them is a letter or an emoji. Prose is full of them, and
-/// there they do no harm.
+/// The two variation selectors that say whether the character before them is a text or an emoji. They are
+/// frequent in prose, and harmless there.
 pub const PRESENTATION: &[Range] = &[('\u{FE0E}', '\u{FE0F}')];
 
-/// What looks like a space and is none: Unicode's `White_Space` beyond ASCII, and the empty Braille
-/// pattern. Prose of many languages has them.
+/// Characters that only look like a space: Unicode's `White_Space` beyond ASCII, and the empty Braille pattern.
+/// Prose of many languages contains them.
 pub const BLANK: &[Range] = &[
     ('\u{A0}', '\u{A0}'),
     ('\u{1680}', '\u{1680}'),
@@ -53,20 +53,20 @@ pub const BLANK: &[Range] = &[
     ('\u{3000}', '\u{3000}'),
 ];
 
-/// Whether a character steers a terminal or is not seen: wherever text from outside is shown, it is
-/// shown by its number.
+/// Whether a character controls a terminal or is invisible: wherever text from outside is shown, it is shown by
+/// its number.
 pub fn is_hidden(c: char) -> bool {
     lies_in(HIDDEN, c)
 }
 
-/// Whether a character looks like a space and is none.
+/// Whether a character only looks like a space.
 pub fn is_blank(c: char) -> bool {
     lies_in(BLANK, c)
 }
 
-/// Whether a reader who must know each character can be deceived by this one: it is hidden, looks like
-/// a space, or changes nothing but how the sign before it looks. Where a human agrees to a call, and
-/// where a message repeats a name, it is shown by its number.
+/// Whether a character can deceive a reader who must know each character: it is hidden, only looks like a
+/// space, or only changes how the character before it looks. It is shown by its number where a human approves a
+/// call, and where a message repeats a name.
 pub fn deceives(c: char) -> bool {
     is_hidden(c) || is_blank(c) || lies_in(PRESENTATION, c)
 }
@@ -76,7 +76,7 @@ fn lies_in(table: &[Range], c: char) -> bool {
     table.get(at).is_some_and(|range| range.0 <= c)
 }
 
-/// The inside of a character class of a regular expression of JavaScript, with the flag `u`.
+/// The content of a character class of a JavaScript regular expression, with the flag `u`.
 pub fn class(tables: &[&[Range]]) -> String {
     let sign = |c: char| format!("\\u{{{:X}}}", u32::from(c));
     tables.iter().flat_map(|table| table.iter()).map(|range| format!("{}-{}", sign(range.0), sign(range.1))).collect()

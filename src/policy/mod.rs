@@ -1,4 +1,4 @@
-//! Facts that several rooms must agree on. Each is written once, here: what `check` judges by, `run` obeys.
+//! Facts that several rooms must agree on. Each is written once, here: `check` and `run` apply the same.
 
 pub mod address;
 pub mod characters;

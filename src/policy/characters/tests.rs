@@ -1,4 +1,4 @@
-//! The tables against Unicode's own properties, character by character.
+//! Compares the tables with Unicode's own properties, character by character.
 
 use icu_properties::props::{BidiControl, DefaultIgnorableCodePoint, GeneralCategory, WhiteSpace};
 use icu_properties::{CodePointMapData, CodePointSetData};
