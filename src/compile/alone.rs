@@ -1,5 +1,4 @@
-//! Documents that are no loops, judged by themselves: actions that no loop may use yet, project files,
-//! scripts.
+//! Documents that are no loops, checked on their own: actions that no loop may use yet, project files, scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +16,12 @@ use crate::syntax::document::{Document, DocumentKind};
 #[cfg(test)]
 mod tests;
 
-/// What the loops around a document declare: what is judged there is not reported a second time.
+/// The declarations of the loops around a document: their faults are not reported a second time.
 #[derive(Debug, Clone, Default)]
 pub struct Declared {
     /// The names of their tools.
     pub names: BTreeSet<String>,
-    /// Those of them that the declaration describes.
+    /// The names that have a description in their declaration.
     pub described: BTreeSet<String>,
 }
 
@@ -45,8 +44,8 @@ impl Declared {
     }
 }
 
-/// What is wrong with a document of actions, a project file or a script beside its text and its shape.
-/// Empty for documents of other kinds: the compiler judges those.
+/// The faults of a document of actions, a project file or a script, besides those of its text and its shape.
+/// Empty for other kinds of documents: the compiler checks those.
 pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     match document.kind {
@@ -88,7 +87,7 @@ fn actions(document: &Document, declared: &Declared, faults: &mut Vec<Diagnostic
     }
 }
 
-/// Names that no loop could declare, and two actions of one name.
+/// Names that no loop could declare, and duplicate names of actions.
 fn named<'a>(
     action: Registered<'a>,
     first: &mut BTreeMap<&'a str, Registered<'a>>,
@@ -97,7 +96,7 @@ fn named<'a>(
 ) {
     let at = format!("{}/action_name", action.pointer());
     if let Some(other) = first.get(action.name) {
-        // For a loop that declares the name, this is reported at its declaration.
+        // If a loop declares the name, this is reported at its declaration.
         if !declared.names.contains(action.name) {
             let message = format!("there are two actions of the name `{}`", action.name);
             let fault = Diagnostic::error(codes::TWO_OF_A_NAME, message, at, action.place());
@@ -122,10 +121,10 @@ fn named<'a>(
     }
 }
 
-/// The faults that a loop would get that declares the action.
+/// The faults that a loop which declares the action would have.
 fn compiled(action: Registered<'_>, defaults: &ReactProperties, declared: &Declared, faults: &mut Vec<Diagnostic>) {
-    // The shape reports one that can't be read; one that does not run here harms nobody until a
-    // loop declares it.
+    // The shape reports an action that can't be read; an action that can't run here matters only when a loop
+    // declares it.
     let Some(meaning) = layout::action(action.value).ok().filter(|meaning| meaning.head().is_some()) else { return };
     let described = declared.described.contains(action.name);
     let declaration = ActionTool {

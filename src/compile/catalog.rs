@@ -8,12 +8,12 @@ use super::Texts;
 use crate::diagnostic::{Diagnostic, Place, codes};
 use crate::syntax::document::{Document, DocumentKind};
 
-/// The documents that actions are looked up in, beside the main one.
+/// The documents in which actions are looked up, besides the main one.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     /// Those beside the document, the nearest first.
     pub beside: Vec<Arc<Document>>,
-    /// Those that the user named.
+    /// Those of `--actions`.
     pub given: Vec<Arc<Document>>,
     /// The workflows beside the document: read when a tool names one.
     workflows: OnceLock<Vec<Arc<Document>>>,
@@ -32,12 +32,13 @@ impl Shelf {
         self.workflows.get_or_init(|| texts.workflows.iter().map(|source| texts.readings.document(source)).collect())
     }
 
-    /// The faults of the files that the user named: they are reported in any case.
+    /// The faults of the files of `--actions`: they are always reported.
     pub(crate) fn faults_of_given(&self) -> Vec<Diagnostic> {
         let mut faults = Vec::new();
         for document in &self.given {
             faults.extend(document.faults.iter().cloned());
-            // A loop may be called. One that was given for its actions is reported where they are missing.
+            // A loop is no fault: it may be called. If it was given for its actions, the missing ones are
+            // reported.
             if document.kind != Some(DocumentKind::Loop) {
                 faults.extend(no_actions(document));
             }
@@ -46,7 +47,7 @@ impl Shelf {
     }
 }
 
-/// That a document is of another kind than actions, when it is.
+/// The fault of a document that contains no actions, if it has another kind.
 pub(super) fn no_actions(document: &Document) -> Option<Diagnostic> {
     let kind = document.kind.filter(|kind| *kind != DocumentKind::Actions)?;
     let message = format!("an actions document was expected; this is {}", kind.called());
@@ -86,12 +87,12 @@ impl Registered<'_> {
 pub(crate) struct Catalog<'a> {
     /// The actions.
     pub all: Vec<Registered<'a>>,
-    /// The same in the order of their names, those of one name as they come.
+    /// The same sorted by name; actions with the same name keep their order.
     by_name: Vec<Registered<'a>>,
 }
 
 impl<'a> Catalog<'a> {
-    /// The actions of the document, of those beside it, and of those that the user named.
+    /// The actions of the document, of those beside it, and of the files of `--actions`.
     pub(crate) fn new(main: &'a Document, shelf: &'a Shelf) -> Self {
         let mut all = Vec::new();
         if let Some(own) = main.value.get("actions").and_then(Value::as_array) {

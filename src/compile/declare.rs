@@ -20,7 +20,7 @@ use crate::program::builtin;
 use crate::program::fault::LocalFault;
 use crate::syntax::document::Document;
 
-/// The most tools that a loop may declare.
+/// The maximum number of tools that a loop may declare.
 pub(super) const MAX_TOOLS: usize = 1_000;
 
 /// Makes the tools of a loop.
@@ -33,7 +33,7 @@ pub(super) struct Declare<'a> {
     pub properties: &'a ReactProperties,
     /// The tools so far.
     pub tools: Vec<Tool>,
-    /// The loops among them, which are still to be made: each with its place in `tools` and its pointer.
+    /// The loops among them, which are still to be made: each with its index in `tools` and its pointer.
     pub loops: Vec<(usize, LoopTool, String)>,
     /// The documents beside the main one whose actions are used.
     pub used: Vec<Source>,
@@ -46,9 +46,9 @@ pub(super) struct Declare<'a> {
     reported: Vec<std::sync::Arc<str>>,
     /// How many actions were not found.
     unknown: usize,
-    /// How many were looked for in files that can't be used.
+    /// How many names were searched in files that can't be used.
     sought: usize,
-    /// The work that is done for the document.
+    /// The work that was done for the document.
     pub effort: Effort,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Declare<'a> {
             self.faults.push(Diagnostic::error(codes::TOO_MUCH, message, pointer.as_str(), place));
         }
         for (index, value) in declarations.into_iter().flatten().take(MAX_TOOLS).enumerate() {
-            // The shape reports one that can't be read.
+            // The shape reports a declaration that can't be read.
             if let Ok(declaration) = ToolDeclaration::deserialize(value) {
                 self.one(declaration, &format!("{pointer}/{index}"));
                 few_of_many(&mut self.faults);
@@ -138,7 +138,7 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// A loop as a tool: made once all is known of the other loops.
+    /// Makes a tool of a loop, once the other loops are known.
     fn looped(&mut self, declaration: LoopTool, pointer: &str) {
         let at = format!("{pointer}/name");
         if let Some(fault) = self.name_fault(&declaration.name, &at) {
@@ -175,7 +175,7 @@ impl<'a> Declare<'a> {
         self.action(&declaration, pointer, pointer);
     }
 
-    /// An action as a tool; `pointer` is the declaration, `at` the name in it.
+    /// Makes a tool of an action; `pointer` is the declaration, `at` the name in it.
     fn action(&mut self, declaration: &ActionTool, pointer: &str, at: &str) {
         let name = declaration.name.as_str();
         let main = self.main;
@@ -191,7 +191,7 @@ impl<'a> Declare<'a> {
             return;
         }
         if let Some(fault) = self.name_fault(name, at) {
-            // Where the loop's own action has the name, it is reported there.
+            // If the loop's own action has the name, it is reported there.
             if !self.catalog.find(name).iter().any(|action| action.own) {
                 self.faults.push(fault);
             }
@@ -219,7 +219,7 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// Whether a name was declared before, which is reported; else it is declared from now on.
+    /// Reports a name that was declared before; otherwise declares it.
     fn is_twice(&mut self, name: &str, at: &str) -> bool {
         if let Some(first) = self.declared.get(name) {
             let (first, place) = (self.main.tree.place(first), self.main.tree.place(at));
@@ -255,7 +255,7 @@ impl<'a> Declare<'a> {
         self.faults.push(fault.related(&first, "the other is declared here"));
     }
 
-    /// The document's own actions must have names that can be declared.
+    /// Checks that the names of the document's own actions can be declared.
     pub(super) fn own_names(&mut self) {
         let own: Vec<Registered<'_>> = self.catalog.all.iter().filter(|action| action.own).copied().collect();
         for action in own {
@@ -306,7 +306,7 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// Warns of what the declaration at `pointer` would take away from its action.
+    /// Warns about limits of an action that the declaration at `pointer` would loosen.
     fn loosened(&mut self, declaration: &ActionTool, action: Registered<'a>, pointer: &str) {
         let (Some(written), Ok(meaning)) = (self.main.value.pointer(pointer), layout::action(action.value)) else {
             return;
@@ -321,7 +321,7 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// A document beside the main one is used: it belongs to the program, and its faults are reported.
+    /// Adds a document beside the main one to the program, and reports its faults.
     fn use_document(&mut self, document: &Document) {
         let source = &document.tree.source;
         if !self.used.iter().any(|used| used.name == source.name) {

@@ -1,5 +1,5 @@
-//! What judging a document may cost. A document can name one action from a thousand steps, and one wrong name
-//! among many thousands: the work is counted, and ends at a bound that is the same on every machine.
+//! Limits the work of checking a document. A document can name one action in a thousand steps, or one wrong
+//! name among many thousands: the work is counted, and ends at a limit that is the same on every machine.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +8,17 @@ use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, Nearest, Source, codes};
 
-/// The most work that is done for a document: about as many values, each looked at as a part of one loop.
+/// The most work for one document: about the number of values, each counted once for each loop that it is a
+/// part of.
 const MOST: u64 = 300_000;
-/// The most names that are looked at for the nearest one, and how often that is done.
+/// The most names that are compared in the search for the nearest one, and the most searches.
 pub(super) const MEASURED: (usize, usize) = (10_000, 50);
-/// What a loop costs beside its actions.
+/// The cost of a loop besides its actions.
 pub(crate) const LOOP: u64 = 50;
 /// So many bytes of a text cost as much as a value.
 const BYTES: usize = 256;
 
-/// The work that was done for a document. Its clones count together.
+/// The work for a document so far. Clones share the counter.
 #[derive(Debug, Clone, Default)]
 pub struct Effort(Arc<EffortCount>);
 
@@ -29,17 +30,17 @@ struct EffortCount {
 }
 
 impl Effort {
-    /// Counts work that is about to be done; false when it is too much, and must be left.
+    /// Counts work before it is done; false when the limit is reached, and the work must not be done.
     pub(crate) fn spend(&self, work: u64) -> bool {
         self.0.spent.fetch_add(work, Ordering::Relaxed).saturating_add(work) <= MOST
     }
 
-    /// The work that was asked for so far.
+    /// The work that was requested so far.
     pub fn spent(&self) -> u64 {
         self.0.spent.load(Ordering::Relaxed)
     }
 
-    /// That it was too much: an error, once.
+    /// The error when the limit was reached; returned once.
     pub(crate) fn too_much(&self, document: &Source) -> Option<Diagnostic> {
         let reported = self.0.reported.swap(true, Ordering::Relaxed);
         let message = "the document takes more work to judge than is done for one; the rest is not judged";
@@ -47,7 +48,7 @@ impl Effort {
         (!reported).then(|| fault.help("give it fewer loops, or its loops fewer or smaller actions"))
     }
 
-    /// The nearest name, among those candidates that may still be measured.
+    /// The nearest name, among the candidates that may still be compared.
     pub(crate) fn nearest<'a>(&self, name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
         self.names().of(name, candidates)
     }
@@ -66,7 +67,7 @@ impl Effort {
     }
 }
 
-/// What it costs to look at a value and all that is in it.
+/// The cost of a value and everything in it.
 pub(crate) fn weight(value: &Value) -> u64 {
     let mut work = 0_usize;
     let mut left = vec![value];

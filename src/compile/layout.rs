@@ -1,5 +1,5 @@
-//! The places of the parts of a loop in its document: a loop document, a step of a workflow and an agent
-//! request differ in nothing else.
+//! The positions of the parts of a loop in its document: a loop document, a step of a workflow and an agent
+//! request differ only in these.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub(crate) struct LoopLayout {
 }
 
 impl LoopLayout {
-    /// The layout of a document; nothing when it is no loop.
+    /// The layout of a document; none when it is no loop.
     pub(crate) fn of(document: &Document) -> Option<Self> {
         match document.kind? {
             DocumentKind::Loop => Some(Self { head: "/properties".into(), rest: "/properties".into() }),
@@ -65,14 +65,13 @@ impl LoopLayout {
     }
 }
 
-/// Properties without anything in them but the defaults: where some can't be read, the tools are
-/// judged by these all the same.
+/// Properties with the defaults only: used to check the tools when the document's properties can't be read.
 pub(crate) fn defaults() -> Option<ReactProperties> {
     serde_json::from_str(r#"{"objective":"","tools":[]}"#).ok()
 }
 
-/// A registered action. Its kind is looked at here and not by serde, which would spell the numbers
-/// of a body anew while it looks for the kind.
+/// A registered action. Its kind is read here and not by serde, because serde would change the spelling of the
+/// numbers in a body while it searches for the kind.
 ///
 /// # Errors
 /// When it does not have the shape of its kind.
@@ -84,13 +83,13 @@ pub(crate) fn action(value: &Value) -> Result<Action, serde_json::Error> {
         Some("llm") => LlmAction::deserialize(fields).map(Action::Llm),
         Some("db") => DbAction::deserialize(fields).map(Action::Db),
         Some("command") => CommandAction::deserialize(fields).map(Action::Command),
-        // What is recognised only, and what is not known: no numbers to keep.
+        // For kinds that are only recognised or unknown, the spelling of numbers does not matter.
         _ => Action::deserialize(value),
     }
 }
 
-/// Only a schema that disagrees with its type can make reading fail where the shape is right; then
-/// that is reported, and nothing is run.
+/// Reading can only fail after the shape was right if a schema disagrees with its type; that is reported, and
+/// nothing is run.
 pub(super) fn unreadable(document: &Document, error: &serde_json::Error) -> Diagnostic {
     let message = format!("the document can't be read: {error}");
     Diagnostic::error(codes::UNREADABLE, message, "", document.tree.source.whole())

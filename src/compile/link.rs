@@ -1,5 +1,5 @@
-//! Loops that loops call: each is found by its name, compiled once and shared; a circle of them
-//! is reported, and so is a chain with too many levels.
+//! Loops that call loops: each is found by its name, compiled once and shared. Cycles and chains with too many
+//! levels are reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,28 +23,28 @@ mod tests;
 
 /// How many levels of loops may call each other, the first one counted.
 pub const MAX_LEVELS: usize = 8;
-/// So many names are looked for in the texts themselves; for more, all of them are read.
+/// So few names are searched in the texts; for more, all texts are parsed.
 const FEW: usize = 16;
 
-/// Compiles a document: the one that is asked for, or a loop that it calls.
+/// Compiles a document: the main one, or a loop that it calls.
 pub(super) type CompileDocument = fn(&mut Linker<'_>, &Texts, Document) -> Compiled;
 
-/// The loops that are being compiled, and those that are already.
+/// The loops that are being compiled, and those that are compiled.
 pub(super) struct Linker<'t> {
     texts: &'t Texts,
     compile: CompileDocument,
     pub shelf: Arc<Shelf>,
-    /// What the project says.
+    /// The settings of the project.
     pub settings: Option<Arc<Project>>,
     /// The chain of loops that is being compiled, the outermost first.
     open: Vec<OpenLoop>,
-    /// The loops of each name that was looked for.
+    /// The loops of each name that was searched.
     found: BTreeMap<String, Vec<Source>>,
-    /// The loops by name, in their order: made when many are looked for.
+    /// The loops by name, in their order: built when many names are searched.
     by_name: Option<BTreeMap<String, Vec<Source>>>,
-    /// The work that is done for the document.
+    /// The work that was done for the document.
     pub effort: Effort,
-    /// What came of each loop, by its file.
+    /// The program of each loop, by its file; none when it can't be compiled.
     made: BTreeMap<Arc<str>, Option<Arc<Program>>>,
     /// The loops that were compiled because they are called.
     pub called: Vec<(Texts, Compiled)>,
@@ -58,7 +58,7 @@ struct OpenLoop {
     calls: (String, Place),
 }
 
-/// A loop that was made into a tool, and its place among the tools.
+/// A loop that was made a tool, and its index among the tools.
 pub(super) type Made = (usize, Tool, Arc<Program>);
 
 impl<'t> Linker<'t> {
@@ -87,8 +87,8 @@ impl<'t> Linker<'t> {
         !self.open.is_empty()
     }
 
-    /// Makes the loops that a document declares. Returns them and how many levels there are from here on.
-    /// Nothing when one of them can't be made.
+    /// Compiles the loops that a document declares. Returns them and the number of levels from here on; none
+    /// when one of them can't be compiled.
     pub(super) fn make(
         &mut self,
         main: &Document,
@@ -171,8 +171,8 @@ impl<'t> Linker<'t> {
         called
     }
 
-    /// Compiles a loop that is called, once. Deeper than is allowed nothing is compiled: then the levels
-    /// that there are at least.
+    /// Compiles a called loop, once. Beyond the maximum depth nothing is compiled: then returns the least
+    /// number of levels.
     fn within_bounds(&mut self, found: &Source) -> Result<Option<Arc<Program>>, usize> {
         if let Some(made) = self.made.get(&found.name) {
             return Ok(made.clone());
@@ -183,7 +183,7 @@ impl<'t> Linker<'t> {
         let texts = Texts { main: found.clone(), ..self.texts.clone() };
         let compiled = (self.compile)(self, &texts, document::read(found));
         let program = compiled.program.clone();
-        // Rules look at nothing else of the texts, and each of thousands would keep all texts around it.
+        // Rules need no other texts, and each of thousands of loops would keep all texts around it.
         let texts = Texts { absent: Arc::clone(&texts.absent), ..Texts::new(texts.main) };
         self.called.push((texts, compiled));
         self.made.insert(Arc::clone(&found.name), program.clone());
@@ -200,8 +200,7 @@ impl<'t> Linker<'t> {
         fault.help("let one loop do what several do, or call an action in place of a loop")
     }
 
-    /// The loops of a name. A text is looked into when it has the name in it, and each name is looked for
-    /// once.
+    /// The loops of a name. A text is parsed only if it contains the name, and each name is searched once.
     fn find(&mut self, main: &Document, name: &str) -> Vec<Source> {
         let mut found = match self.found.get(name) {
             Some(found) => found.clone(),
@@ -236,7 +235,7 @@ impl<'t> Linker<'t> {
         self.by_name.get_or_insert_default()
     }
 
-    /// The texts that may hold loops: those beside the document, and those that the user named.
+    /// The texts that may contain loops: those beside the document, and those of `--actions`.
     fn sources(&self) -> Vec<&Source> {
         let given = self.shelf.given.iter().filter(|document| document.kind == Some(DocumentKind::Loop));
         let mut sources: Vec<&Source> = self.texts.loops.iter().collect();
@@ -273,7 +272,7 @@ impl<'t> Linker<'t> {
     }
 }
 
-/// Puts the loops among the tools, and their texts among those of the program.
+/// Adds the loops to the tools, and their texts to those of the program.
 pub(super) fn put(made: Vec<Made>, tools: &mut Vec<Tool>, sources: &mut Vec<Source>) {
     for (before, (at, tool, called)) in made.into_iter().enumerate() {
         tools.insert(at.saturating_add(before).min(tools.len()), tool);
@@ -297,7 +296,8 @@ fn no_description(main: &Document, declaration: &LoopTool, pointer: &str, called
     Some(fault.help("give the loop a `description`, or this tool: the model chooses by it"))
 }
 
-/// Reports loops that call each other in a circle: the same text from each of them, so that it is reported once.
+/// Reports loops that call each other in a cycle, with the same text for each of them, so that it is reported
+/// once.
 fn circle(open: &[OpenLoop]) -> Option<Diagnostic> {
     let first = (0..open.len()).min_by_key(|at| open.get(*at).map(|open| Arc::clone(&open.file))).unwrap_or(0);
     let mut round = open.iter().cycle().skip(first).take(open.len());
@@ -328,7 +328,7 @@ fn name_of(document: &Document) -> Option<String> {
     }
 }
 
-/// Where a loop says its name.
+/// The place of a loop's name.
 fn named_at(document: &Document) -> Place {
     if document.value.get("name").is_some() { document.tree.place("/name") } else { document.tree.source.whole() }
 }

@@ -1,4 +1,4 @@
-//! From texts to a program: each part by its own module, put together here.
+//! From texts to a program: combines the results of the other modules.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::shape;
 
-/// Compiles a loop document or an agent request. All faults are gathered; the program is there only
-/// when none of them is an error.
+/// Compiles a loop document or an agent request. All faults are collected; there is a program only when none of
+/// them is an error.
 pub fn compile(texts: &Texts) -> Compiled {
     compile_read(texts, document::read(&texts.main))
 }
 
-/// The same for a document that was read already, from the text that is the main one.
+/// The same for a document that was parsed before, from the main text.
 pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = Vec::new();
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
@@ -50,7 +50,7 @@ pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     Compiled { diagnostics: faults, ..compiled }
 }
 
-/// Leaves each fault once, where several loops met it.
+/// Removes duplicates of faults that several loops have in common.
 pub fn once(faults: &mut Vec<Diagnostic>) {
     let mut reported = HashSet::new();
     faults.retain(|fault| {
@@ -59,7 +59,7 @@ pub fn once(faults: &mut Vec<Diagnostic>) {
     });
 }
 
-/// Compiles one document: the one that is asked for, or a loop that is called.
+/// Compiles one document: the main one, or a called loop.
 fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     let mut faults = main.faults.clone();
     faults.extend_from_slice(main.pasted());
@@ -71,7 +71,7 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     let program = match main.kind {
         // Its schemas would be compiled one by one.
         _ if heavy.is_some() => None,
-        // One with so many faults is not judged further: it is most likely no loop at all.
+        // A document with so many faults is not checked further: it is most likely no loop at all.
         Some(_) if main.faults.len() >= shape::MAX_FAULTS && (layout.is_some() || has_steps) => None,
         Some(_) if layout.is_some() || has_steps => {
             let shelf = Arc::clone(&calls.shelf);
@@ -93,7 +93,7 @@ fn one(calls: &mut Linker<'_>, texts: &Texts, main: Document) -> Compiled {
     };
     sort(&mut faults, &main.tree.source);
     if has_steps {
-        // A fault that several loops of one document meet is reported once.
+        // A fault that several loops of one document share is reported once.
         once(&mut faults);
     }
     let program = program.filter(|_| !faults.iter().any(Diagnostic::is_error)).map(Arc::new);
@@ -111,7 +111,7 @@ struct Judged {
     faults: Vec<Diagnostic>,
 }
 
-/// Compiles the loop that a document is, and its steps.
+/// Compiles a document as a loop, and its steps.
 fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: Option<LoopLayout>) -> Judged {
     let Some(defaults) = layout::defaults() else { return Judged::default() };
     let (mut steps, mut faults) = (Steps::default(), Vec::new());
@@ -131,14 +131,14 @@ fn whole(calls: &mut Linker<'_>, around: &Around<'_>, main: &Document, layout: O
     Judged { program, steps, faults }
 }
 
-/// That the patterns of its schemas compile to more than they may together.
+/// The error when the patterns of its schemas together are too large.
 fn patterns(main: &Document) -> Option<Diagnostic> {
     let fault = too_many_patterns_in(&main.value)?;
     let place = main.tree.place(&fault.path);
     Some(Diagnostic::error(codes::BAD_SCHEMA, fault.message, fault.path, place))
 }
 
-/// The document's faults first, then those of each other file; each in the order of the text.
+/// The document's faults first, then those of each other file; within a file in the order of the text.
 fn sort(faults: &mut [Diagnostic], main: &Source) {
     let order = |fault: &Diagnostic| {
         let other = (fault.place.file != main.name).then(|| fault.place.file.clone());
@@ -159,7 +159,7 @@ fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
     }
 }
 
-/// The project file as it was read, and what it says when it is sound.
+/// The parsed project file, and its settings when it has no errors.
 fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Document>, Option<Arc<Project>>) {
     let Some(source) = source else { return (None, Some(Arc::default())) };
     let document = document::read_as(source, Some(DocumentKind::Project));

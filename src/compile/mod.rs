@@ -1,5 +1,5 @@
-//! Lowering: documents become a [`Program`], best effort, with all faults gathered. The caller hands the
-//! texts in; nothing here opens a file, knows a rule of `check`, or knows the engine.
+//! Lowering: compiles documents to a [`Program`], best effort, and collects all faults. The caller passes the
+//! texts; nothing here opens a file, knows a rule of `check`, or knows the engine.
 
 mod alone;
 pub(crate) mod catalog;
@@ -72,9 +72,9 @@ pub struct Texts {
     pub embedded: Vec<ToolSignature>,
     /// Why files beside the document could not be read: reported when an action is not found.
     pub unread: Vec<Diagnostic>,
-    /// The files that the project file names, as it writes them, and that are not there.
+    /// The files that the project file names and that do not exist, as it writes them.
     pub absent: Arc<BTreeSet<String>>,
-    /// What was read of the files beside the document, shared with its neighbours.
+    /// The parsed files beside the document, shared with its neighbours.
     pub readings: Readings,
 }
 
@@ -96,32 +96,32 @@ impl Texts {
     }
 }
 
-/// What came of compiling.
+/// The outcome of compiling.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The program; only when there is no error.
+    /// The program, if there are no errors.
     pub program: Option<Arc<Program>>,
-    /// All that was found, the document's own faults first, each file's in the order of its text.
+    /// All faults, the document's own first; within a file in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// The document as it was read, with the place of everything in it.
+    /// The parsed document, with the position of everything in it.
     pub document: Document,
-    /// The project file as it was read; nothing when there is none.
+    /// The parsed project file; none when there is none.
     pub project: Option<Document>,
-    /// What the project file says: nothing when it has errors, the defaults when there is none.
+    /// The settings of the project file: none when it has errors, the defaults when there is no file.
     pub settings: Option<Arc<Project>>,
-    /// The documents that actions were looked up in.
+    /// The documents in which actions were looked up.
     pub(crate) shelf: Arc<catalog::Shelf>,
     /// Its steps: none in a loop document.
     pub(crate) steps: steps::Steps,
     /// The work that was done for it.
     pub effort: Effort,
-    /// The loops that it calls, and those that they call: each once, with the texts that it was compiled
-    /// from. Their faults are among `diagnostics`.
+    /// The loops that it calls, directly or indirectly: each once, with the texts that it was compiled from.
+    /// Their faults are in `diagnostics`.
     pub called: Vec<(Texts, Compiled)>,
 }
 
 impl Compiled {
-    /// Whether something was found that keeps the loop from running.
+    /// Whether there is an error that keeps the loop from running.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }

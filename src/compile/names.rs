@@ -1,4 +1,5 @@
-//! Names: what a tool, an action or a loop may be called, so that no name passes for another; the names of files.
+//! Names of tools, actions and loops: which are allowed, so that no name can be mistaken for another; and names
+//! of files.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript};
@@ -8,14 +9,14 @@ use crate::diagnostic::{Diagnostic, Place, codes};
 /// The longest name, in characters.
 const LONGEST: usize = 64;
 
-/// Scripts that one language is written in together.
+/// Scripts that one language uses together.
 const TOGETHER: [&[Script]; 3] = [
     &[Script::Han, Script::Hiragana, Script::Katakana],
     &[Script::Han, Script::Hangul],
     &[Script::Han, Script::Bopomofo],
 ];
 
-/// The fault of a name, with a name that would do.
+/// The fault of a name, with an allowed name as suggestion.
 pub(super) fn bad_name(name: &str, fault: String, at: &str, place: Place) -> Diagnostic {
     let fault = Diagnostic::error(codes::BAD_NAME, fault, at, place);
     match allowed(name) {
@@ -24,7 +25,8 @@ pub(super) fn bad_name(name: &str, fault: String, at: &str, place: Place) -> Dia
     }
 }
 
-/// A name like this one that is allowed: each character that is not allowed becomes `_`. Nothing, when that does not help.
+/// An allowed name that is close to this one: each character that is not allowed becomes `_`. None if that does
+/// not help.
 pub fn allowed(name: &str) -> Option<String> {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/') { c } else { '_' };
     let plain: String = name.nfkc().map(plain).collect();
@@ -32,9 +34,9 @@ pub fn allowed(name: &str) -> Option<String> {
     (plain != name && fault_of(plain).is_none()).then(|| plain.to_owned())
 }
 
-/// Why a name is not allowed, in a sentence about it; nothing when it is. Names have 1 to 64
-/// letters, digits, `_`, `-`, `.` and `/`, of one script, in the form that Unicode calls NFKC: then
-/// two names that look alike in one script are one name.
+/// Why a name is not allowed, in a sentence about it; none when it is. Names have 1 to 64 letters, digits, `_`,
+/// `-`, `.` and `/`, of one script, in Unicode's form NFKC: names that look alike within a script are then
+/// equal.
 pub fn fault_of(name: &str) -> Option<String> {
     let length = name.chars().count();
     if length == 0 {
@@ -76,13 +78,13 @@ pub fn fault_of(name: &str) -> Option<String> {
     Some(format!("a name is written in one script; this one mixes {}", names.join(" and ")))
 }
 
-/// A file's name without its folders and its ending.
+/// The name of a file without its folders and its extension.
 pub(super) fn stem(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.strip_suffix(".json").unwrap_or(name).to_owned()
 }
 
-/// The names of files as a list in a sentence, the first ones of many.
+/// The names of files as a list in a sentence; of many the first ones.
 pub(super) fn list(files: &[&str]) -> String {
     match files {
         [] => String::new(),

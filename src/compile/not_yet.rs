@@ -1,5 +1,4 @@
-//! What the language has and this version can't run yet: recognised, and refused plainly rather than
-//! ignored.
+//! Parts of the language that this version can't run yet: they are recognised and refused, not ignored.
 
 use super::steps::is_foreach;
 use crate::diagnostic::{Diagnostic, codes};

@@ -1,4 +1,4 @@
-//! The texts that a model reads: their templates, the names in them, and no secret.
+//! The texts that a model reads: compiles their templates, checks the names in them, and allows no secrets.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::program::template::{Template, ValueEscape, Variable};
 use crate::syntax::document::{Document, DocumentKind};
 
-/// The names that every text of a loop knows.
+/// The names that every text of a loop can use.
 const NAMES: [&str; 3] = ["input", "now", "__run_id"];
-/// The names that only the system prompt knows.
+/// The names that only the system prompt can use.
 const SYSTEM_NAMES: [&str; 4] = ["objective", "tools", "today", "dialect_instructions"];
 
-/// The most names that are looked at for the nearest one.
+/// The most names that are compared in the search for the nearest one.
 const MEASURED: usize = 1_000;
 /// The most known names that a help lists.
 const LISTED: usize = 20;
@@ -31,12 +31,12 @@ pub(super) struct Prompts {
     pub objective: Option<Template>,
     /// The author's system prompt.
     pub system_prompt: Option<Template>,
-    /// What is wrong with them.
+    /// Their faults.
     pub faults: Vec<Diagnostic>,
 }
 
 impl Prompts {
-    /// Compiles the texts of a loop; `context` is what the steps before it wrote.
+    /// Compiles the texts of a loop; `context` are the names that the steps before it write.
     pub(super) fn compile(document: &Document, layout: &LoopLayout, context: &Context, effort: &Effort) -> Self {
         let mut prompts = Self::default();
         let reader = PromptReader { document, layout, inputs: Inputs::of(document), effort };
@@ -86,7 +86,7 @@ impl PromptReader<'_> {
         for (variable, unknown) in unknown.take(MAX_FAULTS) {
             let place = place(&variable.range);
             let fault = Diagnostic::error(codes::UNKNOWN_VARIABLE, unknown.message, pointer.as_str(), place);
-            // Where it is written in another way than with dots, its place holds more than the name.
+            // If it is not written with dots, its place contains more than the name.
             let plain = text.get(variable.range.clone()) == Some(&variable.path.join("."));
             faults.push(match unknown.meant.filter(|_| plain) {
                 Some(meant) => fault.help(unknown.help).suggest(meant),
@@ -101,16 +101,16 @@ impl PromptReader<'_> {
     }
 }
 
-/// The names that a text knows.
+/// The names that a text can use.
 #[derive(Clone, Copy)]
 pub(super) struct KnownNames<'k> {
     /// Those that the engine gives.
     pub given: &'k [&'k str],
-    /// Those that the steps before it write.
+    /// The names that the steps before it write.
     pub written: &'k Context,
-    /// Those that only this text knows.
+    /// The names that only this text can use.
     pub more: &'k [&'k str],
-    /// Whether it is an `@path`, and no part of a template.
+    /// Whether it is an `@path`, not a part of a template.
     pub is_path: bool,
 }
 
@@ -124,7 +124,7 @@ impl KnownNames<'_> {
     }
 }
 
-/// What is wrong with a variable, and how to fix it.
+/// The fault of a variable, and its fix.
 pub(super) fn unknown(
     variable: &Variable,
     known: &KnownNames<'_>,
@@ -182,22 +182,22 @@ pub(super) fn unknown(
     Some(UnknownVariable { message: format!("the loop's `input` has no `{second}`"), help, meant })
 }
 
-/// What is wrong with a variable.
+/// The fault of a variable.
 pub(super) struct UnknownVariable {
     /// What is wrong.
     pub message: String,
     /// How to fix it.
     pub help: String,
-    /// What was meant, when that is likely.
+    /// The name that was probably meant.
     pub meant: Option<String>,
 }
 
-/// The names that a loop's input is known to have.
+/// The known names of a loop's input.
 pub(super) struct Inputs {
     names: BTreeSet<String>,
-    /// Whether no other names may be given.
+    /// Whether other names are not allowed.
     closed: bool,
-    /// Whether a schema lists them; else they are those that the document brings itself.
+    /// Whether a schema lists the names; otherwise they come from the document's own input.
     declared: bool,
 }
 

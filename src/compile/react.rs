@@ -1,4 +1,4 @@
-//! A loop of mode `react`, compiled: its tools, its prompts, its answer, the loops that it calls.
+//! Compiles a loop of mode `react`: its tools, its prompts, its answer, the loops that it calls.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Around<'a> {
     pub(super) shelf: &'a Shelf,
 }
 
-/// A loop of a document: its place, its head and what the steps before it write.
+/// A loop of a document: its position, its head and the names that the steps before it write.
 pub(super) struct ReadLoop<'r> {
     pub(super) layout: &'r LoopLayout,
     pub(super) head: Head,
@@ -47,7 +47,7 @@ impl<'r> ReadLoop<'r> {
     }
 }
 
-/// Compiles a loop: the one that a document is, or one that is a step.
+/// Compiles a loop: the main one of a document, or a step.
 pub(super) fn react(
     calls: &mut Linker<'_>,
     around: &Around<'_>,
@@ -116,7 +116,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// A name and nothing else.
+    /// A head with a name and nothing else.
     pub(super) fn named(name: String) -> Self {
         Self { name, description: None, input: None, default_input: None, previous_run_id: None }
     }

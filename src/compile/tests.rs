@@ -1,4 +1,4 @@
-//! Whole documents: those of Hyphen's pages load, and what can't be run here is said so.
+//! Whole documents: those of Hyphen's pages load, and what can't run here is reported.
 use proptest::prelude::*;
 use serde_json::json;
 

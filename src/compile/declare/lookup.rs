@@ -1,4 +1,4 @@
-//! Names that are looked up: the faults of those that are not found, the names of steps and of workflows.
+//! Look-ups by name: the faults of names that are not found, and the names of steps and of workflows.
 
 use serde_json::Value;
 
@@ -13,10 +13,9 @@ use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
 
 impl<'a> Declare<'a> {
-    /// Whether an action seems to be in a file that can't be used: then only the file's own fault is
-    /// reported.
+    /// Whether an action seems to be in a file that can't be used: then only the file's own fault is reported.
     fn is_in_broken(&mut self, name: &str) -> bool {
-        // A text is gone through for each name: with many that are not there, that would take long.
+        // A text is searched for each name: with many missing names, that would take long.
         self.sought += 1;
         if self.sought > MEASURED.1 {
             return false;
@@ -25,7 +24,7 @@ impl<'a> Declare<'a> {
         let quoted = quoted(name);
         let names_it = |document: &Document| document.tree.source.text.contains(&quoted);
         let unfit = |document: &Document| document.is_broken() || document.kind != Some(DocumentKind::Actions);
-        // The faults of those that the user named are reported in any case.
+        // The faults of the files of `--actions` are always reported.
         let mut given = shelf.given.iter().map(|document| &**document).filter(|document| unfit(document));
         if let Some(document) = given.find(|document| names_it(document)) {
             self.faults.extend(no_actions(document).filter(|_| document.kind == Some(DocumentKind::Loop)));
@@ -72,8 +71,8 @@ impl<'a> Declare<'a> {
         self.faults.extend(self.texts.unread.iter().cloned());
     }
 
-    /// The action that a step names, at the JSON pointer of its `type`. Nothing when there is none, or
-    /// two, or one that can't be read: that is reported.
+    /// The action that a step names, at the JSON pointer of its `type`. None when there is no such action, or
+    /// two, or it can't be read; that is reported.
     pub(in crate::compile) fn step(&mut self, name: &str, at: &str) -> Option<&'a Value> {
         // The shape reports an empty name.
         if name.is_empty() {
@@ -125,7 +124,7 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// Where actions were looked for.
+    /// The files in which actions were searched.
     pub(super) fn looked_in(&self) -> String {
         let shelf = self.shelf;
         let files = shelf.beside.iter().chain(&shelf.given);
@@ -144,7 +143,8 @@ impl<'a> Declare<'a> {
         }
     }
 
-    /// A workflow as a tool: whether there is one of its id or name, and that none can be run.
+    /// A workflow as a tool: checks that there is one with this id or name, and reports that workflows can't
+    /// run.
     pub(super) fn workflow(&mut self, declaration: &WorkflowTool, pointer: &str) {
         match (&declaration.id, &declaration.name) {
             (Some(id), _) => self.lookup_workflow("id", id, pointer),
