@@ -4,21 +4,21 @@ use std::io::{IsTerminal as _, Write as _};
 
 use crate::trace::{Look, Tone, escape};
 
-/// Lines are not longer than that, however wide the terminal is: nobody likes to read them.
+/// The longest line, however wide the terminal is: longer ones are hard to read.
 const WIDEST: usize = 110;
-/// The width of what goes to a file or a pipe.
+/// The width of output to a file or a pipe.
 const PIPE: usize = 100;
 
 /// Stdout can't be written.
 #[derive(Debug)]
 pub struct OutputError(pub std::io::Error);
 
-/// How stdout and stderr are written to.
+/// How to write to stdout and stderr.
 #[derive(Debug, Clone, Copy)]
 pub struct Surface {
-    /// How stdout looks.
+    /// The layout of stdout.
     pub out: Look,
-    /// How stderr looks.
+    /// The layout of stderr.
     pub err: Look,
     /// Whether stdout is a terminal.
     pub out_terminal: bool,
@@ -27,7 +27,7 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// As the environment and the terminal are: no colours with `NO_COLOR`, or without a terminal.
+    /// The surface of this process: no colours with `NO_COLOR`, or without a terminal.
     pub fn of_process() -> Self {
         let colour = |choice: anstream::ColorChoice| choice != anstream::ColorChoice::Never;
         let out_terminal = std::io::stdout().is_terminal();
@@ -42,12 +42,12 @@ impl Surface {
         }
     }
 
-    /// Writes to stderr. There is nowhere to report a failure of that.
+    /// Writes to stderr. A failure can't be reported anywhere.
     pub fn say(&self, text: &str) {
         let _ = anstream::stderr().write_all(text.as_bytes());
     }
 
-    /// Writes to stdout. A reader that has gone away is no fault: it has read what it wanted.
+    /// Writes to stdout. A reader that has gone away is no error: it has read what it wanted.
     ///
     /// # Errors
     /// When stdout can't be written for another reason, like a full disk.
@@ -56,7 +56,7 @@ impl Surface {
         tolerate(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 
-    /// Writes bytes to stdout as they are.
+    /// Writes bytes to stdout unchanged.
     ///
     /// # Errors
     /// As [`Surface::print`].
@@ -65,8 +65,8 @@ impl Surface {
         tolerate(out.write_all(bytes).and_then(|()| out.flush()))
     }
 
-    /// Text of a document, a model or a tool for stdout: harmless for a terminal, and without control
-    /// characters for a file.
+    /// Text of a document, a model or a tool for stdout: escaped for a terminal, and without control characters
+    /// for a file.
     pub fn harmless<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
         if self.out_terminal { escape::terminal(text) } else { escape::controls(text) }
     }

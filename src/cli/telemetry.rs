@@ -1,6 +1,6 @@
-//! Spans over OTLP/HTTP, when the environment names a collector: made from the notices, in the words of
-//! OpenTelemetry's conventions for generative AI. A collector that fails, or is not there, never stops or
-//! slows a run: spans are queued, sent by another thread, and given up at the end after a bound.
+//! Spans over OTLP/HTTP, if the environment names a collector: made from the notices, by OpenTelemetry's
+//! conventions for generative AI. A collector that fails or is absent never stops or slows a run: spans are
+//! queued, sent by another thread, and dropped at the end after a time limit.
 
 mod spans;
 #[cfg(test)]
@@ -22,15 +22,15 @@ use crate::drive::clock;
 use crate::engine::notice::Notice;
 use crate::program::Program;
 
-/// How long the end of a command may wait for a collector.
+/// The longest time that the end of a command waits for a collector.
 const AT_MOST: Duration = Duration::from_secs(2);
-/// How long a request to a collector may take.
+/// The time limit of a request to a collector.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// The variables that name a collector, and what turns it off.
+/// The variables that name a collector, and those that disable it.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 const DISABLED: &str = "OTEL_SDK_DISABLED";
-/// The conventions' own switch for what was said: prompts, thoughts, inputs and results.
+/// The conventions' own switch for content: prompts, thoughts, inputs and results.
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
 /// Sends the notices of a run as spans.
@@ -40,14 +40,14 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// The sender that the environment asks for; none without a collector. The sentence says why there is
-    /// none though one is asked for.
+    /// The telemetry that the environment asks for; none without a collector. The error says why a requested
+    /// one can't be set up.
     pub fn of_environment(program: &Program) -> Result<Option<Self>, String> {
         let is_true = |name: &str| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         if !ENDPOINTS.iter().any(|name| variable(name).is_some()) || is_true(DISABLED) {
             return Ok(None);
         }
-        // Another part of the program may have set it already, which is as good.
+        // If another part of the program has set it already, that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let none = |error: &dyn std::fmt::Display| format!("no spans are sent: {error}");
         let client = reqwest::Client::builder().timeout(REQUEST).build().map_err(|error| none(&error))?;
@@ -70,16 +70,16 @@ impl Telemetry {
     pub fn on(&self, notice: &Notice) {
         let wall_ms = u64::try_from(clock::wall_ms()).unwrap_or(0);
         let now = UNIX_EPOCH.checked_add(Duration::from_millis(wall_ms)).unwrap_or(SystemTime::UNIX_EPOCH);
-        // What another thread left half done is at worst a span that is missing.
+        // If another thread panicked, at worst a span is missing.
         self.spans.lock().unwrap_or_else(PoisonError::into_inner).on(notice, now);
     }
 
-    /// Sends what is left, and waits for it no longer than two seconds.
+    /// Sends the rest, and waits at most two seconds for that.
     pub async fn finish(self) {
         let Self { provider, spans } = self;
         drop(spans);
         let sent = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(AT_MOST));
-        // Whether they arrived is the collector's matter.
+        // The collector reports nothing to us.
         drop(tokio::time::timeout(AT_MOST, sent).await);
     }
 }
@@ -89,7 +89,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A client for the thread that sends: its requests are made on the program's runtime.
+/// A client for the sending thread: its requests run on the program's runtime.
 #[derive(Debug)]
 struct OnRuntime {
     client: reqwest::Client,

@@ -1,4 +1,4 @@
-//! The command line as a whole: it is sound, and every command's help ends with an example.
+//! The command line as a whole: its definition is valid, and the help of every command ends with an example.
 
 use clap::{CommandFactory, Parser};
 
@@ -88,7 +88,7 @@ fn the_exit_codes_are_those_of_the_table() {
     assert_eq!(codes, [0, 1, 2, 3, 130]);
 }
 
-/// Words of a shell line; double quotes hold one together.
+/// The words of a shell line; double quotes group one.
 fn split(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;

@@ -73,7 +73,7 @@ impl TraceCommand {
         match &self.output {
             None => {
                 surface.print(&page)?;
-                // How a run that has not ended goes on is no part of its trace.
+                // The status of a run that has not ended is no part of its trace.
                 if self.format == TraceFormat::Text && result.finished_at.is_none() {
                     surface.say(&format!("\n{}", next.text(&result, &surface.err)));
                 }

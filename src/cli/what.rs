@@ -1,4 +1,4 @@
-//! What is run, and with what: the flags that `run` and `prompt` share.
+//! The document of a run, and its flags: shared by `run` and `prompt`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -50,10 +50,10 @@ impl WhatArgs {
         Ok(host::load(&self.file, &self.actions)?)
     }
 
-    /// Reads the run's input (`Null` leaves the document's own) and the script in the models' place.
+    /// Reads the run's input (`Null` leaves the document's own) and the script that replaces the models.
     ///
     /// # Errors
-    /// When one can't be read, or makes no sense.
+    /// When one can't be read, or is not valid.
     pub fn read(&self, program: &Program) -> Result<(Value, Option<Script>), CommandError> {
         let input = self.input.read(program)?;
         Ok((input, self.script.as_deref().map(read_script).transpose()?))
@@ -63,7 +63,7 @@ impl WhatArgs {
 /// Reads a script.
 ///
 /// # Errors
-/// When it can't be read, or is none.
+/// When it can't be read, or is no script.
 pub fn read_script(file: &Path) -> Result<Script, CommandError> {
     let source = Source::new(name_of(file), read_text(file)?);
     serde_json::from_str(&source.text).map_err(|error| {
@@ -83,8 +83,8 @@ pub fn read_script(file: &Path) -> Result<Script, CommandError> {
     })
 }
 
-/// What a script answers for that is nearly a tool of the loop, or of the loops that it calls, and none of
-/// them: who misspelt it believes that nothing is really called.
+/// The names in a script that are close to a tool of the loop, or of the loops that it calls, but match none:
+/// with a misspelt name the real tool would be called.
 pub fn misspelt(program: &Program, script: &Script) -> Vec<String> {
     let mut tools = BTreeSet::new();
     gather(program, &mut tools);
@@ -99,7 +99,7 @@ pub fn misspelt(program: &Program, script: &Script) -> Vec<String> {
 fn gather<'p>(program: &'p Program, tools: &mut BTreeSet<&'p str>) {
     for tool in &program.tools {
         let is_new = !matches!(tool.kind, ToolKind::Builtin(_)) && tools.insert(&tool.name);
-        // One that several loops call is looked at once.
+        // A loop that several loops call is checked once.
         if let (true, ToolKind::Loop(called)) = (is_new, &tool.kind) {
             gather(called, tools);
         }

@@ -1,4 +1,4 @@
-//! Notices as spans: `invoke_agent` for a driver's part of a run, in it a `chat` for each call of the
+//! Notices as spans: `invoke_agent` for one driver's part of a run, and in it a `chat` for each request to the
 //! model and an `execute_tool` for each call of a tool.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ struct ToolEnd {
     duration_ms: u64,
 }
 
-/// Spans of one run that are open, and how to make more.
+/// The open spans of one run, and what is needed to make more.
 pub struct Spans {
     tracer: SdkTracer,
     redact: Redaction,
@@ -38,7 +38,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Spans of a run of this program; `content`: with what was said in them, secrets hidden.
+    /// The spans of a run of this program; `content`: with texts, secrets hidden.
     pub fn new(tracer: SdkTracer, program: &Program, content: bool) -> Self {
         let models = program.project.models.iter();
         let providers = models.map(|(name, model)| (name.clone(), model.provider.facts().name)).collect();
@@ -54,7 +54,7 @@ impl Spans {
         }
     }
 
-    /// Takes a notice in, which came `now`.
+    /// Adds a notice that came `now`.
     pub fn on(&mut self, notice: &Notice, now: SystemTime) {
         match notice {
             Notice::RunStarted { run_id, loop_name, model, objective, .. } => {
@@ -73,7 +73,7 @@ impl Spans {
                 self.chat = Some(self.child(name.trim_end().to_owned(), SpanKind::Client, attributes, now));
             }
             Notice::ModelRetried { attempt, reason, delay_ms, .. } => {
-                // A server's own words may repeat what it was asked.
+                // A server's message may repeat the request.
                 let reason = self.content.then(|| self.redact.text(reason).into_owned());
                 if let Some(chat) = &mut self.chat {
                     let mut facts = vec![
@@ -98,7 +98,7 @@ impl Spans {
             }
             Notice::ToolCalled { call, action, action_input } => self.called(*call, action, action_input, now),
             Notice::Observed { call: Some(call), entry: TraceEntry { observation, duration_ms, error, .. } } => {
-                // The kind of the fault: what stands behind a colon are somebody's words.
+                // Only the kind of the fault: the text after a colon may repeat what somebody wrote.
                 let kind =
                     |class: &str| class.split(':').next().unwrap_or_default().chars().take(80).collect::<String>();
                 let error = error.as_ref().map(|fault| self.redact.text(&kind(&fault.class)).into_owned());
@@ -147,9 +147,9 @@ impl Spans {
         self.tools.insert(call, (span, now));
     }
 
-    /// The observations of a turn are reported together: a call ended when its own time was over.
+    /// The observations of a turn are reported together: a call ended when its own duration was over.
     fn returned(&mut self, call: CallId, observation: &Value, ended: ToolEnd, now: SystemTime) {
-        // What the engine answered itself was no call.
+        // An observation of the engine itself is no call.
         let Some((mut span, began)) = self.tools.remove(&call) else { return };
         if self.content {
             let result = self.redact.value(observation).to_string();
@@ -163,7 +163,7 @@ impl Spans {
         );
     }
 
-    /// The driver leaves the run: what is open ends as it ended.
+    /// The driver leaves the run: open spans end with its status.
     fn end(&mut self, status: Status, termination: Termination, now: SystemTime) {
         let why = word(termination);
         let open = self.chat.take().into_iter().chain(self.tools.drain().map(|(_, (span, _))| span));
@@ -192,7 +192,7 @@ impl Spans {
         }
     }
 
-    /// A message in the conventions' form, its secrets hidden.
+    /// A message in the form of the conventions, with its secrets hidden.
     fn message(&self, role: &str, text: &str) -> String {
         json!([{ "role": role, "parts": [{ "type": "text", "content": self.redact.text(text) }] }]).to_string()
     }
@@ -207,7 +207,7 @@ fn failed(span: &mut Span, kind: String) {
     span.set_status(SpanStatus::error(kind));
 }
 
-/// The termination as it is written in results.
+/// The termination as in results.
 fn word(termination: Termination) -> String {
     serde_json::to_value(termination).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
