@@ -4,10 +4,10 @@ use super::reader::JsonReader;
 use super::{Node, NodeKind, Span, text};
 use crate::diagnostic::codes;
 
-/// The longest string that is repeated in a help, in bytes.
+/// The longest string that a help repeats, in bytes.
 const SHOWN: usize = 60;
 
-/// What was found wrong in a string beside its escapes.
+/// The faults of a string besides those of its escapes.
 #[derive(Default)]
 struct StringFaults {
     control: Option<(usize, char)>,
@@ -26,7 +26,7 @@ impl JsonReader<'_> {
         let mut closed = false;
         loop {
             let rest = self.rest();
-            // Byte by byte: what is looked for is ASCII, and no part of another character.
+            // Byte by byte: the special characters are ASCII, and never part of another character.
             let special = |byte: u8| char::from(byte) == quote || matches!(byte, b'\\' | 0..=0x1f);
             self.at += rest.bytes().position(special).unwrap_or(rest.len());
             match self.peek() {
@@ -59,7 +59,7 @@ impl JsonReader<'_> {
         Node { span, kind: NodeKind::String(text::decode(self.raw(span)).into()) }
     }
 
-    /// A text in three pairs of quotes, as other languages have.
+    /// A text in three pairs of quotes, as in other languages.
     fn three_quotes(&mut self) -> Option<Node> {
         let inner = self.rest().strip_prefix("\"\"\"")?;
         let (inner, _) = inner.split_once("\"\"\"")?;
@@ -89,8 +89,8 @@ impl JsonReader<'_> {
         }
     }
 
-    /// A string that seems to end, and continues with something that can't follow one: it
-    /// has quotes in it that are no end. The string is read to where its line has a likely end.
+    /// A string that seems to end but continues with something that can't follow one: it contains unescaped
+    /// quotes. The string is read to the likely end in its line.
     fn quotes_inside(&mut self, start: usize, quote: char) -> Option<Node> {
         let inner = self.at - 1;
         let next = self.peek()?;
@@ -111,10 +111,10 @@ impl JsonReader<'_> {
         Some(Node { span, kind: NodeKind::String(text::decode(&repaired).into()) })
     }
 
-    /// A string that its line does not close: what comes after is read on from the line's end.
+    /// A string that its line does not close: reading continues at the end of the line.
     fn unclosed_string(&mut self, start: usize) -> Node {
         let line = self.raw(Span::new(start, self.at)).trim_end();
-        // What closes the value's surroundings was most likely not meant as a part of the text.
+        // The brackets that close the containers were most likely not meant as part of the text.
         let meant = line.trim_end_matches([',', '}', ']']).trim_end();
         let end = start + if meant.len() > 1 { meant.len() } else { line.len().max(1) };
         if self.at >= self.text.len() {
@@ -129,7 +129,7 @@ impl JsonReader<'_> {
         Node { span: Span::new(start, end), kind: NodeKind::Fault }
     }
 
-    /// Whether the next quote looks like this string's end, so that the string has several lines.
+    /// Whether the next quote looks like the end of this string, so that the string has several lines.
     fn closes_later(&self, quote: char) -> bool {
         let mut rest = self.rest().chars();
         while let Some(c) = rest.next() {
@@ -158,7 +158,7 @@ impl JsonReader<'_> {
                 self.advance();
             }
             None => {}
-            // A line that ends here may be the end of a string without a closing quote: that is reported then.
+            // A line that ends here may end a string without a closing quote: that is reported then.
             Some('\n' | '\r') if !self.closes_later(quote) => {}
             Some(c) if c < ' ' => {
                 let fault = self.fault(codes::STRING, Span::new(start, self.at), "a backslash must begin an escape");
@@ -183,7 +183,7 @@ impl JsonReader<'_> {
 
     fn unicode_escape(&mut self, start: usize) {
         let Some(first) = self.four_digits() else {
-            // Cut off by the end of the text: the string without an end is reported.
+            // Cut off by the end of the text: the unclosed string is reported.
             if self.rest().bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return;
             }
@@ -213,7 +213,7 @@ impl JsonReader<'_> {
     }
 }
 
-/// Whether what comes behind a quote lets it be the end of a string.
+/// Whether the text after a quote allows it to be the end of a string.
 fn ends_string(rest: &str) -> bool {
     let rest = rest.trim_start();
     match rest.strip_prefix(',') {
@@ -227,7 +227,7 @@ fn ends_string(rest: &str) -> bool {
     }
 }
 
-/// A text with a backslash before each quote that has none.
+/// A text with a backslash before each unescaped quote.
 fn escape_quotes(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 4);
     let mut behind_backslash = false;
@@ -241,7 +241,7 @@ fn escape_quotes(text: &str) -> String {
     escaped
 }
 
-/// The same string in double quotes, its control characters escaped. Escapes stay as they are.
+/// The same string in double quotes, with its control characters escaped. Escapes stay as they are.
 fn repair(raw: &str) -> String {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     let mut repaired = String::from("\"");

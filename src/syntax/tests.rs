@@ -1,4 +1,4 @@
-//! What is JSON is read without a fault and to the same value; what is not has at least one.
+//! JSON is read without a fault and to the same value; other texts have at least one fault.
 use proptest::prelude::*;
 
 use super::tests_cases::{INVALID, VALID};

@@ -1,4 +1,4 @@
-//! One fault is reported once, at its exact place, with what to do about it.
+//! A fault is reported once, at its exact place, with a fix.
 use super::*;
 
 /// Every fault as `line:column code message`, and the text repaired by its suggestions.

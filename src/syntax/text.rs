@@ -1,10 +1,10 @@
-//! Strings between their written and their meant form.
+//! Strings: between their written and their decoded form.
 
 use std::borrow::Cow;
 use std::str::Chars;
 
-/// What a written string means. `raw` begins with its quote, and ends with it when it is closed; a
-/// word without quotes means itself.
+/// Decodes a written string. `raw` begins with its quote, and ends with it when it is closed; a word without
+/// quotes stays as it is.
 pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     let inner = inner(raw);
     if inner.contains('\\') {
@@ -14,17 +14,17 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// A byte of a meant string, and the byte of the written one at which it is written.
+/// A byte of a decoded string, and the byte of the written one that it comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Offset {
-    /// In the meant string.
+    /// In the decoded string.
     pub meant: usize,
-    /// In the written one, its quote counted.
+    /// In the written one, including its quote.
     pub raw: usize,
 }
 
-/// The byte of `raw` at which the byte `offset` of the meant string is written. `from` is a byte before it
-/// whose place is known already.
+/// The byte of `raw` that the byte `offset` of the decoded string comes from. `from` is an earlier byte whose
+/// position is known.
 pub(super) fn raw_offset(raw: &str, offset: usize, from: Offset) -> Offset {
     let inner = inner(raw);
     let begin = usize::from(raw.starts_with(['"', '\'']));
@@ -46,13 +46,13 @@ fn inner(raw: &str) -> &str {
     rest.strip_suffix(quote).unwrap_or(rest)
 }
 
-/// A text as a JSON string, quotes and all.
+/// A text as a JSON string with quotes.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The meant characters of a written string, each with the byte at which it is written. A broken
-/// escape means the character after the backslash; half of a surrogate pair means U+FFFD.
+/// The decoded characters of a written string, each with its byte in it. A broken escape decodes to the
+/// character after the backslash; half of a surrogate pair to U+FFFD.
 struct Decoder<'a> {
     length: usize,
     rest: Chars<'a>,

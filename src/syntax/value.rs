@@ -8,15 +8,14 @@ use super::{MAX_FAULTS, Member, Node, NodeKind, Tree, token};
 use crate::diagnostic::{Diagnostic, codes};
 
 impl Tree {
-    /// The whole text as a value: of a repeated key the last one counts, and what could
-    /// not be read is null.
+    /// The whole text as a value: of duplicate keys the last one counts, and what could not be read is null.
     pub fn value(&self) -> Value {
         self.root.value()
     }
 }
 
 impl Node {
-    /// The value without its places; numbers keep their digits.
+    /// The value without positions; numbers keep their digits.
     pub fn value(&self) -> Value {
         // The tree is never deeper than MAX_DEPTH: the recursion ends.
         match &self.kind {
@@ -33,23 +32,22 @@ impl Node {
     }
 }
 
-/// An error for each repeated key of an object, and for keys that our JSON library keeps
-/// for itself; at most [`MAX_FAULTS`].
+/// An error for each duplicate key of an object, and for keys that serde_json reserves; at most [`MAX_FAULTS`].
 pub fn repeated_keys(tree: &Tree) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
-    // Most documents have none: the places are looked for only where there is a fault to report.
+    // Most documents have none: positions are searched only when there is a fault to report.
     if is_odd_anywhere(&tree.root) {
         visit(tree, &tree.root, &mut String::new(), &mut faults);
     }
     faults
 }
 
-/// Keys that our JSON library keeps for itself begin so.
+/// The prefix of the keys that serde_json reserves.
 const KEPT: &str = "$serde_json::private::";
-/// In an object of so few members, comparing all keys is quicker than hashing them.
+/// In an object with so few members, comparing all keys is faster than hashing them.
 const FEW: usize = 16;
 
-/// Whether an object has a key twice, or one that is kept.
+/// Whether an object has a duplicate key, or a reserved one.
 fn is_odd_anywhere(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Array(items) => items.iter().any(is_odd_anywhere),

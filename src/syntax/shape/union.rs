@@ -11,8 +11,8 @@ use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 impl<'a> Walker<'a> {
     /// Branches of different JSON types: the value's type decides.
     pub(super) fn any_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
-        // The branch for numbers reports a number, the one for whole numbers a whole one: the first
-        // that takes the type is the right one, for our types have one branch a type.
+        // The branch for numbers reports a number, the one for whole numbers a whole one. The first branch that
+        // allows the type is the right one, because each type has at most one branch.
         match form.any_of.iter().find(|branch| branch.takes(node)) {
             Some(branch) => self.walk(branch, node, key),
             None => {
@@ -58,7 +58,7 @@ impl<'a> Walker<'a> {
             None => alike.map(|(_, branch)| branch),
         };
         match meant {
-            // The tag's own fault is reported: the branch would only report it again.
+            // The fault of the tag is reported: the branch would only report it again.
             Some(branch) => {
                 let before = self.faults.len();
                 self.reported = Some(tag.to_owned());
@@ -71,18 +71,18 @@ impl<'a> Walker<'a> {
                 });
                 value
             }
-            // What it is can't be said: nothing reads it.
+            // Its kind is not known: nothing reads it.
             None => Some(node.value()),
         }
     }
 
-    /// The value of the field that says which branch it is, under a key that is near to its name.
+    /// The value under a misspelt key of the field that selects the branch.
     fn misspelt<'n>(&mut self, tag: &str, node: &'n Node) -> Option<&'n Node> {
         let mut members = node.members()?.iter();
         members.find(|member| self.nearest.of(&member.key, [tag]).is_some()).map(|member| &member.value)
     }
 
-    /// Branches that are objects of one field: the field decides.
+    /// Branches that are objects with one field each: the field selects the branch.
     fn keyed(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         let NodeKind::Object(members) = &node.kind else {
             self.wrong_types(&["object"], node);
@@ -91,7 +91,7 @@ impl<'a> Walker<'a> {
         let known = |name: &str| form.keyed.iter().find(|(of, _)| *of == name).map(|(_, branch)| &**branch);
         let names = || form.keyed.iter().map(|(name, _)| *name);
         let mut map = Map::new();
-        // A repeated key is reported already.
+        // A duplicate key is reported already.
         let first = members.iter().find(|other| known(&other.key).is_some());
         for (at, member) in members.iter().enumerate() {
             let name = &*member.key;
@@ -145,7 +145,7 @@ impl<'a> Walker<'a> {
         });
     }
 
-    /// Branches without a field that decides between them: the JSON type decides.
+    /// Branches without a field that selects one: the JSON type decides.
     fn first_of(&mut self, form: &'a SchemaForm, node: &Node, key: Option<Span>) -> Option<Value> {
         match form.one_of.iter().find(|(_, branch)| branch.takes(node)) {
             Some((_, branch)) => self.walk(branch, node, key),
@@ -156,7 +156,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Reports that the field is missing that says which branch is meant, and proposes the likely word.
+    /// Reports that the field that selects the branch is missing, and suggests the likely word.
     fn no_tag(&mut self, tag: &str, likely: Option<&str>, words: &[&str], place: Place) {
         if !self.whole || self.misplaced.iter().any(|misplaced| misplaced == tag) {
             return;
@@ -169,7 +169,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The branch whose fields the object has most of, when it is one alone, and its word.
+/// The branch that has the most fields of the object, if it is the only such one, and its word.
 fn most_alike<'a>(form: &'a SchemaForm, node: &Node) -> Option<(Option<&'static str>, &'a SchemaForm)> {
     let has = |branch: &SchemaForm| branch.required.iter().filter(|name| node.get(name).is_some()).count();
     let counts: Vec<usize> = form.one_of.iter().map(|(_, branch)| has(branch)).collect();

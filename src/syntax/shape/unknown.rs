@@ -1,5 +1,5 @@
-//! The values of a document of which nothing is known: a fault was reported at each of them, and the values
-//! beside them are judged as if they were sound.
+//! The values of a document that could not be read: a fault was reported at each of them, and their neighbours
+//! are checked as if they were sound.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl Unknown {
         self.pointers.is_empty()
     }
 
-    /// Whether the value at a JSON pointer is one of them, or a part of one.
+    /// Whether the value at a JSON pointer is one of them, or inside of one.
     pub fn holds(&self, pointer: &str) -> bool {
         if self.is_empty() {
             return false;
@@ -33,7 +33,7 @@ impl Unknown {
         ends.filter_map(|end| pointer.get(..end)).any(|around| self.pointers.contains(around))
     }
 
-    /// Those in the value at a JSON pointer, by their pointers from there on.
+    /// Those inside the value at a JSON pointer, with pointers relative to it.
     #[must_use]
     pub fn below(&self, pointer: &str) -> Self {
         let after = self.pointers.range(pointer.to_owned()..).map_while(|inner| inner.strip_prefix(pointer));
