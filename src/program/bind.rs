@@ -1,4 +1,4 @@
-//! Binding: a run's input meets the loop that takes it.
+//! Binds the input of a run to the loop.
 
 use serde_json::{Map, Value};
 
@@ -11,22 +11,22 @@ use crate::syntax;
 /// A loop with its input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
-    /// The input: what was given, and what the document itself brings beneath it.
+    /// The input: the given one, over the document's own.
     pub input: Value,
     /// The objective, rendered.
     pub objective: String,
 }
 
-/// Takes a run's input: `now` (RFC 3339) and `run_id` are what the objective may name beside it.
+/// Binds the input of a run. The objective may also use `now` (RFC 3339) and `run_id`.
 ///
 /// # Errors
-/// Every fault of the input, with its path in it, and every input that the objective needs and
-/// nobody gave. Their place is where the document names that input.
+/// All faults of the input, with their paths in it, and every input that the objective needs and that is
+/// missing. Their place is where the document names that input.
 pub fn bind(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bound, Vec<Diagnostic>> {
     bound(program, input, now, run_id).map_err(|faults| placed(program, faults))
 }
 
-/// The faults where the document speaks of what they are about: in its `input`, or in its objective.
+/// The faults at their places in the document: in its `input`, or in its objective.
 fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let Some(source) = program.sources.first() else { return faults };
     let (tree, _) = syntax::parse(source);
@@ -38,7 +38,7 @@ fn placed(program: &Program, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let named =
             in_objective.into_iter().find(|variable| variable.path.get(1).is_some_and(|at| syntax::token(at) == name));
         let objective = ["/properties/objective", "/objective"].into_iter().find(|at| tree.at(at).is_some());
-        // What an agent request has under `input` is a value and no schema.
+        // In an agent request, `input` is a value and no schema.
         let schema = program.input.is_some();
         fault.place = match (named, objective) {
             _ if schema && !name.is_empty() && tree.at(&property).is_some() => tree.key_place(&property),
@@ -85,7 +85,7 @@ fn bound(program: &Program, input: &Value, now: &str, run_id: &str) -> Result<Bo
     }
 }
 
-/// An input that meets a loop, and the place that its faults are reported at.
+/// An input for a loop, and the place at which its faults are reported.
 struct Binding<'a> {
     program: &'a Program,
     input: &'a Value,
@@ -101,7 +101,7 @@ impl Binding<'_> {
         let needs = |name: &&str| self.missing(name, format!("the loop's input needs `{name}`, and it was not given"));
         let mut faults: Vec<Diagnostic> = absent.iter().map(needs).collect();
         for fault in schema.faults(self.input) {
-            // That these are missing is reported already, with what to do about it.
+            // The missing ones are reported already, with a help.
             let reported = fault.path.is_empty() && absent.iter().any(|name| fault.message.contains(*name));
             if !reported {
                 let message = match fault.message.strip_prefix("the value ") {
@@ -128,7 +128,7 @@ impl Binding<'_> {
         faults
     }
 
-    /// The inputs that the tools' own templates need: reported before the first call, which would miss them.
+    /// The inputs that the templates of the tools need: reported before the first call, which would lack them.
     fn missing_in_tools(&self) -> Vec<Diagnostic> {
         let mut reported: Vec<String> = Vec::new();
         let mut faults = Vec::new();
@@ -146,7 +146,7 @@ impl Binding<'_> {
     }
 
     fn missing(&self, name: &str, message: String) -> Diagnostic {
-        // A name that was given, that the document does not have and that is near: misspelt, most likely.
+        // A given name that the document does not have and that is near: most likely misspelt.
         let given = self.input.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
         let help = match nearest(name, given.filter(|given| !is_known(self.program, given))) {
             Some(given) => format!("`{given}` was given, which the loop does not have: write --input {name}=..."),

@@ -1,4 +1,4 @@
-//! The engine's own tools: their names, their descriptions for the model, and what they take.
+//! The built-in tools: their names, their descriptions for the model, and their schemas.
 
 #[cfg(test)]
 mod tests;
@@ -71,7 +71,7 @@ impl Tool {
     }
 }
 
-/// The schemas of what they take, made once.
+/// The schemas of their inputs, built once.
 static SCHEMAS: LazyLock<Vec<(Builtin, Schema)>> = LazyLock::new(|| {
     let schema = |builtin| Schema::compile(parameters(builtin)).unwrap_or_else(|_| Schema::any());
     ALL.into_iter().map(|builtin| (builtin, schema(builtin))).collect()
@@ -88,7 +88,7 @@ fn tool(builtin: Builtin) -> Tool {
         kind: ToolKind::Builtin(builtin),
         requires_approval: false,
         max_calls: None,
-        // They are done inside of the engine and take no time.
+        // They run inside of the engine and take no time.
         timeout_ms: 30_000,
         polling: false,
         remember: BTreeMap::new(),

@@ -1,19 +1,19 @@
-//! One spelling for equal JSON, so that values are compared by what they say. For comparing, never for showing.
+//! A canonical text for JSON, so that values are compared by meaning. For comparisons only, never shown.
 
 use serde_json::{Number, Value};
 
-/// What is still to be written of a value.
+/// A part of a value that is still to be written.
 enum SpellingPart<'a> {
     Value(&'a Value),
     Key(&'a str),
     Text(&'static str),
 }
 
-/// A spelling that is the same for equal JSON, and for no other: keys sorted, no spaces, numbers by
-/// their value (`1`, `1.0` and `10e-1` are one; `-0` is `0`). Takes any depth.
+/// A text that is the same for equal JSON, and for no other: keys sorted, no spaces, numbers by their value
+/// (`1`, `1.0` and `10e-1` are equal; `-0` is `0`). Works at any depth.
 ///
-/// Numbers are compared digit by digit, never as floats. The bound: exponents of more than 36 digits
-/// are compared as they are written.
+/// Numbers are compared digit by digit, never as floats. Exponents of more than 36 digits are compared as
+/// written.
 pub fn spelling(value: &Value) -> String {
     let mut out = String::with_capacity(64);
     spell(value, &mut |piece| out.push_str(piece));
@@ -66,8 +66,8 @@ pub fn spell(value: &Value, out: &mut impl FnMut(&str)) {
     }
 }
 
-/// A number's spelling by its value: its digits without the zeros at both ends, and the power of ten
-/// that they are multiplied with: `1500` is `15e2`.
+/// The canonical text of a number: its digits without leading and trailing zeros, and the power of ten to
+/// multiply them with: `1500` is `15e2`.
 pub fn number(number: &Number) -> String {
     let text = number.as_str();
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
@@ -87,7 +87,7 @@ pub fn number(number: &Number) -> String {
     }
 }
 
-/// The power of ten, when it can be counted.
+/// The power of ten, unless it is too large.
 fn power(exponent: &str, fraction: usize, cut: usize) -> Option<i128> {
     let (negative, digits) = exponent
         .strip_prefix('-')

@@ -1,4 +1,4 @@
-//! A fault in a part of a document, before the part's place in the document is known.
+//! A fault in a part of a document, before the place of that part is known.
 
 use std::ops::Range;
 
@@ -6,26 +6,26 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::program::template::TemplateFault;
 use crate::syntax::Tree;
 
-/// A fault at a place in a document that the caller knows.
+/// A fault at a position relative to a place that the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalFault {
     /// The code.
     pub code: &'static str,
-    /// How grave it is.
+    /// Its severity.
     pub severity: Severity,
-    /// The JSON pointer of the faulty value, from what was compiled on.
+    /// The JSON pointer of the faulty value, relative to the compiled part.
     pub pointer: String,
-    /// Where in that value, when it is a string: bytes of the string as it is once read.
+    /// The position in that value, if it is a string: bytes of the decoded string.
     pub inside: Option<Range<usize>>,
     /// What is wrong, in a sentence without a final stop.
     pub message: String,
     /// How to fix it.
     pub help: Option<String>,
-    /// A name at its place, and the one that was most likely meant.
+    /// The name at its place, and the one that was most likely meant.
     pub rename: Option<(String, String)>,
     /// The JSON that was most likely meant in place of the whole value.
     pub replacement: Option<String>,
-    /// Whether it is the value's key that is at fault.
+    /// Whether the fault is about the value's key.
     pub at_key: bool,
 }
 
@@ -56,14 +56,14 @@ impl LocalFault {
         Self { inside: range, help, ..Self::error(code, pointer, message) }
     }
 
-    /// Adds a way to fix it.
+    /// Adds help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds another name in place of the one at its place.
+    /// Adds a name that replaces the one at its place.
     #[must_use]
     pub fn rename(mut self, from: &str, to: &str) -> Self {
         self.rename = Some((from.to_owned(), to.to_owned()));
@@ -91,7 +91,7 @@ impl LocalFault {
         self
     }
 
-    /// What is reported of it: `pointer` is that of what was compiled, in this tree.
+    /// The diagnostic: `pointer` is that of the compiled part in this tree.
     pub fn placed(self, tree: &Tree, pointer: &str) -> Diagnostic {
         let path = format!("{pointer}{}", self.pointer);
         let place = match &self.inside {
@@ -113,14 +113,14 @@ impl LocalFault {
         }
     }
 
-    /// The same as seen from further up: `prefix` is the pointer of what was compiled.
+    /// The same relative to a place further up: `prefix` is the pointer of the compiled part.
     #[must_use]
     pub fn under(mut self, prefix: &str) -> Self {
         self.pointer.insert_str(0, prefix);
         self
     }
 
-    /// Whether it keeps the document from running.
+    /// Whether it is an error, so that the document can't run.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

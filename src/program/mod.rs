@@ -37,25 +37,25 @@ pub struct Program {
     pub objective: Template,
     /// The author's system prompt, compiled.
     pub system_prompt: Option<Template>,
-    /// What input the loop takes.
+    /// The schema of the loop's input.
     pub input: Option<Schema>,
-    /// The input that the document itself brings (an agent request's).
+    /// The document's own input (of an agent request).
     pub default_input: Option<serde_json::Map<String, Value>>,
-    /// The earlier run that the document itself names (an agent request's): its outcome is given to the new run.
+    /// The previous run that the document itself names (an agent request): the new run gets its outcome.
     pub previous_run_id: Option<String>,
-    /// What the answer must match.
+    /// The schema of the answer.
     pub answer: Option<Schema>,
     /// How many levels of loops call each other here: 1 for a loop that calls none, at most
     /// [`crate::compile::MAX_LEVELS`].
     pub levels: usize,
     /// Every tool that the model may call: the declared ones in their order, then the built-ins.
     pub tools: Vec<Tool>,
-    /// The tools' names where a provider takes fewer: in native tool calls.
+    /// The names of the tools in native tool calls, where a provider allows fewer names.
     pub called: ToolNames,
     /// The settings of the folder.
     pub project: Arc<Project>,
-    /// The texts that gave the program its meaning: the document first, then the files of the
-    /// actions that it uses. A run's journal keeps them.
+    /// The texts that the program was compiled from: the document first, then the files of the actions that it
+    /// uses. The journal of a run stores them.
     pub sources: Vec<Source>,
 }
 
@@ -65,8 +65,8 @@ impl Program {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// The bytes that it takes in memory, about: it was made from its texts, and its patterns take what
-    /// they compile to. Loops that it calls count once, however often they are called.
+    /// The approximate size in memory, in bytes: of its texts, and of its compiled patterns. Called loops count
+    /// once, however often they are called.
     pub fn weight(&self) -> usize {
         let (mut weight, mut known, mut todo) = (0_usize, HashSet::new(), vec![self]);
         while let Some(program) = todo.pop() {
@@ -100,7 +100,7 @@ pub struct Tool {
     pub name: String,
     /// The description that the model gets.
     pub description: String,
-    /// What its input must match; the source of the prompt's schema too.
+    /// The schema of its input; also shown in the prompt.
     pub parameters: Schema,
     /// What a call does.
     pub kind: ToolKind,
@@ -110,9 +110,9 @@ pub struct Tool {
     pub max_calls: Option<u32>,
     /// The deadline of a call in milliseconds.
     pub timeout_ms: u64,
-    /// Whether calling it again with the same input is expected.
+    /// Whether repeated calls with the same input are expected.
     pub polling: bool,
-    /// What is kept in memory of its observations: JSON pointers by the key to keep them under.
+    /// The parts of its observations that are kept in memory: JSON pointers by key.
     pub remember: BTreeMap<String, String>,
     /// Whether a call may be made again without harm.
     pub idempotent: bool,
@@ -121,7 +121,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Whether a call asks models: what it costs counts for the run's budget.
+    /// Whether a call asks models: its cost counts for the run's budget.
     pub fn spends(&self) -> bool {
         match self.kind {
             ToolKind::Llm(_) | ToolKind::Loop(_) => true,
@@ -139,7 +139,7 @@ impl Tool {
         }
     }
 
-    /// Every variable that a call needs: of the address, the headers, the parameters, the arguments.
+    /// Every variable that a call needs: in the address, the headers, the parameters, the arguments.
     pub fn variables(&self) -> Vec<Variable> {
         let of = |template: &Template| template.variables().to_vec();
         let in_field = |field: &Field| field.variables().into_iter().map(|found| found.variable).collect::<Vec<_>>();
@@ -178,9 +178,9 @@ pub enum ToolKind {
     Db(DbTool),
     /// A program on this machine.
     Command(CommandTool),
-    /// A function of the embedder's, registered by name.
+    /// A function of the embedder, registered by name.
     Embedded,
-    /// Another loop: a call is a run of it.
+    /// Another loop: a call is a sub-run.
     Loop(Arc<Program>),
 }
 
@@ -197,7 +197,7 @@ pub struct HttpTool {
     pub query: Vec<(String, Field)>,
     /// The body, when one is written.
     pub body: Option<Body>,
-    /// The input's names that the address, the headers and the query use already.
+    /// The names of the input that the address, the headers and the query use.
     pub used: Vec<String>,
 }
 
@@ -206,7 +206,7 @@ pub struct HttpTool {
 pub enum Body {
     /// JSON whose strings are templates or `@paths`.
     Json(Field),
-    /// One template for the whole text; inside JSON its values are escaped as JSON strings.
+    /// One template for the whole text; in a JSON text its values are escaped as JSON strings.
     Text(Template),
 }
 
@@ -235,9 +235,9 @@ pub struct CommandTool {
     pub action: CommandAction,
     /// The arguments.
     pub args: Vec<Template>,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Option<Template>,
-    /// Its environment, whole.
+    /// Its complete environment.
     pub env: BTreeMap<String, Template>,
 }
 

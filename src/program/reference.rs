@@ -1,4 +1,4 @@
-//! `@paths` and `orgconfig:` secrets: what a written value refers to, and what it is resolved from.
+//! `@paths` and `orgconfig:` secrets: compiles and resolves the references in a written value.
 
 #[cfg(test)]
 mod tests;
@@ -11,11 +11,11 @@ use super::template::{Template, ValueEscape, Variable, is_template};
 use crate::diagnostic::nearest;
 use crate::program::fault::LocalFault;
 
-/// The names that the engine gives; an argument of such a name can't be seen.
+/// The names that the engine defines; an argument with such a name is hidden.
 pub const RESERVED: [&str; 3] = ["input", "now", "__run_id"];
 
-/// Gives the text of a secret by its key. The driver implements it; the text is used at once and
-/// kept nowhere.
+/// Returns the text of a secret by its key. The driver implements it; the text is used at once and stored
+/// nowhere.
 pub trait Secrets: Sync {
     /// The secret's text, or why there is none.
     ///
@@ -34,24 +34,23 @@ pub struct Scope<'a> {
     pub now: &'a str,
     /// The run: `__run_id`.
     pub run_id: &'a str,
-    /// Names with texts that only some fields know (`tools`, `today`, ...).
+    /// Names with texts that only some fields can use (`tools`, `today`, ...).
     pub extra: &'a [(&'a str, &'a str)],
     /// The secrets; `None` where none may be used.
     pub secrets: Option<&'a dyn Secrets>,
 }
 
-/// A name that nothing gave, or a secret that is not there.
+/// A name without a value, or a secret that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unresolved(pub String);
 
 impl<'a> Scope<'a> {
-    /// The value at a path. The engine's own names win over those of the arguments. A path that
-    /// leads into a text which is JSON reads the JSON; `length` is that of a list or text, where
-    /// no member is called so.
+    /// The value at a path. The engine's own names take precedence over those of the arguments. A path into a
+    /// text that is JSON reads the JSON; `length` is that of a list or text, unless a member has this name.
     ///
     /// # Errors
-    /// When nothing is there; the message says how far the path leads, and what is near.
+    /// When there is no value; the message says how far the path leads, and which names are near.
     pub fn lookup(&self, path: &[String]) -> Result<Cow<'a, Value>, Unresolved> {
         let Some((first, rest)) = path.split_first() else {
             return Err(Unresolved("a path names nothing".to_owned()));
@@ -91,7 +90,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// A step down from a value; gives the value back when there is none.
+/// A step down from a value; returns the value if there is no such member.
 pub(crate) fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v, Value>, Cow<'v, Value>> {
     match value {
         Cow::Borrowed(borrowed) => match borrowed {
@@ -118,7 +117,7 @@ pub(crate) fn descend<'v>(value: Cow<'v, Value>, segment: &str) -> Result<Cow<'v
     }
 }
 
-/// A step into a text: into the JSON that it is, else its length in characters.
+/// A step into a text: into its JSON, or to its length in characters.
 fn into_text<'v>(text: &str, segment: &str) -> Option<Cow<'v, Value>> {
     let json = Some(text.trim_start())
         .filter(|text| text.starts_with(['{', '[']))
@@ -140,7 +139,7 @@ fn index(segment: &str) -> Option<usize> {
     (digits && (segment == "0" || !segment.starts_with('0'))).then(|| segment.parse().ok())?
 }
 
-/// Says that `segment` is not in `value`, which is called `name`.
+/// The fault that `segment` is not in `value`, which is called `name`.
 pub(crate) fn absent(name: &str, segment: &str, value: &Value) -> Unresolved {
     let (name, segment) = (shorten(name), shorten(segment));
     Unresolved(match value {
@@ -164,7 +163,7 @@ pub(crate) fn absent(name: &str, segment: &str, value: &Value) -> Unresolved {
     })
 }
 
-/// A name for a message: what comes from a model or tool may be long.
+/// Shortens a name for a message: a name from a model or tool may be long.
 fn shorten(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(60) {
         Some((at, _)) => Cow::Owned(format!("{}...", name.get(..at).unwrap_or_default())),
@@ -175,11 +174,11 @@ fn shorten(name: &str) -> Cow<'_, str> {
 /// A written value: a literal, a template, an `@path`, or JSON made of them.
 #[derive(Debug)]
 pub enum Field {
-    /// Taken as it is written.
+    /// Taken as written.
     Literal(Value),
     /// A string with `{{ }}` or `orgconfig:` in it.
     Template(Template),
-    /// A whole string `@a.b`: keeps the type of what it names.
+    /// A whole string `@a.b`: keeps the type of its value.
     Path(Vec<String>),
     /// An array of fields.
     Array(Vec<Field>),
@@ -187,12 +186,12 @@ pub enum Field {
     Object(Vec<(String, Field)>),
 }
 
-/// Something that a field takes from its scope.
+/// A variable that a field takes from its scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldVariable {
-    /// The JSON pointer of the string that names it, from the field on.
+    /// The JSON pointer of the string that names it, relative to the field.
     pub pointer: String,
-    /// What, and where in that string.
+    /// The variable, and its position in that string.
     pub variable: Variable,
 }
 
@@ -200,7 +199,7 @@ impl Field {
     /// Compiles a written value.
     ///
     /// # Errors
-    /// Every fault of its templates, each at its pointer from the value on.
+    /// Every fault of its templates, each at its pointer relative to the value.
     pub fn compile(value: &Value) -> Result<Self, Vec<LocalFault>> {
         match value {
             Value::String(text) => match as_path(text) {
@@ -223,11 +222,11 @@ impl Field {
         }
     }
 
-    /// Its value. A path that leads into a text which is JSON reads the JSON. What the
-    /// scope's values hold is taken as it is, never read as a template, a path or a secret.
+    /// Its value. A path into a text that is JSON reads the JSON. The values of the scope are data: they are
+    /// never read as a template, a path or a secret.
     ///
     /// # Errors
-    /// When a name that it needs was not given.
+    /// When a name that it needs has no value.
     pub fn resolve(&self, scope: &Scope<'_>) -> Result<Value, Unresolved> {
         match self {
             Self::Literal(value) => Ok(value.clone()),
@@ -244,7 +243,7 @@ impl Field {
         }
     }
 
-    /// What it takes from its scope, in the order of the text.
+    /// The variables that it takes from its scope, in the order of the text.
     pub fn variables(&self) -> Vec<FieldVariable> {
         let mut found = Vec::new();
         self.each_variable(&mut |pointer, variable| {
@@ -253,7 +252,7 @@ impl Field {
         found
     }
 
-    /// Visits what it takes from its scope, with the JSON pointer of the string that names it.
+    /// Visits these variables, with the JSON pointer of the string that names each.
     pub(crate) fn each_variable(&self, visit: &mut dyn FnMut(&str, &Variable)) {
         self.each_string(&mut String::new(), &mut |pointer, part| match part {
             Self::Path(path) => {
@@ -298,7 +297,7 @@ impl Field {
         }
     }
 
-    /// A list or object whose every part is literal is a literal itself.
+    /// A list or object with only literal parts is a literal itself.
     fn or_literal(self, value: &Value) -> Self {
         let is_literal = match &self {
             Self::Array(items) => items.iter().all(|item| matches!(item, Self::Literal(_))),
@@ -323,7 +322,7 @@ fn gather<'v>(parts: impl Iterator<Item = (String, &'v Value)>) -> Result<Vec<(S
     if faults.is_empty() { Ok(fields) } else { Err(faults) }
 }
 
-/// Visits each text in a value, with its JSON pointer; `pointer` is the value's own.
+/// Visits each text in a value, with its JSON pointer; `pointer` is that of the value.
 pub(crate) fn each_text<'v>(value: &'v Value, pointer: &mut String, visit: &mut dyn FnMut(&str, &'v str)) {
     let length = pointer.len();
     match value {
@@ -346,13 +345,13 @@ pub(crate) fn each_text<'v>(value: &'v Value, pointer: &mut String, visit: &mut 
     }
 }
 
-/// A name as a JSON pointer writes it.
+/// Escapes a name for a JSON pointer.
 pub(crate) fn escape_pointer(name: &str) -> String {
     crate::syntax::token(name)
 }
 
-/// The path that a whole string is: `@` and names with dots between them. The first one begins with
-/// a letter or `_`; the others may be indexes.
+/// The path in a whole string: `@` and names separated by dots. The first one begins with a letter or `_`; the
+/// others may be indexes.
 pub fn as_path(text: &str) -> Option<Vec<String>> {
     let path = text.strip_prefix('@')?;
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');

@@ -1,4 +1,4 @@
-//! Tests of the built-in tools: their names, what they take, and when the model gets them.
+//! The built-in tools: their names, their inputs, and when the model gets them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Tests of fields: types and digits are kept, and data is never read as a path or template.
+//! Fields: types and digits are kept, and data is never read as a path or template.
 
 use serde_json::{Value, json};
 
