@@ -1,17 +1,17 @@
-//! What an action says about its own calls: a floor that no declaration lowers.
+//! The limits that an action sets for its own calls: no declaration can loosen them.
 
 use serde_json::Value;
 
 use crate::language::Action;
 use crate::language::tool::ActionTool;
 
-/// The lower of two bounds, where there are two.
+/// The lower of two limits, if there are two.
 pub(super) fn least<N: Ord>(one: Option<N>, other: Option<N>) -> Option<N> {
     one.into_iter().chain(other).min()
 }
 
-/// The fields of a declaration that would loosen what its action says, each with what the action says.
-/// `written` is the declaration as it is written.
+/// The fields of a declaration that would loosen limits of its action, each with the action's value. `written`
+/// is the declaration as written.
 pub fn loosened(declaration: &ActionTool, written: &Value, action: &Action) -> Vec<(&'static str, String)> {
     let Some(head) = action.head() else { return Vec::new() };
     let mut found = Vec::new();

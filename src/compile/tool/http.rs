@@ -1,4 +1,4 @@
-//! `http` actions: the address, the headers, the query, the body, and where secrets may go.
+//! `http` actions: the address, the headers, the query, the body, and where secrets may be sent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -49,7 +49,7 @@ struct AddressParts {
     end: usize,
 }
 
-/// Checks what of an address is written out.
+/// Checks the literal parts of an address.
 fn address(url: &str, work: &mut ActionDraft<'_>) -> Option<AddressParts> {
     // The shape reports an empty one.
     if url.is_empty() {
@@ -94,8 +94,8 @@ fn address(url: &str, work: &mut ActionDraft<'_>) -> Option<AddressParts> {
     Some(AddressParts { secure, host, end })
 }
 
-/// Where the host of an address ends that begins at `host`. The content of a block may be left out, and ends nothing:
-/// in `https://{{#if a}}x/{{/if}}{{b}}/` the value of `b` may be the host.
+/// The end of the host of an address that begins at `host`. The content of a block may be left out, so it ends
+/// nothing: in `https://{{#if a}}x/{{/if}}{{b}}/` the value of `b` may be the host.
 fn host_end(url: &str, host: usize) -> usize {
     let (mut depth, mut last) = (0_usize, 0);
     for (at, c) in outside_of_tags(url) {
@@ -120,14 +120,14 @@ fn values_in_host(url: &Template) -> impl Iterator<Item = &Variable> {
     url.variables().iter().filter(move |variable| variable.range.start < end && is_value(variable))
 }
 
-/// The first value in a field that names a secret, too.
+/// The first value in a field that also names a secret.
 fn value_beside_secret(field: &Field) -> Option<Variable> {
     let values = || field.variables().into_iter().map(|found| found.variable);
     values().find(is_value).filter(|_| !field.secrets().is_empty())
 }
 
-/// Why a secret of this action must not be sent: a value decides to whom it goes, or is beside it in a header.
-/// What is compiled has no such address and header; the driver asks all the same.
+/// Why a secret of this action must not be sent: a value decides the receiver, or is beside it in a header. The
+/// compiler refuses such an address and header; the driver checks nevertheless.
 pub fn strays(tool: &HttpTool) -> Option<String> {
     if let Some((name, value)) = tool.headers.iter().find_map(|(name, field)| Some((name, value_beside_secret(field)?)))
     {
@@ -144,7 +144,7 @@ pub fn strays(tool: &HttpTool) -> Option<String> {
     Some(format!("a secret would go to whatever host `{}` names", value.path.join(".")))
 }
 
-/// A character as it is written in an address: `%20`.
+/// A character in the encoding of an address: `%20`.
 fn encoded(c: char) -> String {
     c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
@@ -161,7 +161,7 @@ fn outside_of_tags(text: &str) -> Vec<(usize, char)> {
         if !inside {
             found.push((at, c));
         }
-        // The last brace of a tag: no other one comes after it.
+        // The last brace of a tag: no other one follows.
         if inside && c == '}' && text.get(..at).is_some_and(|before| before.ends_with('}')) && !rest.starts_with("}}") {
             inside = false;
         }
@@ -169,7 +169,7 @@ fn outside_of_tags(text: &str) -> Vec<(usize, char)> {
     found
 }
 
-/// `twin` is a header before it of the same name but for the case of its letters.
+/// `twin` is an earlier header with the same name, ignoring case.
 fn header(
     name: &str,
     value: &str,
@@ -231,8 +231,8 @@ fn body(body: &Value, content_type: &str, work: &mut ActionDraft<'_>) -> Option<
     Some(Body::Text(template))
 }
 
-/// Warns of a value in a JSON text outside of quotes: there a text would break the JSON,
-/// and a value could bring more than one.
+/// Warns about a value in a JSON text outside of quotes: a text would break the JSON there, and a value could
+/// contain several members.
 fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
     let marks = outside_of_tags(template.source());
     let mut marks = marks.iter().peekable();
@@ -254,7 +254,7 @@ fn unquoted(template: &Template, work: &mut ActionDraft<'_>) {
     }
 }
 
-/// A secret goes to the host that the action names, and to no other.
+/// A secret is sent to the host that the action names, and to no other.
 fn secrets(address: &Template, parts: AddressParts, work: &mut ActionDraft<'_>) {
     let url = address.source();
     let Some(pointer) = ["/url", "/headers", "/query", "/body"]

@@ -1,4 +1,4 @@
-//! The other kinds: `llm`, `db`, `command`; and what every kind is by default.
+//! The other kinds (`llm`, `db`, `command`), and the defaults of every kind.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -103,9 +103,10 @@ pub(super) fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Opt
     Some(CommandTool { action: action.clone(), args, stdin, env })
 }
 
-/// Refuses a value where it would choose the code that runs. No project can allow it: it is passed no names.
+/// Refuses a value that would choose the code that runs. No project can allow that: the list of allowed names
+/// is empty here.
 fn loader(name: &str, pointer: &str, before: usize, work: &mut ActionDraft<'_>) {
-    // What was named since is this variable's.
+    // The names since then are those of this variable.
     let Some(named) = work.named.iter().skip(before).find(|named| named.is_value()) else { return };
     if variables::refusal(name, true, &[]) != Some(variables::Refusal::Steers) {
         return;
@@ -129,7 +130,7 @@ pub(super) fn is_idempotent(action: &Action) -> bool {
 pub(super) fn describe(action: &Action) -> String {
     match action {
         Action::Http(http) => {
-            // Without the query: that is where keys are.
+            // Without the query, which may contain keys.
             let address = http.url.split(['?', '#']).next().unwrap_or_default();
             let address = address.replace("{{", "{").replace("}}", "}");
             format!("Sends a {} request to {address}.", http.http_method.as_str())

@@ -36,8 +36,8 @@ use work::{ActionDraft, NamedVariable};
 /// The most errors that are reported for one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;
 
-/// The tool that a declaration makes of its action, and its warnings. The pointers of faults begin
-/// at the action. `unknown` are the parts of the action for which something else stands: nothing is said of them.
+/// The tool that a declaration makes of its action, and its warnings. The pointers of faults begin at the
+/// action. `unknown` are the parts of the action that were replaced: no faults are reported for them.
 ///
 /// # Errors
 /// All faults, warnings too, when there is an error among them. Of each at most [`MAX_FAULTS`].

@@ -1,4 +1,4 @@
-//! Tests of tools: what their input is, what they are by default, and the faults of their actions.
+//! Tools: their inputs, their defaults, and the faults of their actions.
 #![expect(clippy::needless_pass_by_value, reason = "actions are written at the call")]
 
 mod http;
@@ -256,7 +256,7 @@ fn the_declaration_tightens_the_action_and_the_action_wins_over_the_loop() {
     let (own, _) = compile_as(declaration, http(fields)).unwrap();
     assert_eq!((own.name.as_str(), own.description.as_str(), own.timeout_ms), ("mine", "Mine.", 5));
     assert_eq!((own.requires_approval, own.max_calls, own.polling), (true, Some(2), true));
-    // What an action says about its own calls is a floor.
+    // The limits of an action for its own calls can't be loosened.
     let floor = json!({"requires_approval": true, "max_calls": 3, "timeout_ms": 9});
     let (own, _) = compile_as(
         json!({"name": "t", "requires_approval": false, "max_calls": 8, "timeout_ms": 10}),

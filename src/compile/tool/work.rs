@@ -1,4 +1,4 @@
-//! What is gathered while an action is compiled: its faults, the values that it takes, and where it names
+//! Collects the results while an action is compiled: its faults, the values that it takes, and where it names
 //! secrets.
 
 use std::collections::HashSet;
@@ -27,12 +27,12 @@ impl NamedVariable {
         self.variable.path.first().map(String::as_str).unwrap_or_default()
     }
 
-    /// Whether the model writes it: it is no name of the engine's.
+    /// Whether the model writes it: it is no name of the engine.
     pub fn is_argument(&self) -> bool {
         !RESERVED.contains(&self.first())
     }
 
-    /// Whether it is none of the engine's own: the model writes it, or it is of the run's input.
+    /// Whether it is no name of the engine: the model writes it, or it comes from the run's input.
     pub fn is_value(&self) -> bool {
         is_value(&self.variable)
     }
@@ -43,11 +43,11 @@ impl NamedVariable {
     }
 }
 
-/// What is gathered while an action is compiled.
+/// The results of compiling an action.
 pub(super) struct ActionDraft<'a> {
-    /// The parts of the action of which nothing is known.
+    /// The parts of the action that could not be read.
     pub unknown: &'a Unknown,
-    /// Whether a text could not be read: which values it takes is not known.
+    /// Whether a text could not be read, so that its values are not known.
     pub is_partial: bool,
     /// The faults, at most [`MAX_FAULTS`] errors and as many warnings.
     pub faults: Vec<LocalFault>,
@@ -56,12 +56,12 @@ pub(super) struct ActionDraft<'a> {
     pub secrets: Vec<String>,
     errors: usize,
     warnings: usize,
-    /// The bytes of the pointers of what is named.
+    /// The bytes of these pointers.
     pointers: usize,
 }
 
 impl<'a> ActionDraft<'a> {
-    /// For an action with these parts of which nothing is known.
+    /// For an action with these unreadable parts.
     pub fn of(unknown: &'a Unknown) -> Self {
         Self {
             unknown,
@@ -90,7 +90,7 @@ impl<'a> ActionDraft<'a> {
         self.errors > 0
     }
 
-    /// A value that the string at a pointer takes.
+    /// Adds a value that the string at a pointer takes.
     fn name(&mut self, pointer: &str, variable: &Variable) {
         let before = self.pointers;
         self.pointers = before.saturating_add(pointer.len());
@@ -138,7 +138,7 @@ impl<'a> ActionDraft<'a> {
         }
     }
 
-    /// The names of the model's that the strings at and under `pointer` take, each once.
+    /// The names from the model that the strings at and under `pointer` take, each once.
     pub fn arguments_at(&self, pointer: &str) -> Vec<String> {
         let mut known = HashSet::new();
         let named = self.named.iter().filter(|named| named.is_argument() && is_at(&named.pointer, pointer));

@@ -1,4 +1,4 @@
-//! Tests of `http` actions: addresses, headers, bodies, and where secrets may go.
+//! `http` actions: addresses, headers, bodies, and where secrets may be sent.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn headers_have_names_of_their_own_and_one_line() {
 fn what_the_model_writes_never_lands_in_a_header_with_a_secret() {
     let with = |value: &str| http(json!({"headers": {"Authorization": value}}));
     assert_reported(with("Bearer orgconfig:api:x {{who}}"), true, "L101 /headers/Authorization: who: ");
-    // A called loop's input is its caller's model's, and over HTTP a tenant's.
+    // The input of a called loop comes from its caller's model, and over HTTP from a tenant.
     assert_reported(with("{{input.who}} orgconfig:k"), true, "L131 /headers/Authorization: input.who: ");
     assert_reported(
         with("{{#each input.xs}}{{this}}{{/each}} orgconfig:k"),
