@@ -60,7 +60,7 @@ impl<'a> Cursor<'a> {
         &self.path
     }
 
-    /// Where it stands.
+    /// Its place in the text.
     pub fn place(&self) -> Place {
         match &self.side {
             Side::Value => self.tree.place(&self.path),

@@ -39,7 +39,7 @@ pub fn is_ours(document: &Document) -> bool {
     }
 }
 
-/// `type` says so, or nearly so, or what stands in `properties` does.
+/// Whether `type` says so, or nearly so, or the fields in `properties` do.
 fn is_loop(root: &Node) -> bool {
     let word = root.get("type").and_then(Node::as_str);
     if word == Some("loop") {

@@ -1,4 +1,4 @@
-//! How large a request is at least: what stands in the system prompt before anything happened.
+//! The least size of a request: the system prompt before anything happened.
 
 use crate::program::Program;
 use crate::program::template::Template;

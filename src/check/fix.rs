@@ -60,7 +60,7 @@ pub fn taken<'a>(diagnostics: &'a [Diagnostic], source: &Source) -> Vec<(&'a Dia
     let mut end = None;
     let mut renamed = BTreeSet::new();
     taken.retain(|(fault, suggestion)| {
-        // Two that are put in at one place would stand in an order that nobody chose.
+        // Nobody chose an order for two insertions at one place.
         let free = end.is_none_or(|end| suggestion.start > end || (suggestion.start == end && suggestion.end > end));
         // Two slips of one name can't both become it.
         let around = fault.path.rsplit_once('/').map(|(around, _)| around);
@@ -113,10 +113,10 @@ pub fn is_worse(before: &Source, after: &Source) -> bool {
     faults(after) > faults(before)
 }
 
-/// Whether a suggestion is one that is taken, lies in the text, and says something else than stands there.
+/// Whether a suggestion may be applied, is inside the text, and changes it.
 fn is_safe(code: &str, text: &str, suggestion: &Suggestion) -> bool {
     let Some(old) = text.get(suggestion.start..suggestion.end) else { return false };
-    // Where a string ends is a guess when a quote stands in it: what is put together may be two.
+    // The end of a string with a quote in it is a guess: the joined text may be two strings.
     let escaped = |text: &str| text.matches("\\\"").count();
     let joins = code == codes::STRING && !old.starts_with('\'') && escaped(&suggestion.replacement) > escaped(old);
     let safe = !joins

@@ -20,7 +20,7 @@ pub fn of(command: &CommandAction) -> Option<Shell> {
     let mut name = base(&command.program);
     let mut args = command.args.iter().map(String::as_str).enumerate().peekable();
     if name == "env" {
-        // Options of its own and variables stand before the program.
+        // Options of its own and variables come before the program.
         while args.next_if(|(_, text)| text.starts_with('-') || text.contains('=')).is_some() {}
         name = base(args.next()?.1);
     }
@@ -30,7 +30,7 @@ pub fn of(command: &CommandAction) -> Option<Shell> {
         match name.as_str() {
             "cmd" => matches!(text.as_str(), "/c" | "/k"),
             "powershell" | "pwsh" => text.len() >= 2 && "-command".starts_with(&text),
-            // Short options stand together, as in `-ec`.
+            // Short options may be combined, as in `-ec`.
             _ => unix && text.starts_with('-') && !text.starts_with("--") && text.contains('c'),
         }
     };

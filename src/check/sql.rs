@@ -24,7 +24,7 @@ pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
         writes.or_else(|| is_of(&READS).then_some(Does::Reads))
     };
     if first.eq_ignore_ascii_case("WITH") {
-        // The statement comes after the tables that it names; those stand in parentheses.
+        // The statement comes after the tables that it names, which are in parentheses.
         return words.find_map(|(word, range)| does(word).map(|does| (does, range)));
     }
     let does = does(first)?;

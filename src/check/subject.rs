@@ -139,7 +139,7 @@ impl<'a> Subject<'a> {
         self.properties.get_or_init(|| self.readable(layout)).as_ref()
     }
 
-    /// The properties without those that have faults, for which the defaults stand.
+    /// The properties without those that have faults, which have their defaults instead.
     fn readable(&self, layout: &LoopLayout) -> Option<ReactProperties> {
         if layout.properties(self.document()).nth(MOST_PROPERTIES).is_some() {
             return None;
@@ -172,7 +172,7 @@ impl<'a> Subject<'a> {
         self.compiled.diagnostics.iter().any(|fault| fault.is_error() && holds(&fault.place))
     }
 
-    /// What stands in `tools`, each with its JSON pointer.
+    /// The entries of `tools`, each with its JSON pointer.
     pub fn declarations(&self) -> &[(String, ToolDeclaration)] {
         self.declarations.get_or_init(|| {
             let Some(layout) = &self.layout else { return Vec::new() };

@@ -13,7 +13,7 @@ use super::{RULES, judge};
 use crate::compile::{Texts, compile};
 use crate::diagnostic::{Diagnostic, Source, codes};
 
-/// All that is told of texts.
+/// All diagnostics of texts.
 fn all_diagnostics(texts: &Texts) -> Vec<Diagnostic> {
     let mut compiled = compile(texts);
     let judged = judge(texts, &compiled);
@@ -52,7 +52,7 @@ fn shown(fault: &Diagnostic, texts: &Texts) -> String {
     format!("{} {}:{}:{} {}: {text}", fault.code, place.file, place.line, place.column, fault.path)
 }
 
-/// All that is told of texts, each as [`shown`].
+/// All diagnostics of texts, each as [`shown`].
 fn all_shown(texts: &Texts) -> Vec<String> {
     all_diagnostics(texts).iter().map(|fault| shown(fault, texts)).collect()
 }

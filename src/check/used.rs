@@ -69,7 +69,7 @@ impl<'a> Used<'a> {
         self.action.head().map_or("", |head| head.action_name)
     }
 
-    /// Whether none of its fields has a fault for which something else stands in `action`.
+    /// Whether none of its fields has a fault and so a replacement in `action`.
     pub fn knows(&self, fields: &[&str]) -> bool {
         !fields.iter().any(|field| self.unknown.holds(field))
     }

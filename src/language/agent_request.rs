@@ -33,7 +33,7 @@ pub struct AgentRequest {
     pub previous_run_id: Option<String>,
 }
 
-/// The schema of `config`: a react loop's properties without those that stand at the top. `mode`
+/// The schema of `config`: a react loop's properties without those of the top level. `mode`
 /// may be written, and can only be `react`.
 fn config_schema(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = ReactProperties::json_schema(generator);

@@ -1,4 +1,4 @@
-//! A variable of the input in another language's spelling: it goes to the model as it stands.
+//! A variable of the input in the spelling of another language: the model gets it unchanged.
 
 use std::ops::Range;
 

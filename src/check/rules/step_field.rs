@@ -1,4 +1,4 @@
-//! A field of a step, in a loop that stands alone.
+//! A field of a step, in a loop that is no step.
 
 use crate::check::{Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};

@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Nearest, codes, few_of_many};
 use crate::program::template::{Template, ValueEscape};
 use crate::syntax::token;
 
-/// What stands before the key of a secret.
+/// The prefix of the key of a secret.
 const MARK: &str = "orgconfig:";
 
 /// The most unknown secrets that are reported for one text.

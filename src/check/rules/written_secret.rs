@@ -14,7 +14,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if is_source(source) || subject.is_reported(&cursor.place()) {
             continue;
         }
-        // What stands there may be the secret itself: it is not repeated.
+        // The value may be the secret itself: it is not repeated.
         let fault = cursor.report(&RULE, format!("`{key}` must say where its secret is, and not what it is"));
         found.push(with_help(fault, source));
     }

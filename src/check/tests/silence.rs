@@ -1,4 +1,4 @@
-//! When rules are silent: what a rule needs is broken, or its fault is told already.
+//! When rules are silent: a value that a rule needs is broken, or its fault is already reported.
 
 use super::{all_diagnostics, all_shown, texts};
 

@@ -134,7 +134,7 @@ fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -
     last
 }
 
-/// Writes what stands before a block that `role` says.
+/// Writes what precedes a block of `role`.
 fn block(buffer: &mut BytesMut, last: Option<Role>, role: Role) {
     if last == Some(role) {
         buffer.extend_from_slice(b"},");

@@ -100,7 +100,7 @@ fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -
     message.role
 }
 
-/// Writes what stands behind `"content":` of a message with native calls, or of an observation of one.
+/// Writes the value of `"content":` for a message with native calls, or for an observation of one.
 fn with_native(buffer: &mut BytesMut, text: &str, native: &Native) {
     match native {
         Native::Answers { id, .. } => {

@@ -60,7 +60,7 @@ pub(super) struct StreamedReply {
     text: String,
     /// The native calls, each with its index in the reply.
     calls: Vec<(u64, SaidCall)>,
-    /// Where the last call of an index stands among them: a server may send very many.
+    /// The position of the last call with each index: a server may send very many.
     places: HashMap<u64, usize>,
     /// Why the model stopped, once it is known.
     pub(super) finish: Option<Finish>,

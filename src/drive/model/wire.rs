@@ -21,13 +21,13 @@ pub struct Wire {
     key: Option<WireKey>,
     /// The last request, whole.
     bytes: Bytes,
-    /// How many of its bytes stand before the tail that closes it.
+    /// How many of its bytes come before the tail that closes it.
     open: usize,
     /// How many messages are in them.
     taken: usize,
     /// Who said the last one of them.
     last: Option<Role>,
-    /// How many entries of a script were used when the run was taken up.
+    /// How many entries of a script were used when the run was resumed.
     used: usize,
     /// The loop whose part of a script is played, in a run that another one called.
     part: Option<Arc<str>>,

@@ -99,7 +99,7 @@ fn end(text: &str) -> End<'_> {
     }
 }
 
-/// Whether only white space and ornaments stand before this byte on its line.
+/// Whether only white space and ornaments come before this byte on its line.
 fn begins_line(text: &str, at: usize) -> bool {
     let before = text.get(..at).unwrap_or_default();
     before.rsplit('\n').next().unwrap_or_default().chars().all(is_ornament)

@@ -56,8 +56,8 @@ pub fn read_cut_off(reply: &str) -> Reading {
     read_with(reply, UnclosedBrackets::Refuse).0
 }
 
-/// The user message with the result of an action: a line `Observation:`, the text
-/// as it stands, the turn's question. There is one action a turn, so its name is not repeated.
+/// The user message with the result of an action: a line `Observation:`, the unchanged text, the turn's
+/// question. There is one action a turn, so its name is not repeated.
 pub fn write_observation(_action: Option<&str>, text: &str) -> String {
     ["Observation:\n", text, "\n\n", QUESTION].concat()
 }

@@ -118,8 +118,8 @@ pub fn read_counted(dialect: Dialect, reply: &Reply) -> (Reading, usize) {
     }
 }
 
-/// What the model reads of its action; `None`: nothing was called. The text is data: it can't
-/// begin another message. Native calls are answered with the text as it stands, see [`report`].
+/// What the model reads about its action; `None`: nothing was called. The text is data: it can't begin another
+/// message. Native calls are answered with the unchanged text, see [`report`].
 pub fn write_observation(dialect: Dialect, action: Option<&str>, text: &str) -> String {
     match dialect {
         Dialect::Json => json::write_observation(action, text),

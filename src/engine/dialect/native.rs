@@ -98,7 +98,7 @@ fn is_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= LONGEST_ID && id.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether a text is strict JSON of an object, as it stands.
+/// Whether a text is the strict JSON of an object.
 fn is_object(text: &str) -> bool {
     text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

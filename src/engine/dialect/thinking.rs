@@ -5,7 +5,7 @@ use super::json::marks::{self, MarkupTag};
 /// The longest thought of a reply that can't be read, in characters.
 const MAX_THOUGHT: usize = 2000;
 
-/// A reply's thinking, and what stands behind it.
+/// The thinking of a reply, and the text after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'a> {
     /// What the model thought, from all blocks at the beginning.
@@ -16,8 +16,8 @@ pub struct Split<'a> {
     pub open: bool,
 }
 
-/// Parts a reply from the thinking blocks at its beginning. Some models' block begins in the prompt and
-/// only ends in the reply: a closing tag that no opening one stands before ends a thought too.
+/// Splits off the thinking blocks at the beginning of a reply. For some models the block begins in the prompt
+/// and only ends in the reply: a closing tag without an opening one ends a thought too.
 pub fn split(text: &str) -> Split<'_> {
     let mut thoughts: Vec<&str> = Vec::new();
     let mut rest = text.trim();

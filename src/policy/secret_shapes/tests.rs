@@ -1,4 +1,4 @@
-//! Each shape is found where it stands, and what only looks like one is not.
+//! Each shape is found at its place, and similar texts are not.
 
 use super::{PREFIXES, find};
 

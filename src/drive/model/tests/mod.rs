@@ -85,7 +85,7 @@ fn retry(attempts: u32) -> Retry {
     Retry { attempts: Some(attempts), for_ms: None, base_ms: 1, max_ms: 1 }
 }
 
-/// Asks one model about a greeting; tells the attempts that failed, too.
+/// Sends one model a greeting; returns the failed attempts too.
 async fn greet(model: &Arc<ModelClient>, attempts: u32) -> (Result<Reply, ModelFault>, Vec<RetriedAttempt>) {
     greet_all(std::slice::from_ref(model), &mut Wire::default(), attempts).await
 }

@@ -58,7 +58,7 @@ fn delta(text: &str) -> String {
 const END: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#;
 const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}"#;
 
-/// Asks for a stream; tells the pieces that came, too.
+/// Requests a stream; returns the pieces that came too.
 async fn stream(model: Arc<ModelClient>, attempts: u32) -> (Result<Reply, ModelFault>, Vec<String>) {
     let pieces = Mutex::new(Vec::new());
     let deltas = |piece: &str| pieces.lock().unwrap().push(piece.to_owned());

@@ -77,7 +77,7 @@ pub enum Before {
     Input,
 }
 
-/// What stands before the object that begins at this byte.
+/// The text before the object that begins at this byte.
 pub fn before(text: &str, at: usize) -> Before {
     let head = text.get(..at).unwrap_or_default().trim_end();
     if head.ends_with('[') {
@@ -123,7 +123,7 @@ pub enum Behind {
     Member,
 }
 
-/// What stands behind the object that ends before this byte.
+/// The text after the object that ends before this byte.
 pub fn behind(text: &str, at: usize) -> Behind {
     let rest = text.get(at..).unwrap_or_default().trim_start();
     let tail = rest.trim_start_matches(|c: char| c == '}' || c.is_ascii_whitespace());

@@ -255,7 +255,7 @@ impl ObjectSearch<'_> {
         }
     }
 
-    /// Reads what begins with the `{` that stands here.
+    /// Reads what begins with this `{`.
     fn read(&mut self) -> Result<Brace, ReplyRefusal> {
         let (opening, reach) = relaxed::opening(self.text, self.at);
         let prose = Brace::Prose(self.at.saturating_add(1));
@@ -277,8 +277,8 @@ impl ObjectSearch<'_> {
         if quoted || field_of(&key) != ReplyField::Other { self.broken(&fault, Some(&key)) } else { Ok(prose) }
     }
 
-    /// An object that can't be read: a placeholder like `{name: value}` is prose, when no key of a
-    /// reply stands in it; all else ends the search.
+    /// An object that can't be read: a placeholder like `{name: value}` is prose, if it contains no key of a
+    /// reply; anything else ends the search.
     fn broken(&mut self, fault: &RelaxedFault, key: Option<&str>) -> Result<Brace, ReplyRefusal> {
         let begin = self.at.saturating_add(1);
         let bytes = self.text.as_bytes().get(begin..).unwrap_or_default();

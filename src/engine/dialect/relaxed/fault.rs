@@ -28,11 +28,11 @@ pub enum RelaxedFaultKind {
     Number,
     /// A word that is no value.
     Word,
-    /// No key where one must stand.
+    /// A key is missing.
     Key,
     /// No colon behind a key.
     Colon,
-    /// No value where one must stand.
+    /// A value is missing.
     Value,
     /// Neither a comma nor the end behind a value.
     Separator,

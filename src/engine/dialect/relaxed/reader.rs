@@ -18,7 +18,7 @@ pub struct RelaxedReader<'a> {
     open_number: bool,
     /// Whether a line comment runs into the end of the text: it may have swallowed brackets.
     open_line: bool,
-    /// The outermost object's keys that stand there twice with equal values.
+    /// The duplicate keys of the outermost object that have equal values.
     repeated: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> RelaxedReader<'a> {
         }
     }
 
-    /// Where the reading stands, in bytes.
+    /// The current position, in bytes.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -201,7 +201,7 @@ impl<'a> RelaxedReader<'a> {
         }
     }
 
-    /// Keeps a member; `start` is where its key stands.
+    /// Keeps a member; `start` is the position of its key.
     fn keep(
         &mut self,
         map: &mut Map<String, Value>,
@@ -227,8 +227,8 @@ impl<'a> RelaxedReader<'a> {
         Ok(())
     }
 
-    /// What stands behind a value: a comma (false), or the container's end (true), which may be
-    /// missing at the end of the text.
+    /// Reads what follows a value: a comma (false), or the container's end (true), which may be missing at the
+    /// end of the text.
     fn closes(&mut self, closer: u8) -> Result<bool, RelaxedFault> {
         self.skip()?;
         if self.eat(b',') {

@@ -68,7 +68,7 @@ impl StringScanner<'_> {
         Some(stop)
     }
 
-    /// Reads the escape whose `\` stands here. `begin` is where the text began.
+    /// Reads the escape that begins with this `\`. `begin` is the start of the text.
     fn escape(&mut self, begin: usize) -> Result<char, RelaxedFault> {
         let here = self.at;
         let fault = |kind| RelaxedFault { kind, at: here };

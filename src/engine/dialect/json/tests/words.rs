@@ -1,4 +1,4 @@
-//! What the model is told, and what of an unreadable reply is kept.
+//! The messages to the model about unreadable replies, and what is kept of such a reply.
 
 use super::super::{INSTRUCTIONS, MAX_REPLY, QUESTION, forced_question, write_observation};
 use super::{call, read, refusal};
