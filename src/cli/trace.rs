@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 
 use super::exit::Exit;
 use super::failure::CommandError;
@@ -11,6 +12,8 @@ use super::next::NextCommands;
 use super::output::{json_line, shown};
 use super::store::StoreArgs;
 use super::surface::Surface;
+use crate::engine::event::{Event, EventKind, Reasoning};
+use crate::trace::result::RunResult;
 use crate::trace::{About, Look, Redaction, Shown, html::html, result, text};
 
 /// Show the trace of a run: each thought, tool call and observation
@@ -28,6 +31,9 @@ pub struct TraceCommand {
     /// Write the trace to a file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Add what is sent back to the provider of each reply's reasoning, as it is (with --format json)
+    #[arg(long)]
+    pub reasoning: bool,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -50,9 +56,12 @@ impl TraceCommand {
     /// # Errors
     /// When there is no such run, or the output can't be written.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        if self.reasoning && self.format != TraceFormat::Json {
+            return Err(CommandError::usage_help("--reasoning is for programs", "add --format json"));
+        }
         let (journal, place) = self.store.open()?;
         let next = NextCommands::new(&self.run, &place);
-        let RecordedRun { program, state, .. } = host::read(journal, &self.run, place.project.clone())
+        let RecordedRun { program, state, engine } = host::read(journal, &self.run, place.project.clone())
             .await
             .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let redact = Redaction::new(&program.project.redact);
@@ -67,6 +76,10 @@ impl TraceCommand {
         let look = if self.output.is_some() { Look::plain(surface.out.width) } else { surface.out };
         let page = match self.format {
             TraceFormat::Text => text::text(look, &about, &result),
+            TraceFormat::Json if self.reasoning => {
+                let events = engine.events(&self.run).await.map_err(CommandError::from)?;
+                json_line(&WithReasoning { result: &result, reasoning: sealed(&events) })?
+            }
             TraceFormat::Json => json_line(&result)?,
             TraceFormat::Html => html(&about, &result),
         };
@@ -82,4 +95,35 @@ impl TraceCommand {
         }
         Ok(Exit::Completed)
     }
+}
+
+/// A result with what is sent back of its replies' reasoning.
+#[derive(Serialize)]
+struct WithReasoning<'a> {
+    #[serde(flatten)]
+    result: &'a RunResult,
+    reasoning: Vec<SealedReasoning<'a>>,
+}
+
+/// What is sent back of one reply's reasoning.
+#[derive(Serialize)]
+struct SealedReasoning<'a> {
+    iteration: usize,
+    origin: &'a str,
+    sealed: &'a str,
+}
+
+fn sealed(events: &[Event]) -> Vec<SealedReasoning<'_>> {
+    let mut iteration = 0;
+    let mut parts = Vec::new();
+    for event in events {
+        let EventKind::ModelReplied(reply) = &event.kind else { continue };
+        iteration += 1;
+        if let Some(Reasoning { origin, sealed, .. }) = reply.reasoning.as_deref()
+            && !sealed.is_empty()
+        {
+            parts.push(SealedReasoning { iteration, origin, sealed });
+        }
+    }
+    parts
 }

@@ -2,7 +2,8 @@
 //! read.
 
 use super::secret::Vault;
-use crate::engine::event::{Finish, Reply};
+use crate::engine::event::{Finish, Reasoning, Reply};
+use crate::policy::reasoning::MAX_SEALED;
 
 /// The longest reply that is kept, in bytes; longer replies can't be read anyway.
 const LONGEST: usize = 4 * 1024 * 1024 + 1024;
@@ -13,6 +14,10 @@ const CALL: usize = 64;
 pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
     let scrub = |text: &mut String| *text = vault.scrub(std::mem::take(text));
     scrub(&mut reply.text);
+    if let Some(reasoning) = &mut reply.reasoning {
+        scrub(&mut reasoning.text);
+        bound_sealed(vault, reasoning);
+    }
     let mut size = 0_usize;
     for call in &mut reply.calls {
         scrub(&mut call.id);
@@ -27,5 +32,13 @@ pub(super) fn bound(vault: &Vault, reply: &mut Reply) {
     if reply.text.len() > LONGEST {
         reply.text.truncate(reply.text.floor_char_boundary(LONGEST));
         reply.finish = Finish::Length;
+    }
+}
+
+/// Drops what can't be kept whole: what is sent back is sent byte for byte, or not at all.
+fn bound_sealed(vault: &Vault, reasoning: &mut Reasoning) {
+    let sealed = &mut reasoning.sealed;
+    if sealed.len() > MAX_SEALED || vault.scrub(sealed.clone()) != *sealed {
+        sealed.clear();
     }
 }

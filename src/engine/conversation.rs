@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::event::SaidCall;
+use super::event::{Reasoning, SaidCall};
 use super::tight::push_tight;
 
 /// What the model reads.
@@ -26,16 +26,21 @@ pub struct Message {
     pub role: Role,
     /// What. Shared: many runs begin with the same system prompt.
     pub text: Arc<str>,
-    /// What native tool calls need beside the text; most messages have nothing of it.
+    /// What providers need beside the text; most messages have nothing of it.
     pub native: Option<Box<Native>>,
 }
 
-/// What native tool calls need beside a message's text.
+/// What providers need beside a message's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Native {
-    /// The calls of a message of the model. Their ids differ, their names are those that providers
-    /// take, and their arguments are each the strict JSON of an object.
-    Calls(Vec<SaidCall>),
+    /// What belongs to a message of the model.
+    Reply {
+        /// Its calls. Their ids differ, their names are those that providers take, and their arguments are
+        /// each the strict JSON of an object.
+        calls: Vec<SaidCall>,
+        /// The reasoning before it.
+        reasoning: Option<Box<Reasoning>>,
+    },
     /// The call whose observation this is.
     Answers {
         /// Its id.
@@ -54,16 +59,27 @@ impl Message {
     /// The native calls in it.
     pub fn calls(&self) -> &[SaidCall] {
         match self.native.as_deref() {
-            Some(Native::Calls(calls)) => calls,
+            Some(Native::Reply { calls, .. }) => calls,
             _ => &[],
         }
     }
 
-    /// Its length in bytes, with the calls.
+    /// The reasoning before it.
+    pub fn reasoning(&self) -> Option<&Reasoning> {
+        match self.native.as_deref() {
+            Some(Native::Reply { reasoning, .. }) => reasoning.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Its length in bytes, with the calls and with what is sent back of the reasoning.
     pub fn size(&self) -> usize {
         let native = match self.native.as_deref() {
             None => 0,
-            Some(Native::Calls(calls)) => calls.iter().map(SaidCall::size).sum(),
+            Some(Native::Reply { calls, reasoning }) => {
+                let sealed = reasoning.as_ref().map_or(0, |reasoning| reasoning.sealed.len());
+                calls.iter().map(SaidCall::size).fold(sealed, usize::saturating_add)
+            }
             Some(Native::Answers { id, .. }) => id.len(),
         };
         self.text.len().saturating_add(native)
@@ -89,9 +105,10 @@ impl Conversation {
         self.add(Message::new(role, text));
     }
 
-    /// Adds what the model said, with its native calls.
-    pub fn push_calls(&mut self, text: String, calls: Vec<SaidCall>) {
-        let native = (!calls.is_empty()).then(|| Box::new(Native::Calls(calls)));
+    /// Adds a reply of the model, with its native calls and its reasoning.
+    pub fn push_reply(&mut self, text: String, calls: Vec<SaidCall>, reasoning: Option<Box<Reasoning>>) {
+        let is_plain = calls.is_empty() && reasoning.is_none();
+        let native = (!is_plain).then(|| Box::new(Native::Reply { calls, reasoning }));
         self.add(Message { native, ..Message::new(Role::Assistant, text) });
     }
 

@@ -2,6 +2,7 @@
 //! their fold.
 
 mod model;
+mod reasoning;
 mod tool;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use super::digest::Digest;
 use crate::language::project::Price;
 
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
+pub use reasoning::Reasoning;
 pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolReturned};
 
 /// An event with its time.

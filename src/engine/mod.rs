@@ -46,4 +46,6 @@ mod tests_calls;
 #[cfg(test)]
 mod tests_held;
 #[cfg(test)]
+mod tests_reasoning;
+#[cfg(test)]
 mod tests_resume;

@@ -46,6 +46,16 @@ pub(super) fn take(
     state.counters.window.0 = usage.input.saturating_add(usage.output);
     let dialect = program.properties.dialect;
     let (mut reading, counts) = dialect::read_counted(dialect, &said);
+    let mut reasoning = said.reasoning;
+    if let Some(reasoning) = &mut reasoning {
+        // The conversation keeps what is sent back, and nobody reads the text there.
+        let text = std::mem::take(&mut reasoning.text);
+        let thought = reading.thought();
+        if thought.is_empty() {
+            *thought = text;
+        }
+    }
+    let reasoning = reasoning.filter(|reasoning| !reasoning.sealed.is_empty());
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
     too_many(&mut reading, most);
     let mut calls = said.calls;
@@ -54,7 +64,7 @@ pub(super) fn take(
     }
     let calls = dialect::kept_calls(dialect, &state.conversation, calls, &program.called, state.counters.iterations);
     let text = remembered(said.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
-    state.conversation.push_calls(text, calls);
+    state.conversation.push_reply(text, calls, reasoning);
     state.counters.window.1 = state.conversation.bytes;
     let mut new = Turn {
         iteration: state.counters.iterations,

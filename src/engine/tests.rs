@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::conversation::Role;
 use super::event::{
     CallId, Cancelled, Decided, Decision, Event, EventKind, FailedAttempt, ModelFacts, ModelFault, ModelFaultCode,
-    Moment, Reply, Started, Tokens, ToolFault, ToolResult, ToolReturned,
+    Moment, Reasoning, Reply, Started, Tokens, ToolFault, ToolResult, ToolReturned,
 };
 use super::outcome::{Status, Termination};
 use super::state::{Phase, State};
@@ -55,6 +55,11 @@ pub(super) fn started() -> EventKind {
 
 pub(super) fn says(text: impl Into<String>) -> EventKind {
     EventKind::ModelReplied(Reply { text: text.into(), ..Reply::default() })
+}
+
+fn says_with_reasoning(text: String) -> EventKind {
+    let reasoning = Reasoning { origin: "o".to_owned(), sealed: "[]".repeat(20), text: "Hm.".to_owned() };
+    EventKind::ModelReplied(Reply { text, reasoning: Some(Box::new(reasoning)), ..Reply::default() })
 }
 
 pub(super) fn returns(iteration: u32, result: ToolResult) -> EventKind {
@@ -136,6 +141,7 @@ fn happenings() -> impl Strategy<Value = EventKind> {
     let too_long = ModelFault { code: ModelFaultCode::ContextExceeded, ..fault.clone() };
     prop_oneof![
         8 => replies().prop_map(says),
+        2 => replies().prop_map(says_with_reasoning),
         8 => ((1..9_u32), results()).prop_map(|(iteration, result)| returns(iteration, result)),
         4 => (decisions, proptest::option::of(1..3_u32)).prop_map(|(decision, pause)| decides(decision, pause)),
         2 => Just(EventKind::Resumed),

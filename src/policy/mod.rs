@@ -4,6 +4,7 @@ pub mod address;
 pub mod characters;
 pub mod host;
 pub mod provider;
+pub mod reasoning;
 pub mod secret_names;
 pub mod secret_shapes;
 pub mod variables;

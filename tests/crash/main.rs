@@ -16,6 +16,7 @@ mod drivers;
 mod kills;
 mod network;
 mod pairs;
+mod reasoning;
 mod reference;
 mod store;
 mod summaries;

@@ -1,18 +1,19 @@
-//! Anthropic's messages.
+//! Anthropic's messages (platform.claude.com/docs, `build-with-claude/extended-thinking`, `adaptive-thinking` and
+//! `prompt-caching`, read in November 2026).
+
+mod answer;
 
 use std::borrow::Cow;
 
 use bytes::BytesMut;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::Ask;
 use super::failure::Peer;
 use super::protocol::Protocol;
+use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, returned};
 use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
 use super::wire::{RequestForm, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
-use crate::engine::event::{Finish, SaidCall, Tokens};
 
 /// The version of the protocol.
 const VERSION: &str = "2023-06-01";
@@ -33,8 +34,14 @@ impl Protocol for Anthropic {
         head(buffer, form, ask)
     }
 
-    fn messages(&self, buffer: &mut BytesMut, last: Option<Role>, messages: &[Message]) -> Option<Role> {
-        messages.iter().fold(last, |last, message| write_message(buffer, last, message))
+    fn messages(
+        &self,
+        buffer: &mut BytesMut,
+        form: &RequestForm,
+        last: Option<Role>,
+        messages: &[Message],
+    ) -> Option<Role> {
+        messages.iter().fold(last, |last, message| write_message(buffer, form, last, message))
     }
 
     fn tail(&self, last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
@@ -42,7 +49,7 @@ impl Protocol for Anthropic {
     }
 
     fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
-        read(peer, body)
+        answer::read(peer, body)
     }
 
     fn piece(
@@ -52,7 +59,7 @@ impl Protocol for Anthropic {
         data: &[u8],
         deltas: Deltas<'_>,
     ) -> Result<bool, UnreadableReply> {
-        piece(peer, reply, data, deltas)
+        answer::piece(peer, reply, data, deltas)
     }
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -99,7 +106,7 @@ fn system_of<'a>(ask: &Ask<'a>) -> impl Iterator<Item = &'a Message> {
 
 /// Writes a message behind the one that `last` said, and leaves its last block open: one of the same
 /// role is added to it, as roles must take turns. The server refuses blank texts; they are left out.
-fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Option<Role> {
+fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, message: &Message) -> Option<Role> {
     // A system message in the middle is said by the engine, as observations are.
     let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
     let mut last = last;
@@ -114,13 +121,16 @@ fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -
         json(buffer, &*message.text);
         return Some(role);
     }
+    let sealed = returned(&form.origin, message);
+    last = thinking(buffer, last, &sealed, BEFORE_TEXT);
     if !message.text.trim().is_empty() {
         block(buffer, last, role);
         buffer.extend_from_slice(b"{\"type\":\"text\",\"text\":");
         json(buffer, &*message.text);
         last = Some(role);
     }
-    for call in message.calls() {
+    last = thinking(buffer, last, &sealed, BEHIND_TEXT);
+    for (place, call) in message.calls().iter().enumerate() {
         block(buffer, last, role);
         buffer.extend_from_slice(b"{\"type\":\"tool_use\",\"id\":");
         json(buffer, plain_id(&call.id).as_ref());
@@ -129,7 +139,19 @@ fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -
         // The engine keeps only what is strict JSON of an object.
         buffer.extend_from_slice(b",\"input\":");
         buffer.extend_from_slice(call.arguments.as_bytes());
-        last = Some(role);
+        last = thinking(buffer, Some(role), &sealed, behind_call(place));
+    }
+    last
+}
+
+/// Writes the thinking blocks of this place in the reply, as they came.
+fn thinking(buffer: &mut BytesMut, last: Option<Role>, sealed: &[SealedPart], place: usize) -> Option<Role> {
+    let mut last = last;
+    for part in sealed.iter().filter(|part| part.at == place) {
+        let Some(open) = part.json.get().trim_end().strip_suffix('}') else { continue };
+        block(buffer, last, Role::Assistant);
+        buffer.extend_from_slice(open.as_bytes());
+        last = Some(Role::Assistant);
     }
     last
 }
@@ -166,162 +188,5 @@ fn tail(last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
         None => b"]}",
         Some(_) if system_of(ask).next().is_some() => TAIL_CACHED,
         Some(_) => TAIL,
-    }
-}
-
-/// An answer, or one event of a stream: only what is needed of it.
-#[derive(Deserialize)]
-struct AnthropicAnswer<'a> {
-    #[serde(default, rename = "type")]
-    kind: String,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    content: Option<Vec<AnthropicBlock<'a>>>,
-    #[serde(default)]
-    stop_reason: Option<String>,
-    #[serde(default)]
-    index: Option<u64>,
-    #[serde(borrow, default)]
-    content_block: Option<AnthropicBlock<'a>>,
-    #[serde(borrow, default)]
-    delta: Option<AnthropicBlock<'a>>,
-    #[serde(borrow, default)]
-    message: Option<AnthropicMessageStart<'a>>,
-    #[serde(borrow, default)]
-    usage: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct AnthropicBlock<'a> {
-    #[serde(default, rename = "type")]
-    kind: Option<String>,
-    #[serde(default)]
-    text: Option<String>,
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
-    #[serde(default)]
-    partial_json: Option<String>,
-    #[serde(default)]
-    stop_reason: Option<String>,
-}
-
-impl AnthropicBlock<'_> {
-    /// The call of a `tool_use` block.
-    fn call(self) -> SaidCall {
-        let arguments = self.input.map_or_else(String::new, |input| input.get().to_owned());
-        SaidCall { id: self.id.unwrap_or_default(), name: self.name.unwrap_or_default(), arguments }
-    }
-}
-
-#[derive(Deserialize)]
-struct AnthropicMessageStart<'a> {
-    #[serde(borrow, default)]
-    usage: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
-struct AnthropicUsage {
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-}
-
-impl AnthropicUsage {
-    /// A usage that can't be read is none.
-    fn read(usage: Option<&RawValue>) -> Self {
-        usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default()
-    }
-
-    /// All that the model read, from its cache too.
-    fn input(&self) -> Option<u64> {
-        let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
-        cached.into_iter().fold(self.input_tokens, |sum, part| sum?.checked_add(part.unwrap_or(0)))
-    }
-}
-
-/// Reads a whole answer.
-fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
-    let answer: AnthropicAnswer<'_> = serde_json::from_slice(body)?;
-    if let Some(error) = answer.error {
-        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
-    }
-    let usage = AnthropicUsage::read(answer.usage);
-    let usage = usage.input().zip(usage.output_tokens).map(|(input, output)| Tokens { input, output });
-    let (mut text, mut calls) = (String::new(), Vec::new());
-    for block in answer.content.ok_or(UnreadableReply::Missing("content"))? {
-        match block.kind.as_deref() {
-            Some("text") => text.push_str(block.text.as_deref().unwrap_or_default()),
-            Some("tool_use") => calls.push(block.call()),
-            // Thinking blocks, and what a server may add.
-            _ => {}
-        }
-    }
-    Ok(AttemptReply { text, calls, finish: finish(answer.stop_reason.as_deref()), usage })
-}
-
-/// Takes one event of a stream. `true`: it was the last one.
-fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8], deltas: Deltas<'_>) -> Result<bool, UnreadableReply> {
-    let answer: AnthropicAnswer<'_> = serde_json::from_slice(data)?;
-    if let Some(error) = answer.error {
-        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
-    }
-    let usage = AnthropicUsage::read(answer.usage.or(answer.message.and_then(|message| message.usage)));
-    pieces.input = usage.input().or(pieces.input);
-    pieces.output = usage.output_tokens.or(pieces.output);
-    match answer.kind.as_str() {
-        "content_block_start" => {
-            if let Some(block) = answer.content_block.filter(|block| block.kind.as_deref() == Some("tool_use")) {
-                let mut call = block.call();
-                // An empty input is a place for the pieces that follow.
-                if call.arguments.trim() == "{}" {
-                    call.arguments.clear();
-                }
-                pieces.add_call(answer.index, call);
-            }
-            Ok(false)
-        }
-        "content_block_delta" => {
-            match answer.delta {
-                Some(AnthropicBlock { kind: Some(kind), text: Some(text), .. }) if kind == "text_delta" => {
-                    pieces.add(&text, deltas);
-                }
-                Some(AnthropicBlock { kind: Some(kind), partial_json: Some(arguments), .. })
-                    if kind == "input_json_delta" =>
-                {
-                    pieces.add_call(answer.index, SaidCall { arguments, ..SaidCall::default() });
-                }
-                _ => {}
-            }
-            Ok(false)
-        }
-        "message_delta" => {
-            if let Some(reason) = answer.delta.and_then(|delta| delta.stop_reason) {
-                pieces.finish = Some(finish(Some(&reason)));
-            }
-            Ok(false)
-        }
-        "message_stop" => {
-            pieces.ended = true;
-            Ok(true)
-        }
-        _ => Ok(false),
-    }
-}
-
-fn finish(reason: Option<&str>) -> Finish {
-    match reason {
-        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-        Some("refusal") => Finish::Filtered,
-        _ => Finish::Stop,
     }
 }

@@ -152,5 +152,6 @@ pub(super) async fn attempt(
     if let Some(deltas) = ask.deltas {
         deltas(&reply.text);
     }
-    Ok(AttemptReply { text: reply.text, calls: reply.calls, finish: reply.finish, usage: reply.usage })
+    let ModelReply { text, calls, finish, usage } = reply;
+    Ok(AttemptReply { text, calls, reasoning: None, finish, usage })
 }

@@ -1,7 +1,7 @@
 //! Models: who is asked, and how. A provider a file.
 //!
 //! `models` finds a model by its name; `wire` grows a request in a provider's `protocol`; `http` sends it and reads
-//! the answer, `sse` when it streams; `failure` says what went wrong; `script` plays a model without a server.
+//! the answer, `sse` when it streams; `reasoning` keeps what a provider wants back; `failure` says what went wrong; `script` plays a model without a server.
 //! [`ask`] is the only place that tries again.
 
 mod anthropic;
@@ -13,6 +13,7 @@ mod http;
 mod models;
 mod openai;
 mod protocol;
+mod reasoning;
 mod reply;
 mod script;
 mod sse;
@@ -256,10 +257,14 @@ pub async fn ask(
         let mut failures = Failures::default();
         loop {
             let failure = match model.attempt(ask, wire).await {
-                Ok(reply) => {
+                Ok(mut reply) => {
+                    if let Some(reasoning) = &mut reply.reasoning {
+                        reasoning.origin = model.form.origin.to_string();
+                    }
                     return Ok(Reply {
                         text: reply.text,
                         calls: reply.calls,
+                        reasoning: reply.reasoning,
                         finish: reply.finish,
                         usage: reply.usage,
                         duration_ms: clock::elapsed_ms(started_at),

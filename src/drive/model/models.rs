@@ -184,11 +184,12 @@ impl Models {
         let fixed_temperature = (provider.facts().refuses_temperature)(&id, official);
         let protocol = protocol_of(provider);
         let identity = format!("{name}\n{id}\n{url}").into();
+        let origin = format!("{} {} {id}", provider.facts().name, url.host_str().unwrap_or_default()).into();
         let headers = headers(name, protocol, key.as_ref().map(ExposeSecret::expose_secret))?;
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
-        let form = RequestForm { protocol, id, fixed_temperature, identity };
+        let form = RequestForm { protocol, id, fixed_temperature, origin, identity };
         Ok((form, Endpoint { url, headers, peer, http: Arc::clone(&self.http) }))
     }
 
@@ -240,6 +241,7 @@ fn without_server(name: &str, kind: &str) -> RequestForm {
         protocol: protocol_of(Provider::Script),
         id: name.to_owned(),
         fixed_temperature: false,
+        origin: format!("{kind} {name}").into(),
         identity: format!("{name}\n{kind}").into(),
     }
 }

@@ -1,5 +1,7 @@
 //! OpenAI's chat completions, which many servers speak.
 
+mod reasoning;
+
 use bytes::BytesMut;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
@@ -8,10 +10,12 @@ use serde_json::value::RawValue;
 use super::Ask;
 use super::failure::Peer;
 use super::protocol::Protocol;
+use super::reasoning::{ReasoningParts, SealedPart, behind_call, returned};
 use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
 use super::wire::{RequestForm, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
 use crate::engine::event::{Finish, SaidCall, Tokens};
+use reasoning::{ReasoningFields, write_extra, write_fields};
 
 /// The protocol.
 pub(super) struct Openai;
@@ -21,8 +25,14 @@ impl Protocol for Openai {
         head(buffer, form, ask)
     }
 
-    fn messages(&self, buffer: &mut BytesMut, last: Option<Role>, messages: &[Message]) -> Option<Role> {
-        messages.iter().fold(last, |last, message| Some(write_message(buffer, last, message)))
+    fn messages(
+        &self,
+        buffer: &mut BytesMut,
+        form: &RequestForm,
+        last: Option<Role>,
+        messages: &[Message],
+    ) -> Option<Role> {
+        messages.iter().fold(last, |last, message| Some(write_message(buffer, form, last, message)))
     }
 
     fn tail(&self, _last: Option<Role>, _ask: &Ask<'_>) -> &'static [u8] {
@@ -82,7 +92,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
 }
 
 /// Writes a message behind the one that `last` said.
-fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -> Role {
+fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, message: &Message) -> Role {
     if last.is_some() {
         buffer.extend_from_slice(b",");
     }
@@ -94,25 +104,30 @@ fn write_message(buffer: &mut BytesMut, last: Option<Role>, message: &Message) -
     });
     match message.native.as_deref() {
         None => json(buffer, &*message.text),
-        Some(native) => with_native(buffer, &message.text, native),
+        Some(native) => with_native(buffer, &message.text, native, &returned(&form.origin, message)),
     }
     buffer.extend_from_slice(b"}");
     message.role
 }
 
-/// Writes the value of `"content":` for a message with native calls, or for an observation of one.
-fn with_native(buffer: &mut BytesMut, text: &str, native: &Native) {
+/// Writes the value of `"content":` and what follows it, for a message with native calls or reasoning, or for an
+/// observation.
+fn with_native(buffer: &mut BytesMut, text: &str, native: &Native, sealed: &[SealedPart]) {
     match native {
         Native::Answers { id, .. } => {
             json(buffer, text);
             buffer.extend_from_slice(b",\"tool_call_id\":");
             json(buffer, id);
         }
-        Native::Calls(calls) => {
+        Native::Reply { calls, .. } => {
             if text.is_empty() {
                 buffer.extend_from_slice(b"null");
             } else {
                 json(buffer, text);
+            }
+            write_fields(buffer, sealed);
+            if calls.is_empty() {
+                return;
             }
             for (place, call) in calls.iter().enumerate() {
                 buffer.extend_from_slice(if place == 0 { b",\"tool_calls\":[".as_slice() } else { b"," });
@@ -122,7 +137,9 @@ fn with_native(buffer: &mut BytesMut, text: &str, native: &Native) {
                 json(buffer, &call.name);
                 buffer.extend_from_slice(b",\"arguments\":");
                 json(buffer, &call.arguments);
-                buffer.extend_from_slice(b"}}");
+                buffer.extend_from_slice(b"}");
+                write_extra(buffer, sealed, place);
+                buffer.extend_from_slice(b"}");
             }
             buffer.extend_from_slice(b"]");
         }
@@ -158,6 +175,25 @@ struct OpenaiContent<'a> {
     refusal: OpenaiText,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<OpenaiCall<'a>>>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    extra_content: Option<&'a RawValue>,
+}
+
+impl<'a> OpenaiContent<'a> {
+    fn reasoning(&self) -> ReasoningFields<'a> {
+        ReasoningFields {
+            reasoning_content: self.reasoning_content,
+            reasoning: self.reasoning,
+            reasoning_details: self.reasoning_details,
+            extra_content: self.extra_content,
+        }
+    }
 }
 
 /// A native call, or a piece of one.
@@ -169,6 +205,8 @@ struct OpenaiCall<'a> {
     id: Option<String>,
     #[serde(borrow, default)]
     function: Option<OpenaiFunction<'a>>,
+    #[serde(borrow, default)]
+    extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -262,8 +300,16 @@ fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
             ..AttemptReply::default()
         });
     }
-    let calls = content.tool_calls.unwrap_or_default().into_iter().map(OpenaiCall::call).collect();
-    Ok(AttemptReply { text: content.content.0, calls, finish, usage })
+    let mut parts = ReasoningParts::default();
+    content.reasoning().add_to(&mut parts);
+    let calls = content.tool_calls.unwrap_or_default();
+    for (place, call) in calls.iter().enumerate() {
+        if let Some(extra) = call.extra_content {
+            parts.add(behind_call(place), extra);
+        }
+    }
+    let calls = calls.into_iter().map(OpenaiCall::call).collect();
+    Ok(AttemptReply { text: content.content.0, calls, reasoning: parts.sealed(), finish, usage })
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
@@ -283,13 +329,19 @@ fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8], deltas: Deltas<'_
     // The event with the usage has no choice.
     let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
     let content = choice.delta.or(choice.message).unwrap_or_default();
+    content.reasoning().grow(&mut pieces.reasoning);
     pieces.add(&content.content.0, deltas);
     if !content.refusal.0.is_empty() {
         pieces.add(&content.refusal.0, deltas);
         pieces.refused = true;
     }
     for call in content.tool_calls.unwrap_or_default() {
+        let extra = call.extra_content;
         pieces.add_call(call.index, call.call());
+        if let Some(extra) = extra {
+            let place = pieces.place();
+            pieces.reasoning.add(place, extra);
+        }
     }
     if let Some(reason) = &choice.finish_reason {
         pieces.finish = Some(finish(Some(reason)));

@@ -15,7 +15,13 @@ pub(super) trait Protocol: Send + Sync {
     fn head(&self, buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize;
 
     /// Writes messages behind the one that `last` said. Returns who said the last one now.
-    fn messages(&self, buffer: &mut BytesMut, last: Option<Role>, messages: &[Message]) -> Option<Role>;
+    fn messages(
+        &self,
+        buffer: &mut BytesMut,
+        form: &RequestForm,
+        last: Option<Role>,
+        messages: &[Message],
+    ) -> Option<Role>;
 
     /// What closes a request, behind its messages.
     fn tail(&self, last: Option<Role>, ask: &Ask<'_>) -> &'static [u8];

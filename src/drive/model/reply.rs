@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::ModelClient;
 use super::failure::AttemptFailure;
-use crate::engine::event::{Finish, SaidCall, Tokens};
+use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
+use crate::engine::event::{Finish, Reasoning, SaidCall, Tokens};
 
 /// Is given a reply in pieces.
 pub(super) type Deltas<'a> = Option<&'a (dyn Fn(&str) + Send + Sync)>;
@@ -16,6 +17,8 @@ pub(super) struct AttemptReply {
     pub(super) text: String,
     /// Its native tool calls.
     pub(super) calls: Vec<SaidCall>,
+    /// What the model wrote before it; where it is from is added by the one who asked.
+    pub(super) reasoning: Option<Box<Reasoning>>,
     /// Why it stopped.
     pub(super) finish: Finish,
     /// What the provider counted.
@@ -32,7 +35,8 @@ impl AttemptReply {
         if self.finish != Finish::Stop || !self.text.trim().is_empty() || !self.calls.is_empty() {
             return Ok(self);
         }
-        let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty", model.facts.name));
+        let but = if self.reasoning.is_some() { " but for its reasoning" } else { "" };
+        let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty{but}", model.facts.name));
         Err(AttemptFailure { usage: self.usage, ..failure })
     }
 }
@@ -62,6 +66,8 @@ pub(super) struct StreamedReply {
     calls: Vec<(u64, SaidCall)>,
     /// The position of the last call with each index: a server may send very many.
     places: HashMap<u64, usize>,
+    /// The reasoning.
+    pub(super) reasoning: ReasoningParts,
     /// Why the model stopped, once it is known.
     pub(super) finish: Option<Finish>,
     /// The tokens that it read.
@@ -110,6 +116,21 @@ impl StreamedReply {
         call.arguments.push_str(&piece.arguments);
     }
 
+    /// Adds a call that came whole.
+    pub(super) fn add_whole_call(&mut self, call: SaidCall) {
+        let place = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
+        self.calls.push((place, call));
+    }
+
+    /// Where in the reply the next piece of its reasoning stands.
+    pub(super) fn place(&self) -> usize {
+        match self.calls.len().checked_sub(1) {
+            Some(last) => behind_call(last),
+            None if self.text.is_empty() => BEFORE_TEXT,
+            None => BEHIND_TEXT,
+        }
+    }
+
     /// The whole; nothing when the stream was cut before its end.
     pub(super) fn whole(self) -> Option<AttemptReply> {
         if !self.ended && self.finish.is_none() {
@@ -120,6 +141,6 @@ impl StreamedReply {
         let mut calls = self.calls;
         calls.sort_by_key(|(index, _)| *index);
         let calls = calls.into_iter().map(|(_, call)| call).collect();
-        Some(AttemptReply { text: self.text, calls, finish, usage })
+        Some(AttemptReply { text: self.text, calls, reasoning: self.reasoning.sealed(), finish, usage })
     }
 }

@@ -76,6 +76,8 @@ pub(super) struct RequestForm {
     pub(super) id: String,
     /// Whether the model refuses a temperature.
     pub(super) fixed_temperature: bool,
+    /// Who writes the reasoning of a reply: the provider, the host and the model. It is sent back to the same.
+    pub(super) origin: Arc<str>,
     /// What distinguishes this form from every other.
     pub(super) identity: Arc<str>,
 }
@@ -123,7 +125,7 @@ impl Wire {
         }
         let new = messages.get(self.taken..).unwrap_or_default();
         make_room(&mut buffer, new.iter().map(|message| message.size() + message.size() / 8 + 48).sum());
-        self.last = form.protocol.messages(&mut buffer, self.last, new);
+        self.last = form.protocol.messages(&mut buffer, form, self.last, new);
         self.taken = messages.len();
         self.open = buffer.len();
         buffer.extend_from_slice(form.protocol.tail(self.last, ask));

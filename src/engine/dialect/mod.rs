@@ -47,6 +47,15 @@ pub enum Reading {
     },
 }
 
+impl Reading {
+    /// What the model thought.
+    pub fn thought(&mut self) -> &mut String {
+        match self {
+            Self::Calls { thought, .. } | Self::Answer { thought, .. } | Self::Unreadable { thought, .. } => thought,
+        }
+    }
+}
+
 /// A call that the model wants made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
@@ -110,6 +119,9 @@ pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
 /// as if the tool had answered already, does not.
 pub fn read_counted(dialect: Dialect, reply: &Reply) -> (Reading, usize) {
     let cut_off = reply.finish == Finish::Length;
+    if cut_off && let Some(reading) = thinking::cut_off(reply) {
+        return (reading, reply.text.len());
+    }
     match dialect {
         Dialect::Json => json::read_counted(&reply.text, cut_off),
         Dialect::ToolCalls => (tool_calls::read(reply), reply.text.len()),

@@ -1,6 +1,8 @@
 //! The thinking blocks that a reply may begin with, in the dialects whose replies are text or hold one.
 
+use super::Reading;
 use super::json::marks::{self, MarkupTag};
+use crate::engine::event::Reply;
 
 /// The longest thought of a reply that can't be read, in characters.
 const MAX_THOUGHT: usize = 2000;
@@ -38,6 +40,22 @@ pub fn split(text: &str) -> Split<'_> {
             _ => return Split { thought: joined(&thoughts), rest, open: false },
         }
     }
+}
+
+/// A reply that `max_tokens` cut off while the model was still thinking: it has nothing to be read. `None` for every
+/// other one.
+pub fn cut_off(reply: &Reply) -> Option<Reading> {
+    let text = reply.text.trim();
+    if !reply.calls.is_empty() || text.is_empty() && reply.reasoning.is_none() {
+        return None;
+    }
+    let Split { thought, rest, open } = split(text);
+    if !rest.is_empty() || !open && !text.is_empty() {
+        return None;
+    }
+    let why = "Your reply was cut off while you were still thinking (max_tokens), and nothing was called. Think in fewer \
+               words, and reply.";
+    Some(Reading::Unreadable { thought: short(&thought), why: why.to_owned() })
 }
 
 fn first_tag(text: &str) -> Option<(usize, MarkupTag)> {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::reasoning::Reasoning;
 use crate::language::project::Price;
 
 /// A reply of the model.
@@ -12,6 +13,9 @@ pub struct Reply {
     /// Its native tool calls, in the model's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<SaidCall>,
+    /// What the model wrote before it; most replies have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Box<Reasoning>>,
     /// Why it stopped.
     #[serde(default, skip_serializing_if = "Finish::is_stop")]
     pub finish: Finish,

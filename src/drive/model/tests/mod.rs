@@ -4,6 +4,7 @@ mod calls;
 mod faults;
 mod look_up;
 mod outage;
+mod reasoning;
 mod replies;
 mod requests;
 mod scripts;

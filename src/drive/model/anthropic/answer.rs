@@ -1,0 +1,216 @@
+//! The answers of Anthropic's messages, whole and in pieces.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::drive::model::failure::Peer;
+use crate::drive::model::reasoning::append;
+use crate::drive::model::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use crate::engine::event::{Finish, SaidCall, Tokens};
+
+/// An answer, or one event of a stream: only what is needed of it.
+#[derive(Deserialize)]
+struct AnthropicAnswer<'a> {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    content_block: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    delta: Option<AnthropicBlock<'a>>,
+    #[serde(borrow, default)]
+    message: Option<AnthropicMessageStart<'a>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct AnthropicBlock<'a> {
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(default)]
+    partial_json: Option<String>,
+    #[serde(default)]
+    thinking: Option<String>,
+    #[serde(default)]
+    signature: Option<String>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+}
+
+impl AnthropicBlock<'_> {
+    /// Whether it is reasoning, which goes back as it came.
+    fn is_thinking(&self) -> bool {
+        matches!(self.kind.as_deref(), Some("thinking" | "redacted_thinking"))
+    }
+
+    /// The call of a `tool_use` block.
+    fn call(self) -> SaidCall {
+        let arguments = self.input.map_or_else(String::new, |input| input.get().to_owned());
+        SaidCall { id: self.id.unwrap_or_default(), name: self.name.unwrap_or_default(), arguments }
+    }
+}
+
+#[derive(Deserialize)]
+struct AnthropicMessageStart<'a> {
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct AnthropicUsage {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+}
+
+impl AnthropicUsage {
+    /// A usage that can't be read is none.
+    fn read(usage: Option<&RawValue>) -> Self {
+        usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default()
+    }
+
+    /// All that the model read, from its cache too.
+    fn input(&self) -> Option<u64> {
+        let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
+        cached.into_iter().fold(self.input_tokens, |sum, part| sum?.checked_add(part.unwrap_or(0)))
+    }
+}
+
+/// Reads a whole answer.
+pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+    let answer: AnthropicAnswer<'_> = serde_json::from_slice(body)?;
+    if let Some(error) = answer.error {
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    let usage = AnthropicUsage::read(answer.usage);
+    let usage = usage.input().zip(usage.output_tokens).map(|(input, output)| Tokens { input, output });
+    let finish = finish(answer.stop_reason.as_deref());
+    let mut whole = StreamedReply::default();
+    let mut blocks = answer.content.ok_or(UnreadableReply::Missing("content"))?.into_iter().peekable();
+    while let Some(raw) = blocks.next() {
+        let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
+        match block.kind.as_deref() {
+            Some("text") => whole.add(block.text.as_deref().unwrap_or_default(), None),
+            Some("tool_use") => whole.add_whole_call(block.call()),
+            _ if block.is_thinking() => {
+                whole.reasoning.end_paragraph();
+                whole.reasoning.read(block.thinking.as_deref().unwrap_or_default());
+                // One that was cut off has no signature, and would be refused.
+                if finish != Finish::Length || blocks.peek().is_some() || block.signature.is_some() {
+                    let place = whole.place();
+                    whole.reasoning.add(place, raw);
+                }
+            }
+            // What a server may add.
+            _ => {}
+        }
+    }
+    whole.finish = Some(finish);
+    Ok(AttemptReply { usage, ..whole.whole().unwrap_or_default() })
+}
+
+/// Takes one event of a stream. `true`: it was the last one.
+pub(super) fn piece(
+    peer: &Peer,
+    pieces: &mut StreamedReply,
+    data: &[u8],
+    deltas: Deltas<'_>,
+) -> Result<bool, UnreadableReply> {
+    let answer: AnthropicAnswer<'_> = serde_json::from_slice(data)?;
+    if let Some(error) = answer.error {
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    let usage = AnthropicUsage::read(answer.usage.or(answer.message.and_then(|message| message.usage)));
+    pieces.input = usage.input().or(pieces.input);
+    pieces.output = usage.output_tokens.or(pieces.output);
+    match answer.kind.as_str() {
+        "content_block_start" => block_start(pieces, answer.index, answer.content_block)?,
+        "content_block_delta" => {
+            if let Some(delta) = answer.delta {
+                block_delta(pieces, answer.index, delta, deltas);
+            }
+        }
+        "message_delta" => {
+            if let Some(reason) = answer.delta.and_then(|delta| delta.stop_reason) {
+                pieces.finish = Some(finish(Some(&reason)));
+            }
+            if pieces.finish == Some(Finish::Length) {
+                pieces.reasoning.drop_unless_it_has("signature");
+            }
+        }
+        "message_stop" => pieces.ended = true,
+        _ => {}
+    }
+    Ok(pieces.ended)
+}
+
+fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawValue>) -> Result<(), UnreadableReply> {
+    let Some(raw) = raw else { return Ok(()) };
+    let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
+    if block.kind.as_deref() == Some("tool_use") {
+        let mut call = block.call();
+        // An empty input is a place for the pieces that follow.
+        if call.arguments.trim() == "{}" {
+            call.arguments.clear();
+        }
+        pieces.add_call(index, call);
+    } else if block.is_thinking() {
+        pieces.reasoning.end_paragraph();
+        let place = pieces.place();
+        let mut members: Map<String, Value> = serde_json::from_str(raw.get())?;
+        // Empty until its piece comes; a block that is cut off has none.
+        members.retain(|member, value| member != "signature" || value.as_str() != Some(""));
+        *pieces.reasoning.growing(index.unwrap_or(0), place) = members;
+    }
+    Ok(())
+}
+
+fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: AnthropicBlock<'_>, deltas: Deltas<'_>) {
+    let block = index.unwrap_or(0);
+    match (delta.kind.take().as_deref(), delta) {
+        (Some("text_delta"), AnthropicBlock { text: Some(text), .. }) => pieces.add(&text, deltas),
+        (Some("input_json_delta"), AnthropicBlock { partial_json: Some(arguments), .. }) => {
+            pieces.add_call(index, SaidCall { arguments, ..SaidCall::default() });
+        }
+        (Some("thinking_delta"), AnthropicBlock { thinking: Some(thought), .. }) => {
+            pieces.reasoning.read(&thought);
+            let place = pieces.place();
+            append(pieces.reasoning.growing(block, place), "thinking", &thought);
+        }
+        (Some("signature_delta"), AnthropicBlock { signature: Some(signature), .. }) => {
+            let place = pieces.place();
+            append(pieces.reasoning.growing(block, place), "signature", &signature);
+        }
+        _ => {}
+    }
+}
+
+fn finish(reason: Option<&str>) -> Finish {
+    match reason {
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("refusal") => Finish::Filtered,
+        _ => Finish::Stop,
+    }
+}

@@ -1,0 +1,125 @@
+//! The reasoning of a reply, from the provider's answer to what is sealed, and back into requests.
+//!
+//! What is sealed is a JSON array of parts: each is JSON of the provider, and the place in the reply where it stood.
+//! Only the protocol that wrote a part knows what is in it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::engine::conversation::Message;
+use crate::engine::event::Reasoning;
+use crate::policy::reasoning::MAX_TEXT;
+
+/// Before the reply's text.
+pub(super) const BEFORE_TEXT: usize = 0;
+/// Behind the reply's text, before its first call.
+pub(super) const BEHIND_TEXT: usize = 1;
+
+/// Behind the call at this place, from 0.
+pub(super) fn behind_call(place: usize) -> usize {
+    place.saturating_add(2)
+}
+
+/// JSON of a provider, and where it stood in the reply.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SealedPart {
+    /// [`BEFORE_TEXT`], [`BEHIND_TEXT`], or [`behind_call`].
+    pub(super) at: usize,
+    /// The provider's JSON, as it came.
+    pub(super) json: Box<RawValue>,
+}
+
+/// A part that comes in pieces.
+#[derive(Debug)]
+struct GrowingPart {
+    /// The provider's number of it.
+    index: u64,
+    at: usize,
+    members: Map<String, Value>,
+}
+
+/// What has come of a reply's reasoning.
+#[derive(Debug, Default)]
+pub(super) struct ReasoningParts {
+    parts: Vec<SealedPart>,
+    growing: Option<GrowingPart>,
+    text: String,
+}
+
+impl ReasoningParts {
+    /// Adds a part that came whole.
+    pub(super) fn add(&mut self, at: usize, json: &RawValue) {
+        self.parts.push(SealedPart { at, json: json.to_owned() });
+    }
+
+    /// The members of the part of this index, which comes in pieces: a new part when the one before had another
+    /// index.
+    pub(super) fn growing(&mut self, index: u64, at: usize) -> &mut Map<String, Value> {
+        if self.growing.as_ref().is_some_and(|part| part.index != index) {
+            self.close();
+        }
+        &mut self.growing.get_or_insert_with(|| GrowingPart { index, at, members: Map::new() }).members
+    }
+
+    /// Drops the part that is growing when it lacks a member: the reply was cut off in it.
+    pub(super) fn drop_unless_it_has(&mut self, member: &str) {
+        self.growing = self.growing.take().filter(|part| part.members.contains_key(member));
+    }
+
+    fn close(&mut self) {
+        if let Some(GrowingPart { at, members, .. }) = self.growing.take()
+            // What was read as JSON can be written as JSON.
+            && let Ok(json) = serde_json::value::to_raw_value(&members)
+        {
+            self.parts.push(SealedPart { at, json });
+        }
+    }
+
+    /// Adds to the text that people can read.
+    pub(super) fn read(&mut self, text: &str) {
+        // So many bytes have at least a quarter as many characters.
+        let room = (MAX_TEXT * 4).saturating_sub(self.text.len());
+        self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+    }
+
+    /// Ends a paragraph of that text.
+    pub(super) fn end_paragraph(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.read("\n");
+        }
+    }
+
+    /// The whole; `None` when there was no reasoning. The caller adds where it is from.
+    pub(super) fn sealed(mut self) -> Option<Box<Reasoning>> {
+        self.close();
+        let mut text = self.text;
+        if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
+            text.truncate(end);
+        }
+        text.truncate(text.trim_end().len());
+        if self.parts.is_empty() && text.is_empty() {
+            return None;
+        }
+        let mut sealed = String::new();
+        if !self.parts.is_empty() {
+            sealed = serde_json::to_string(&self.parts).unwrap_or_default();
+        }
+        Some(Box::new(Reasoning { origin: String::new(), sealed, text }))
+    }
+}
+
+/// Adds a piece to a text member of a part.
+pub(super) fn append(part: &mut Map<String, Value>, member: &str, piece: &str) {
+    match part.get_mut(member) {
+        Some(Value::String(text)) => text.push_str(piece),
+        _ => drop(part.insert(member.to_owned(), Value::from(piece))),
+    }
+}
+
+/// What goes back with a message to the model of this origin: nothing, when another one wrote it.
+pub(super) fn returned(origin: &str, message: &Message) -> Vec<SealedPart> {
+    let reasoning = message.reasoning().filter(|reasoning| reasoning.origin == origin);
+    // A journal that someone changed may hold anything: what can't be read is not sent.
+    reasoning.and_then(|reasoning| serde_json::from_str(&reasoning.sealed).ok()).unwrap_or_default()
+}
