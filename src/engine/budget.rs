@@ -7,7 +7,13 @@ use crate::program::Program;
 
 /// What tokens cost in US dollars.
 pub fn cost_usd(tokens: Tokens, price: Price) -> f64 {
-    (number(tokens.input) * price.input + number(tokens.output) * price.output) / 1_000_000.0
+    let cached = tokens.cached_input.min(tokens.input);
+    let written = tokens.cache_write.min(tokens.input - cached);
+    let rest = tokens.input - cached - written;
+    let input = number(rest) * price.input
+        + number(cached) * price.cached_input.unwrap_or(price.input)
+        + number(written) * price.cache_write.unwrap_or(price.input);
+    (input + number(tokens.output) * price.output) / 1_000_000.0
 }
 
 #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "no run has 2^53 tokens")]
@@ -18,8 +24,7 @@ fn number(tokens: u64) -> f64 {
 /// Counts tokens and their cost; `None`: the price is not known, so the cost of the run is not known either.
 pub(super) fn charge(program: &Program, state: &mut State, tokens: Tokens, cost_usd: Option<f64>) {
     let tally = &mut state.counters;
-    tally.tokens.input = tally.tokens.input.saturating_add(tokens.input);
-    tally.tokens.output = tally.tokens.output.saturating_add(tokens.output);
+    tally.tokens = tally.tokens.plus(tokens);
     match cost_usd {
         Some(cost) if cost.is_finite() => tally.cost_usd += cost.max(0.0),
         _ => tally.unpriced |= tokens != Tokens::default(),
@@ -128,4 +133,22 @@ fn share(most: Allowance, spent: &SpentSoFar) -> f64 {
     let tokens = most.tokens.map_or(0.0, |most| part(number(spent.tokens), number(most)));
     let cost = most.cost_usd.map_or(0.0, |most| part(spent.cost_usd, most));
     tokens.max(cost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_tokens_cost_their_own_price_and_without_one_that_of_the_input() {
+        let tokens =
+            Tokens { input: 1_000_000, output: 500_000, cached_input: 600_000, cache_write: 100_000, reasoning: 9 };
+        let plain = Price { input: 10.0, output: 2.0, cached_input: None, cache_write: None };
+        assert_eq!(cost_usd(tokens, plain), 11.0);
+        let own = Price { cached_input: Some(1.0), cache_write: Some(12.5), ..plain };
+        assert_eq!(cost_usd(tokens, own), 3.0 + 0.6 + 1.25 + 1.0);
+        // A provider that counts more in its cache than it read costs what it read.
+        let odd = Tokens { input: 10, cached_input: u64::MAX, cache_write: u64::MAX, ..Tokens::default() };
+        assert_eq!(cost_usd(odd, own), 10.0 / 1_000_000.0);
+    }
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::event::CallId;
+use super::event::{CallId, Finish};
 use super::outcome::{Status, Termination};
 use super::record::{Question, TokenUsage, TraceEntry, WaitingCall};
 
@@ -75,6 +75,12 @@ pub enum Notice {
         /// The tokens.
         #[serde(skip_serializing_if = "Option::is_none")]
         usage: Option<TokenUsage>,
+        /// Why it stopped; left out when the reply is complete.
+        #[serde(skip_serializing_if = "Finish::is_stop")]
+        finish: Finish,
+        /// The model that the provider names, when it is not the one that was asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        response_model: Option<String>,
         /// The time in milliseconds.
         duration_ms: u64,
     },

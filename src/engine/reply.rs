@@ -37,6 +37,8 @@ pub(super) fn take(
     budget::tried(program, state, std::mem::take(&mut said.attempts));
     state.counters.iterations += 1;
     state.counters.thinking_ms = said.duration_ms;
+    state.counters.finish = said.finish;
+    state.counters.response_model = said.response_model.take();
     state.watch.too_long = false;
     let sent = state.conversation.bytes;
     if let Some(usage) = said.usage {

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::conversation::Conversation;
 use super::effect::Refused;
 use super::event::{
-    Allowance, CallId, Decided, FailedAttempt, ModelFacts, ParentCall, SubrunQuestion, Tokens, ToolFault, ToolResult,
+    Allowance, CallId, Decided, FailedAttempt, Finish, ModelFacts, ParentCall, SubrunQuestion, Tokens, ToolFault,
+    ToolResult,
 };
 use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status, Termination};
@@ -277,6 +278,12 @@ pub struct Counters {
     /// The time of the last model call in milliseconds.
     #[serde(skip)]
     pub thinking_ms: u64,
+    /// Why the last reply stopped.
+    #[serde(skip)]
+    pub finish: Finish,
+    /// The model that the provider named in the last reply, when it was not the one that was asked for.
+    #[serde(skip)]
+    pub response_model: Option<Box<str>>,
 }
 
 /// What stuck detection and the limit of unreadable replies look at.

@@ -113,9 +113,6 @@ pub(super) fn count(
         _ => SettledCost::default(),
     };
     let Some(tokens) = tokens else { return };
-    let tokens = Tokens {
-        input: tokens.input.saturating_sub(settled.tokens.input),
-        output: tokens.output.saturating_sub(settled.tokens.output),
-    };
+    let tokens = tokens.minus(settled.tokens);
     budget::charge(program, state, tokens, cost_usd.map(|cost| cost - settled.cost_usd));
 }

@@ -104,7 +104,7 @@ fn results() -> impl Strategy<Value = ToolResult> {
 }
 
 fn attempt() -> FailedAttempt {
-    let usage = Some(Tokens { input: 7, output: 1 });
+    let usage = Some(Tokens { input: 7, output: 1, ..Tokens::default() });
     FailedAttempt { reason: "empty".to_owned(), delay_ms: 3, usage, ..FailedAttempt::default() }
 }
 

@@ -57,7 +57,7 @@ fn paid(index: u32, input: u64) -> EventKind {
         call: id(index),
         result: ToolResult::Ok(json!("said")),
         duration_ms: 1,
-        tokens: Some(Tokens { input, output: 0 }),
+        tokens: Some(Tokens { input, output: 0, ..Tokens::default() }),
         cost_usd: None,
         estimated: false,
         run_id: None,

@@ -15,9 +15,10 @@ pub(super) fn of_reply(program: &Program, state: &mut State, reply: &Reply, sent
     let written = reply.calls.iter().fold(reply.text.len(), |sum, call| sum.saturating_add(call.size()));
     let usage = reply.usage.unwrap_or_else(|| {
         counters.estimated = true;
-        Tokens { input: counters.estimator.tokens(sent), output: counters.estimator.tokens(written) }
+        let (input, output) = (counters.estimator.tokens(sent), counters.estimator.tokens(written));
+        Tokens { input, output, ..Tokens::default() }
     });
-    let price = if reply.model.is_some() { reply.price } else { state.header.model.price };
+    let price = if reply.model.is_some() { reply.price.as_deref().copied() } else { state.header.model.price };
     budget::charge(program, state, usage, price.map(|price| budget::cost_usd(usage, price)));
     usage
 }

@@ -74,9 +74,17 @@ pub struct Price {
     /// Tokens that the model reads.
     #[schemars(range(min = 0.0))]
     pub input: f64,
-    /// Tokens that the model writes.
+    /// Tokens that the model writes, its reasoning too.
     #[schemars(range(min = 0.0))]
     pub output: f64,
+    /// Tokens that the model reads from the provider's cache. Default: as `input`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub cached_input: Option<f64>,
+    /// Tokens that the provider puts into its cache. Default: as `input`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub cache_write: Option<f64>,
 }
 
 impl Project {

@@ -20,7 +20,7 @@ pub(crate) fn state() -> State {
     };
     let tally = Counters {
         iterations: 1,
-        tokens: Tokens { input: 100, output: 20 },
+        tokens: Tokens { input: 100, output: 20, ..Tokens::default() },
         tool_calls_made: 1,
         ..Counters::default()
     };
@@ -45,7 +45,7 @@ pub(crate) fn entry(iteration: u32) -> StoredEntry {
         success: true,
         error: None,
         duration_ms: 312,
-        usage: Some(Tokens { input: 100, output: 20 }),
+        usage: Some(Tokens { input: 100, output: 20, ..Tokens::default() }),
         run_id: None,
     }
 }

@@ -13,11 +13,11 @@ use crate::chance::Chance;
 use crate::words;
 
 /// What a million tokens cost, where they cost something.
-pub const PRICE: Price = Price { input: 1.0, output: 2.0 };
+pub const PRICE: Price = Price { input: 1.0, output: 2.0, cached_input: None, cache_write: None };
 
 /// The tokens of one reply, and never more than the run's own model uses.
 fn some_tokens(chance: &mut Chance) -> Tokens {
-    Tokens { input: 20 + chance.below(180), output: 1 + chance.below(60) }
+    Tokens { input: 20 + chance.below(180), output: 1 + chance.below(60), ..Tokens::default() }
 }
 
 /// A question to a model is answered, or is not: it was paid for all the same, or it was not made.

@@ -43,7 +43,7 @@ pub fn reply(chance: &mut Chance, calm: bool, tags: bool) -> Reply {
         48..=53 => several(chance, tags, &say),
         _ => say("__complete__", json!({ "answer": { "ok": chance.below(9) } })),
     };
-    let usage = Tokens { input: 40 + chance.below(200), output: 5 + chance.below(60) };
+    let usage = Tokens { input: 40 + chance.below(200), output: 5 + chance.below(60), ..Tokens::default() };
     Reply {
         text,
         finish: if number == 40 { Finish::Length } else { Finish::Stop },
@@ -68,7 +68,7 @@ fn several(chance: &mut Chance, tags: bool, say: &dyn Fn(&str, Value) -> String)
 pub fn summary(chance: &mut Chance) -> Reply {
     let text =
         chance.pick(&["What was found: 7.", "", "\n\nObservation: all is done.\n{\"action\": \"send\"}"]).to_owned();
-    let usage = Tokens { input: 40 + chance.below(200), output: 5 + chance.below(60) };
+    let usage = Tokens { input: 40 + chance.below(200), output: 5 + chance.below(60), ..Tokens::default() };
     Reply { text, usage: (!chance.one_in(6)).then_some(usage), ..Reply::default() }
 }
 

@@ -77,7 +77,7 @@ impl Story {
                 let how = if *summarized { "; a summary by the model replaces them" } else { "" };
                 self.pieces.remark(&format!("the history was too long: {} removed{how}", plural(*messages, "message")))
             }
-            Notice::ModelReplied { iteration, thought, usage, duration_ms } => {
+            Notice::ModelReplied { iteration, thought, usage, duration_ms, .. } => {
                 self.several = false;
                 self.open.clear();
                 let tokens = usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));

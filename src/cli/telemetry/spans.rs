@@ -5,17 +5,26 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use opentelemetry::trace::{Span as _, SpanKind, Status as SpanStatus, TraceContextExt as _, Tracer as _};
-use opentelemetry::{Context, KeyValue};
+use opentelemetry::{Array, Context, KeyValue, StringValue};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 use serde_json::{Value, json};
 
-use crate::engine::event::CallId;
+use crate::engine::event::{CallId, Finish};
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
 use crate::language::project::Provider;
 use crate::program::Program;
 use crate::trace::Redaction;
+
+/// The word of the conventions for why a reply ended.
+fn finish_reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::Filtered => "content_filter",
+    }
+}
 
 /// How a call of a tool ended.
 struct ToolEnd {
@@ -84,14 +93,26 @@ impl Spans {
                     chat.add_event_with_timestamp("retry", now, facts);
                 }
             }
-            Notice::ModelReplied { thought, usage, .. } => {
+            Notice::ModelReplied { thought, usage, finish, response_model, .. } => {
                 let said = self.content.then(|| self.message("assistant", thought));
                 if let Some(mut chat) = self.chat.take() {
                     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
                     if let Some(usage) = usage {
                         chat.set_attribute(KeyValue::new("gen_ai.usage.input_tokens", count(usage.input_tokens)));
                         chat.set_attribute(KeyValue::new("gen_ai.usage.output_tokens", count(usage.output_tokens)));
+                        let details = usage.details;
+                        for (name, tokens) in [
+                            ("gen_ai.usage.cache_read.input_tokens", details.cached_input_tokens),
+                            ("gen_ai.usage.cache_creation.input_tokens", details.cache_write_tokens),
+                            ("gen_ai.usage.reasoning.output_tokens", details.reasoning_tokens),
+                        ] {
+                            chat.set_attributes((tokens > 0).then(|| KeyValue::new(name, count(tokens))));
+                        }
                     }
+                    let reasons = vec![StringValue::from(finish_reason(*finish))];
+                    chat.set_attribute(KeyValue::new("gen_ai.response.finish_reasons", Array::String(reasons)));
+                    let model = response_model.clone().unwrap_or_else(|| self.model.clone());
+                    chat.set_attribute(KeyValue::new("gen_ai.response.model", model));
                     chat.set_attributes(said.map(|said| KeyValue::new("gen_ai.output.messages", said)));
                     chat.end_with_timestamp(now);
                 }

@@ -92,8 +92,10 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     }
     let system: Vec<&str> = system_of(ask).map(|message| &*message.text).collect();
     if !system.is_empty() {
-        buffer.extend_from_slice(b",\"system\":");
+        buffer.extend_from_slice(b",\"system\":[{\"type\":\"text\",\"text\":");
         json(buffer, &system.join("\n\n"));
+        // The tools and the prompt stay cached when the history behind them is trimmed.
+        buffer.extend_from_slice(b",\"cache_control\":{\"type\":\"ephemeral\"}}]");
     }
     tools(buffer, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]);
     buffer.extend_from_slice(b",\"messages\":[");

@@ -153,5 +153,5 @@ pub(super) async fn attempt(
         deltas(&reply.text);
     }
     let ModelReply { text, calls, finish, usage } = reply;
-    Ok(AttemptReply { text, calls, reasoning: None, finish, usage })
+    Ok(AttemptReply { text, calls, finish, usage, ..AttemptReply::default() })
 }

@@ -267,10 +267,11 @@ pub async fn ask(
                         reasoning: reply.reasoning,
                         finish: reply.finish,
                         usage: reply.usage,
+                        response_model: response_model(reply.response_model, model),
                         duration_ms: clock::elapsed_ms(started_at),
                         retries: u32::try_from(tried.len()).unwrap_or(u32::MAX),
                         model: facts.map(|facts| facts.name.clone()),
-                        price: facts.and_then(|facts| facts.price),
+                        price: facts.and_then(|facts| facts.price).map(Box::new),
                         attempts: tried,
                     });
                 }
@@ -299,6 +300,11 @@ pub async fn ask(
     }
     let none = AttemptFailure::lasting(ModelFaultCode::ModelRefused, "no model was given to ask".to_owned());
     Err(fault(none, tried, started_at))
+}
+
+/// The model that the provider names, when it is not the one that was asked for.
+fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>> {
+    named.filter(|name| *name != model.form.id).map(String::into_boxed_str)
 }
 
 fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, started_at: std::time::Instant) -> ModelFault {

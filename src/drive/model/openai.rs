@@ -11,10 +11,10 @@ use super::Ask;
 use super::failure::Peer;
 use super::protocol::Protocol;
 use super::reasoning::{ReasoningParts, SealedPart, behind_call, returned};
-use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
 use super::wire::{RequestForm, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
-use crate::engine::event::{Finish, SaidCall, Tokens};
+use crate::engine::event::{Finish, SaidCall};
 use reasoning::{ReasoningFields, write_extra, write_fields};
 
 /// The protocol.
@@ -155,6 +155,8 @@ struct OpenaiAnswer<'a> {
     choices: Option<Vec<OpenaiChoice<'a>>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    model: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -231,10 +233,27 @@ impl OpenaiCall<'_> {
     }
 }
 
+/// Counts as OpenAI writes them; `prompt_cache_hit_tokens` is DeepSeek's.
 #[derive(Deserialize)]
 struct OpenaiUsage {
     prompt_tokens: u64,
     completion_tokens: u64,
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<OpenaiTokenDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<OpenaiTokenDetails>,
+}
+
+#[derive(Deserialize, Default)]
+struct OpenaiTokenDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
 }
 
 /// A text that servers write as a string, as null, or as a list of parts.
@@ -288,7 +307,8 @@ fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    let usage = tokens(answer.usage);
+    let usage = tokens(answer.usage).tokens();
+    let response_model = name(answer.model);
     let choice = answer.choices.unwrap_or_default().into_iter().next().ok_or(UnreadableReply::Missing("choices"))?;
     let content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
     let finish = finish(choice.finish_reason.as_deref());
@@ -297,6 +317,7 @@ fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
             text: content.refusal.0,
             finish: Finish::Filtered,
             usage,
+            response_model,
             ..AttemptReply::default()
         });
     }
@@ -309,7 +330,7 @@ fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
         }
     }
     let calls = calls.into_iter().map(OpenaiCall::call).collect();
-    Ok(AttemptReply { text: content.content.0, calls, reasoning: parts.sealed(), finish, usage })
+    Ok(AttemptReply { text: content.content.0, calls, reasoning: parts.sealed(), finish, usage, response_model })
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
@@ -322,9 +343,9 @@ fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8], deltas: Deltas<'_
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    if let Some(tokens) = tokens(answer.usage) {
-        pieces.input = Some(tokens.input);
-        pieces.output = Some(tokens.output);
+    pieces.count(tokens(answer.usage));
+    if pieces.response_model.is_none() {
+        pieces.response_model = name(answer.model);
     }
     // The event with the usage has no choice.
     let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
@@ -358,7 +379,20 @@ fn finish(reason: Option<&str>) -> Finish {
 }
 
 /// A usage that can't be read is none: the engine estimates then.
-fn tokens(usage: Option<&RawValue>) -> Option<Tokens> {
-    let usage: OpenaiUsage = serde_json::from_str(usage?.get()).ok()?;
-    Some(Tokens { input: usage.prompt_tokens, output: usage.completion_tokens })
+fn tokens(usage: Option<&RawValue>) -> CountedTokens {
+    let read = usage.and_then(|usage| serde_json::from_str::<OpenaiUsage>(usage.get()).ok());
+    let Some(usage) = read else { return CountedTokens::default() };
+    let input = usage.prompt_tokens_details.unwrap_or_default();
+    CountedTokens {
+        input: Some(usage.prompt_tokens),
+        output: Some(usage.completion_tokens),
+        cached_input: input.cached_tokens.or(usage.prompt_cache_hit_tokens),
+        cache_write: input.cache_write_tokens,
+        reasoning: usage.completion_tokens_details.and_then(|details| details.reasoning_tokens),
+    }
+}
+
+/// A name in an answer.
+fn name(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
 }

@@ -62,6 +62,11 @@ impl ReasoningParts {
         &mut self.growing.get_or_insert_with(|| GrowingPart { index, at, members: Map::new() }).members
     }
 
+    /// The members of the part of this index, when it is the one that is growing.
+    pub(super) fn opened(&mut self, index: u64) -> Option<&mut Map<String, Value>> {
+        self.growing.as_mut().filter(|part| part.index == index).map(|part| &mut part.members)
+    }
+
     /// Drops the part that is growing when it lacks a member: the reply was cut off in it.
     pub(super) fn drop_unless_it_has(&mut self, member: &str) {
         self.growing = self.growing.take().filter(|part| part.members.contains_key(member));

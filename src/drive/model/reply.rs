@@ -23,6 +23,8 @@ pub(super) struct AttemptReply {
     pub(super) finish: Finish,
     /// What the provider counted.
     pub(super) usage: Option<Tokens>,
+    /// The model that the provider names.
+    pub(super) response_model: Option<String>,
 }
 
 impl AttemptReply {
@@ -38,6 +40,30 @@ impl AttemptReply {
         let but = if self.reasoning.is_some() { " but for its reasoning" } else { "" };
         let failure = AttemptFailure::protocol(format!("the reply of the model {:?} is empty{but}", model.facts.name));
         Err(AttemptFailure { usage: self.usage, ..failure })
+    }
+}
+
+/// What a provider counted, as far as it says so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct CountedTokens {
+    pub(super) input: Option<u64>,
+    pub(super) output: Option<u64>,
+    pub(super) cached_input: Option<u64>,
+    pub(super) cache_write: Option<u64>,
+    pub(super) reasoning: Option<u64>,
+}
+
+impl CountedTokens {
+    /// The whole; none without a count of both ways: the engine estimates then.
+    pub(super) fn tokens(self) -> Option<Tokens> {
+        let (input, output) = self.input.zip(self.output)?;
+        Some(Tokens {
+            input,
+            output,
+            cached_input: self.cached_input.unwrap_or(0),
+            cache_write: self.cache_write.unwrap_or(0),
+            reasoning: self.reasoning.unwrap_or(0),
+        })
     }
 }
 
@@ -74,6 +100,10 @@ pub(super) struct StreamedReply {
     pub(super) input: Option<u64>,
     /// The tokens that it wrote.
     pub(super) output: Option<u64>,
+    /// What of them was cached, and what was reasoning.
+    pub(super) details: Tokens,
+    /// The model that the provider names.
+    pub(super) response_model: Option<String>,
     /// Whether it gave its reason to refuse in place of a reply.
     pub(super) refused: bool,
     /// Whether the stream's last event came.
@@ -116,6 +146,19 @@ impl StreamedReply {
         call.arguments.push_str(&piece.arguments);
     }
 
+    /// Takes in what was counted; what it leaves out stays as it was counted before.
+    pub(super) fn count(&mut self, counted: CountedTokens) {
+        self.input = counted.input.or(self.input);
+        self.output = counted.output.or(self.output);
+        let known = self.details;
+        self.details = Tokens {
+            cached_input: counted.cached_input.unwrap_or(known.cached_input),
+            cache_write: counted.cache_write.unwrap_or(known.cache_write),
+            reasoning: counted.reasoning.unwrap_or(known.reasoning),
+            ..known
+        };
+    }
+
     /// Adds a call that came whole.
     pub(super) fn add_whole_call(&mut self, call: SaidCall) {
         let place = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
@@ -137,10 +180,17 @@ impl StreamedReply {
             return None;
         }
         let finish = if self.refused { Finish::Filtered } else { self.finish.unwrap_or_default() };
-        let usage = self.input.zip(self.output).map(|(input, output)| Tokens { input, output });
+        let usage = self.input.zip(self.output).map(|(input, output)| Tokens { input, output, ..self.details });
         let mut calls = self.calls;
         calls.sort_by_key(|(index, _)| *index);
         let calls = calls.into_iter().map(|(_, call)| call).collect();
-        Some(AttemptReply { text: self.text, calls, reasoning: self.reasoning.sealed(), finish, usage })
+        Some(AttemptReply {
+            text: self.text,
+            calls,
+            reasoning: self.reasoning.sealed(),
+            finish,
+            usage,
+            response_model: self.response_model,
+        })
     }
 }

@@ -294,7 +294,7 @@ fn says(fields: &Map<String, Value>) -> Result<Result<AttemptReply, AttemptFailu
         Some(usage) => Some(
             count(usage, "input")
                 .zip(count(usage, "output"))
-                .map(|(input, output)| Tokens { input, output })
+                .map(|(input, output)| Tokens { input, output, ..Tokens::default() })
                 .ok_or("usage is not {\"input\": N, \"output\": N}")?,
         ),
     };

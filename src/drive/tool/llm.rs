@@ -121,14 +121,15 @@ struct ReplyUsage {
 fn spent(attempts: &[FailedAttempt], last: Option<ReplyUsage>, price: Option<Price>) -> Spent {
     let estimated = last.as_ref().is_some_and(|usage| usage.counted.is_none());
     let last = last.map(|usage| {
-        let estimate = || Tokens { input: estimated_tokens(usage.asked), output: estimated_tokens(usage.text) };
+        let estimate = || Tokens {
+            input: estimated_tokens(usage.asked),
+            output: estimated_tokens(usage.text),
+            ..Tokens::default()
+        };
         usage.counted.unwrap_or_else(estimate)
     });
     let all = attempts.iter().filter_map(|attempt| attempt.usage).chain(last);
-    let tokens = all.reduce(|one, other| Tokens {
-        input: one.input.saturating_add(other.input),
-        output: one.output.saturating_add(other.output),
-    });
+    let tokens = all.reduce(Tokens::plus);
     Spent { tokens, cost_usd: tokens.zip(price).map(|(tokens, price)| budget::cost_usd(tokens, price)), estimated }
 }
 

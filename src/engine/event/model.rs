@@ -1,5 +1,6 @@
 //! Events of a model: a reply, the failed attempts before it, or the reason why there is none.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reasoning::Reasoning;
@@ -22,6 +23,9 @@ pub struct Reply {
     /// The tokens that the provider counted; without them the engine estimates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
+    /// The model that the provider names in its answer, when it is not the one that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<Box<str>>,
     /// The time of the call in milliseconds, with its retries.
     pub duration_ms: u64,
     /// How many attempts failed before this one.
@@ -32,7 +36,7 @@ pub struct Reply {
     pub model: Option<String>,
     /// What a million tokens of that fallback cost, when it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Price>,
+    pub price: Option<Box<Price>>,
     /// The attempts that failed before this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
@@ -80,7 +84,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// Why the model stopped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     /// The reply is complete.
@@ -93,7 +97,8 @@ pub enum Finish {
 }
 
 impl Finish {
-    fn is_stop(&self) -> bool {
+    /// Whether the reply is complete.
+    pub fn is_stop(&self) -> bool {
         *self == Self::Stop
     }
 }
@@ -105,6 +110,45 @@ pub struct Tokens {
     pub input: u64,
     /// Those that it wrote.
     pub output: u64,
+    /// Those of `input` that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cached_input: u64,
+    /// Those of `input` that the provider put into its cache.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cache_write: u64,
+    /// Those of `output` that are reasoning.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub reasoning: u64,
+}
+
+impl Tokens {
+    #[must_use]
+    fn zip(self, other: Self, each: fn(u64, u64) -> u64) -> Self {
+        Self {
+            input: each(self.input, other.input),
+            output: each(self.output, other.output),
+            cached_input: each(self.cached_input, other.cached_input),
+            cache_write: each(self.cache_write, other.cache_write),
+            reasoning: each(self.reasoning, other.reasoning),
+        }
+    }
+
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+
+    /// The difference.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_sub)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 /// Why the request to the model failed.

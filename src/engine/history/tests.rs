@@ -30,7 +30,7 @@ fn after(program: &Program, mut events: Vec<(u64, EventKind)>, more: Vec<EventKi
 }
 
 fn notes(text: &str) -> EventKind {
-    let usage = Some(Tokens { input: 100, output: 10 });
+    let usage = Some(Tokens { input: 100, output: 10, ..Tokens::default() });
     EventKind::Summarized(Reply { text: text.to_owned(), usage, ..Reply::default() })
 }
 

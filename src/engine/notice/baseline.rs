@@ -166,6 +166,8 @@ impl Baseline {
             iteration: state.counters.iterations,
             thought,
             usage,
+            finish: state.counters.finish,
+            response_model: state.counters.response_model.as_deref().map(str::to_owned),
             duration_ms: state.counters.thinking_ms,
         }
     }

@@ -61,7 +61,7 @@ fn asks(index: u32, pause: u32, kind: Termination, used: u64) -> EventKind {
             calls: Vec::new(),
             stuck: None,
         },
-        tokens: Some(Tokens { input: used, output: 0 }),
+        tokens: Some(Tokens { input: used, output: 0, ..Tokens::default() }),
         cost_usd: Some(0.5),
     }))
 }
@@ -71,7 +71,7 @@ fn gives(index: u32, used: u64) -> EventKind {
         call: id(index),
         result: ToolResult::Ok(json!(index)),
         duration_ms: 1,
-        tokens: Some(Tokens { input: used, output: 0 }),
+        tokens: Some(Tokens { input: used, output: 0, ..Tokens::default() }),
         cost_usd: Some(0.75),
         estimated: false,
         run_id: Some(format!("r.1.{index}")),

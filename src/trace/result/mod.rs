@@ -14,7 +14,7 @@ use super::entries::{attempts, entries};
 use super::redact::Redaction;
 use super::units::rfc3339;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
-use crate::engine::record::{Question, TraceAttempt, TraceEntry, WaitingCall, waiting_calls};
+use crate::engine::record::{Question, TokenDetails, TraceAttempt, TraceEntry, WaitingCall, waiting_calls};
 use crate::engine::state::{CallProgress, Phase, State};
 use crate::engine::stuck::Stuck;
 
@@ -97,6 +97,9 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Those that it wrote.
     pub output_tokens: u64,
+    /// What of them was cached or reasoning.
+    #[serde(flatten)]
+    pub details: TokenDetails,
     /// US dollars, when the model's price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
@@ -226,6 +229,7 @@ fn usage(state: &State) -> Usage {
     Usage {
         input_tokens: state.counters.tokens.input,
         output_tokens: state.counters.tokens.output,
+        details: state.counters.tokens.into(),
         // Every price is above a billionth of a dollar; smaller digits are noise of the binary fraction.
         cost_usd: state.cost_usd().map(|cost| (cost * 1e9).round() / 1e9),
         estimated: state.counters.estimated,

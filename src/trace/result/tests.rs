@@ -212,7 +212,7 @@ fn a_cost_is_shown_only_when_the_price_is_known_and_an_estimate_says_so() {
         price: serde_json::from_value(json!({ "input": 0.1, "output": 0.2 })).unwrap(),
         ..ModelFacts::default()
     };
-    state.counters.tokens = Tokens { input: 3, output: 0 };
+    state.counters.tokens = Tokens { input: 3, output: 0, ..Tokens::default() };
     state.counters.cost_usd = 3e-7;
     state.counters.estimated = true;
     assert_eq!(

@@ -1,8 +1,8 @@
 //! The story of a run, word for word.
 
 use super::*;
-use crate::engine::event::CallId;
-use crate::engine::record::{TokenUsage, TraceEntry};
+use crate::engine::event::{CallId, Finish};
+use crate::engine::record::{TokenDetails, TokenUsage, TraceEntry};
 use crate::trace::{Look, escape};
 use serde_json::json;
 
@@ -11,8 +11,15 @@ fn story(width: usize) -> Story {
 }
 
 fn replied(iteration: u32, thought: &str) -> Notice {
-    let usage = Some(TokenUsage { input_tokens: 1_200, output_tokens: 34 });
-    Notice::ModelReplied { iteration, thought: thought.to_owned(), usage, duration_ms: 1_250 }
+    let usage = Some(TokenUsage { input_tokens: 1_200, output_tokens: 34, details: TokenDetails::default() });
+    Notice::ModelReplied {
+        iteration,
+        thought: thought.to_owned(),
+        usage,
+        finish: Finish::Stop,
+        response_model: None,
+        duration_ms: 1_250,
+    }
 }
 
 fn called(iteration: u32, index: u32, action: &str, input: Value) -> Notice {

@@ -6,14 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::append;
-use crate::drive::model::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
-use crate::engine::event::{Finish, SaidCall, Tokens};
+use crate::drive::model::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
+use crate::engine::event::{Finish, SaidCall};
 
 /// An answer, or one event of a stream: only what is needed of it.
 #[derive(Deserialize)]
 struct AnthropicAnswer<'a> {
     #[serde(default, rename = "type")]
     kind: String,
+    #[serde(default)]
+    model: Option<String>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -69,6 +71,8 @@ impl AnthropicBlock<'_> {
 
 #[derive(Deserialize)]
 struct AnthropicMessageStart<'a> {
+    #[serde(default)]
+    model: Option<String>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
 }
@@ -83,6 +87,14 @@ struct AnthropicUsage {
     cache_read_input_tokens: Option<u64>,
     #[serde(default)]
     output_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens_details: Option<AnthropicTokenDetails>,
+}
+
+#[derive(Deserialize)]
+struct AnthropicTokenDetails {
+    #[serde(default)]
+    thinking_tokens: Option<u64>,
 }
 
 impl AnthropicUsage {
@@ -91,10 +103,16 @@ impl AnthropicUsage {
         usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default()
     }
 
-    /// All that the model read, from its cache too.
-    fn input(&self) -> Option<u64> {
+    /// All that the model read counts as input, what its cache had too.
+    fn counted(&self) -> CountedTokens {
         let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
-        cached.into_iter().fold(self.input_tokens, |sum, part| sum?.checked_add(part.unwrap_or(0)))
+        CountedTokens {
+            input: cached.into_iter().fold(self.input_tokens, |sum, part| sum?.checked_add(part.unwrap_or(0))),
+            output: self.output_tokens,
+            cached_input: self.cache_read_input_tokens,
+            cache_write: self.cache_creation_input_tokens,
+            reasoning: self.output_tokens_details.as_ref().and_then(|details| details.thinking_tokens),
+        }
     }
 }
 
@@ -104,10 +122,10 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    let usage = AnthropicUsage::read(answer.usage);
-    let usage = usage.input().zip(usage.output_tokens).map(|(input, output)| Tokens { input, output });
+    let usage = AnthropicUsage::read(answer.usage).counted().tokens();
     let finish = finish(answer.stop_reason.as_deref());
     let mut whole = StreamedReply::default();
+    whole.response_model = answer.model;
     let mut blocks = answer.content.ok_or(UnreadableReply::Missing("content"))?.into_iter().peekable();
     while let Some(raw) = blocks.next() {
         let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
@@ -142,9 +160,11 @@ pub(super) fn piece(
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
     }
-    let usage = AnthropicUsage::read(answer.usage.or(answer.message.and_then(|message| message.usage)));
-    pieces.input = usage.input().or(pieces.input);
-    pieces.output = usage.output_tokens.or(pieces.output);
+    if let Some(message) = answer.message {
+        pieces.count(AnthropicUsage::read(message.usage).counted());
+        pieces.response_model = message.model;
+    }
+    pieces.count(AnthropicUsage::read(answer.usage).counted());
     match answer.kind.as_str() {
         "content_block_start" => block_start(pieces, answer.index, answer.content_block)?,
         "content_block_delta" => {
@@ -196,12 +216,14 @@ fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: Anthro
         }
         (Some("thinking_delta"), AnthropicBlock { thinking: Some(thought), .. }) => {
             pieces.reasoning.read(&thought);
-            let place = pieces.place();
-            append(pieces.reasoning.growing(block, place), "thinking", &thought);
+            if let Some(part) = pieces.reasoning.opened(block) {
+                append(part, "thinking", &thought);
+            }
         }
         (Some("signature_delta"), AnthropicBlock { signature: Some(signature), .. }) => {
-            let place = pieces.place();
-            append(pieces.reasoning.growing(block, place), "signature", &signature);
+            if let Some(part) = pieces.reasoning.opened(block) {
+                append(part, "signature", &signature);
+            }
         }
         _ => {}
     }

@@ -159,7 +159,11 @@ async fn blocks_of_a_stream_are_put_together() {
 
 fn conversation() -> Conversation {
     let mut conversation = hello();
-    conversation.push_reply("I look.".to_owned(), vec![call("a.1", "look", "{\"n\":1E400}"), call("b", "act", "{}")], None);
+    conversation.push_reply(
+        "I look.".to_owned(),
+        vec![call("a.1", "look", "{\"n\":1E400}"), call("b", "act", "{}")],
+        None,
+    );
     conversation.push_answer("a.1".to_owned(), false, "seen".to_owned());
     conversation.push_answer("b".to_owned(), true, "Error: no".to_owned());
     conversation.push(Role::User, "Hint: stop.");

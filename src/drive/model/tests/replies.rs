@@ -12,7 +12,7 @@ async fn read(model: impl Fn(&Server) -> Arc<ModelClient>, body: &str) -> Result
 async fn a_reply_has_its_text_its_end_and_its_tokens() {
     let reply = read(openai, &openai_answer("\"Hi\"", "\"stop\"")).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.finish, reply.retries), ("Hi", Finish::Stop, 0));
-    assert_eq!(reply.usage, Some(Tokens { input: 10, output: 5 }));
+    assert_eq!(reply.usage, Some(Tokens { input: 10, output: 5, ..Tokens::default() }));
     assert_eq!(reply.model, None);
 }
 
@@ -38,7 +38,7 @@ async fn an_empty_reply_is_a_fault_that_is_tried_again_and_its_tokens_count() {
     for content in ["null", "\"\"", r#"" \n""#, "[]"] {
         let fault = read(openai, &openai_answer(content, "\"stop\"")).await.unwrap_err();
         assert_eq!((fault.code, fault.retryable), (ModelFaultCode::ModelProtocol, true), "{content}");
-        assert_eq!(fault.failed[0].usage, Some(Tokens { input: 10, output: 5 }), "{content}");
+        assert_eq!(fault.failed[0].usage, Some(Tokens { input: 10, output: 5, ..Tokens::default() }), "{content}");
         let cut = read(openai, &openai_answer(content, "\"length\"")).await.unwrap();
         assert_eq!(cut.finish, Finish::Length, "what max_tokens left nothing of would be empty again: {content}");
     }
@@ -77,7 +77,41 @@ async fn anthropics_replies_count_what_the_cache_gave() {
     .await
     .unwrap();
     assert_eq!((reply.text.as_str(), reply.finish), ("ab", Finish::Length));
-    assert_eq!(reply.usage, Some(Tokens { input: 321, output: 4 }));
+    let (cached_input, cache_write) = (300, 20);
+    assert_eq!(reply.usage, Some(Tokens { input: 321, output: 4, cached_input, cache_write, reasoning: 0 }));
+}
+
+#[tokio::test]
+async fn cached_and_reasoning_tokens_are_counted_as_parts() {
+    let body =
+        |usage: &str| format!(r#"{{"model":"m-2026","choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
+    let openai_usage = r#"{"prompt_tokens":100,"completion_tokens":50,
+        "prompt_tokens_details":{"cached_tokens":80,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":40}}"#;
+    let reply = read(openai, &body(openai_usage)).await.unwrap();
+    let expected = Tokens { input: 100, output: 50, cached_input: 80, cache_write: 0, reasoning: 40 };
+    assert_eq!((reply.usage, reply.response_model.as_deref()), (Some(expected), Some("m-2026")));
+    let deepseek =
+        r#"{"prompt_tokens":100,"completion_tokens":50,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36}"#;
+    assert_eq!(read(openai, &body(deepseek)).await.unwrap().usage.unwrap().cached_input, 64);
+    let nothing =
+        r#"{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":null,"completion_tokens_details":{}}"#;
+    let reply = read(openai, &body(nothing).replace("m-2026", "m")).await.unwrap();
+    let expected = Tokens { input: 1, output: 2, ..Tokens::default() };
+    assert_eq!((reply.usage, reply.response_model), (Some(expected), None), "the model is the one that was asked");
+}
+
+#[tokio::test]
+async fn a_stream_of_anthropic_counts_its_cache_too() {
+    let events = [
+        r#"{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1,"cache_creation_input_tokens":20,"cache_read_input_tokens":300,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    let server = Server::new(vec![Answer::events(events)]);
+    let reply = greet(&anthropic(&server), 1).await.0.unwrap();
+    let expected = Tokens { input: 321, output: 9, cached_input: 300, cache_write: 20, reasoning: 0 };
+    assert_eq!((reply.usage, reply.response_model.as_deref()), (Some(expected), Some("claude-x")));
 }
 
 #[tokio::test]

@@ -40,7 +40,11 @@ fn stop_texts_and_streaming_are_asked_for_only_when_they_are_wanted() {
         )
     );
     let anthropic = nowhere("anthropic", "claude-sonnet-4-5").request(&ask, &mut Wire::default());
-    assert!(text(&anthropic).contains(r#""stop_sequences":["\nObservation:"],"stream":true,"system":"Be brief.""#));
+    assert!(
+        text(&anthropic).contains(
+            r#""stop_sequences":["\nObservation:"],"stream":true,"system":[{"type":"text","text":"Be brief.","#
+        )
+    );
 }
 
 #[test]
@@ -89,7 +93,8 @@ fn anthropic_gets_the_system_prompt_apart_and_roles_that_take_turns() {
     ]);
     let sent: serde_json::Value =
         serde_json::from_str(&request(&nowhere("anthropic", "claude-sonnet-4-5"), &conversation)).unwrap();
-    assert_eq!(sent["system"], "S");
+    let cached = serde_json::json!({"type": "text", "text": "S", "cache_control": {"type": "ephemeral"}});
+    assert_eq!(sent["system"], serde_json::json!([cached]));
     let part = |text: &str| serde_json::json!({"type": "text", "text": text});
     assert_eq!(
         sent["messages"],

@@ -43,7 +43,7 @@ async fn a_directive_may_set_usage_and_end() {
     .await;
     let first = replies[0].clone().unwrap();
     assert_eq!((first.text.as_str(), first.finish), ("cut", Finish::Length));
-    assert_eq!(first.usage, Some(Tokens { input: 4, output: 2 }));
+    assert_eq!(first.usage, Some(Tokens { input: 4, output: 2, ..Tokens::default() }));
     let second = replies[1].clone().unwrap();
     assert_eq!((second.text.as_str(), second.usage), (r#"{"thought":"t","n":1.0}"#, None));
 }

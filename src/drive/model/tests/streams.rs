@@ -76,7 +76,7 @@ async fn a_stream_is_handed_on_and_put_together() {
     let (reply, pieces) = stream(Arc::clone(&model), 1).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.finish), ("Héllo", Finish::Length));
-    assert_eq!(reply.usage, Some(Tokens { input: 7, output: 3 }));
+    assert_eq!(reply.usage, Some(Tokens { input: 7, output: 3, ..Tokens::default() }));
     assert_eq!(pieces, ["Hé", "llo"]);
     assert_eq!(server.requests()[0].json()["stream"], true);
     stream(model, 1).await.0.unwrap();
@@ -136,8 +136,9 @@ async fn anthropics_stream_is_put_together() {
     let (reply, pieces) = stream(anthropic(&server), 1).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.finish), ("Hello", Finish::Filtered));
-    assert_eq!(reply.usage, Some(Tokens { input: 27, output: 9 }));
+    assert_eq!(reply.usage, Some(Tokens { input: 27, output: 9, cached_input: 20, ..Tokens::default() }));
     assert_eq!(pieces, ["Hel", "lo"]);
+    assert!(reply.reasoning.is_none_or(|reasoning| reasoning.sealed.is_empty()), "no thinking block was opened");
 }
 
 #[tokio::test]
