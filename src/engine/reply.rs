@@ -6,7 +6,7 @@ use super::budget;
 use super::builtin;
 use super::dialect::{self, Reading, Wanted};
 use super::effect::{Effect, Effects};
-use super::event::{CallId, ModelFault, ModelFaultCode, Reply, ToolFault, ToolResult};
+use super::event::{CallId, ModelFault, ModelFaultCode, Reply, SaidCall, ToolFault, ToolResult};
 use super::json::Json;
 use super::limit;
 use super::next::Next;
@@ -23,8 +23,13 @@ use crate::program::{Builtin, Program, ToolKind};
 
 /// How many unreadable replies in a row end a run.
 const INVALID_IN_A_ROW: u32 = 3;
-/// How much of an unreadable reply stays in the conversation, in bytes.
-const UNREADABLE_BYTES: usize = 32 * 1024;
+/// How much of an unreadable reply stays in the conversation, in characters: enough to see what was wrong.
+const KEPT_CHARS: usize = 500;
+/// How much of an unreadable reply the trace shows, in characters.
+const SHOWN_CHARS: usize = 2_000;
+/// The refusal in a row from which on the tools are named and a turn is shown: a model that does not vary what it says
+/// must not read the same words again.
+const EXAMPLE_FROM: u32 = 2;
 
 /// Applies a reply.
 pub(super) fn take(
@@ -64,6 +69,8 @@ pub(super) fn take(
     if matches!(reading, Reading::Unreadable { .. }) {
         calls.truncate(most);
     }
+    let shown =
+        if matches!(reading, Reading::Unreadable { .. }) { shown_reply(&said.text, &calls) } else { String::new() };
     let calls = dialect::kept_calls(dialect, &state.conversation, calls, &program.called, state.counters.iterations);
     let text = remembered(said.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
     state.conversation.push_reply(text, calls, reasoning);
@@ -101,7 +108,7 @@ pub(super) fn take(
         }
         Reading::Unreadable { thought, why } => {
             new.thought = thought;
-            unreadable(program, state, new, &why, forced)
+            unreadable(program, state, new, RefusedReply { why, text: shown }, forced)
         }
     }
 }
@@ -113,12 +120,43 @@ fn remembered(mut text: String, counts: usize, unreadable: bool, alone: bool) ->
         text.truncate(text.floor_char_boundary(counts));
         text.truncate(text.trim_end().len());
     }
-    if unreadable && text.len() > UNREADABLE_BYTES {
-        text.truncate(text.floor_char_boundary(UNREADABLE_BYTES));
-        text.push_str("\n[cut: the rest of this reply is not shown]");
+    if unreadable {
+        text = cut(text, KEPT_CHARS);
     }
     // Providers refuse messages without text.
     if alone && text.trim().is_empty() { "(nothing)".to_owned() } else { text }
+}
+
+/// What the trace shows of a reply that can't be read: its text, and its native calls.
+fn shown_reply(text: &str, calls: &[SaidCall]) -> String {
+    let mut shown = text.trim().chars().take(SHOWN_CHARS + 1).collect::<String>();
+    for call in calls {
+        if shown.len() > SHOWN_CHARS * 4 {
+            break;
+        }
+        shown.push('\n');
+        shown.push_str(&call.name);
+        shown.push(' ');
+        shown.extend(call.arguments.chars().take(SHOWN_CHARS + 1));
+    }
+    cut(shown, SHOWN_CHARS)
+}
+
+/// A text of at most so many characters, which says when it was cut.
+fn cut(mut text: String, most: usize) -> String {
+    if let Some((at, _)) = text.char_indices().nth(most) {
+        text.truncate(at);
+        text.push_str("\n[cut: the rest of this reply is not shown]");
+    }
+    text
+}
+
+/// A reply that could not be read.
+struct RefusedReply {
+    /// Why, in a sentence for the model.
+    why: String,
+    /// What it said, cut.
+    text: String,
 }
 
 /// Refuses a turn with too many calls as a whole.
@@ -280,15 +318,17 @@ fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>
             ..Ending::new(Status::Completed, Termination::ForcedAnswer, state.now.wall_ms)
         });
     }
-    note(state, new, "the last reply gave no answer that could be taken".to_owned());
+    let why = "the last reply gave no answer that could be taken".to_owned();
+    note(state, new, why, String::new());
     limit::failed(program, state, limit)
 }
 
 /// A reply that can't be read: the model receives the reason; three in a row end the run.
-fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced: Option<Limit>) -> Next {
+fn unreadable(program: &Program, state: &mut State, new: Turn, refused: RefusedReply, forced: Option<Limit>) -> Next {
+    let RefusedReply { mut why, text } = refused;
     state.counters.invalid_replies += 1;
     state.watch.invalid_in_a_row += 1;
-    note(state, new, why.to_owned());
+    note(state, new, why.clone(), text);
     if let Some(limit) = forced {
         return limit::failed(program, state, limit);
     }
@@ -300,7 +340,10 @@ fn unreadable(program: &Program, state: &mut State, new: Turn, why: &str, forced
         };
         return Next::fail(state, Termination::InvalidReplies, error);
     }
-    dialect::report_refusal(program.properties.dialect, &mut state.conversation, why);
+    if state.watch.invalid_in_a_row >= EXAMPLE_FROM {
+        why = format!("{why}\n\n{}", dialect::example(program));
+    }
+    dialect::report_refusal(program.properties.dialect, &mut state.conversation, &why);
     Next::Think
 }
 
@@ -323,7 +366,8 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
     );
 }
 
-fn note(state: &mut State, new: Turn, why: String) {
+/// Keeps a reply that could not be taken in the trace; `detail` is what only people read.
+fn note(state: &mut State, new: Turn, why: String, detail: String) {
     push_tight(
         &mut state.entries,
         StoredEntry {
@@ -332,9 +376,9 @@ fn note(state: &mut State, new: Turn, why: String) {
             thought: new.thought.into_boxed_str(),
             action: None,
             action_input: Json::default(),
-            observation: Value::String(why.clone()).into(),
+            observation: Value::String(why).into(),
             success: false,
-            error: Some(Box::new(ToolFault { class: "unreadable reply".to_owned(), detail: why })),
+            error: Some(Box::new(ToolFault { class: "unreadable reply".to_owned(), detail })),
             duration_ms: new.thinking_ms,
             usage: new.usage,
             run_id: None,

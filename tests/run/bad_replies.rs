@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::common::server::{Answer, Server};
 use crate::common::{Place, complete, look, think};
 
 fn observation_of(reply: Value) -> (String, Value) {
@@ -33,6 +34,49 @@ fn unreadable_replies_are_reported_and_counted() {
         assert!(!observation.is_empty(), "{shown}");
         assert_eq!(result["metadata"]["invalid_replies"], 1, "{shown}");
         assert_eq!(result["metadata"]["tool_calls_made"], 0, "{shown}");
+    }
+}
+
+#[test]
+fn the_text_of_a_refused_reply_is_shown_to_people_as_data_and_cut() {
+    let bomb = format!("Let me \u{1b}[2J think <b>first</b>. {}", "x".repeat(5000));
+    let place = Place::new();
+    place.looped(&json!({})).script(&[json!(bomb), complete(json!("ok"))]);
+    let (ran, result) = place.run(&["--run-id", "r"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let detail = result["trace"][0]["error"]["detail"].as_str().expect("the reply's text");
+    assert!(detail.starts_with("Let me \u{1b}[2J think") && detail.contains("[cut:"), "{detail}");
+    assert!(detail.chars().count() < 2_100, "{}", detail.len());
+    let live = place.call(&["run", "loop.json", "--script", "script.json"]).stderr;
+    let text = place.call(&["trace", "r"]).stdout;
+    let page = place.call(&["trace", "r", "--format", "html"]).stdout;
+    for (shown, words) in [(live, "think <b>first</b>"), (text, "think <b>first</b>"), (page, "think &lt;b&gt;first")] {
+        assert!(shown.contains(words) && !shown.contains('\u{1b}'), "{shown}");
+    }
+}
+
+#[test]
+fn a_second_refusal_names_the_tools_and_shows_a_turn_and_little_of_the_replies_is_kept() {
+    for dialect in ["json", "tags"] {
+        let server = Server::with(move |number, _| match (number, dialect) {
+            (0 | 1, _) => Answer::openai(&format!("Hm {}", "y".repeat(4000))),
+            (_, "tags") => Answer::openai("<answer>done</answer>"),
+            _ => Answer::openai(&complete(json!("done")).to_string()),
+        });
+        let place = Place::new();
+        place.looped(&json!({ "dialect": dialect, "temperature": 0 }));
+        let args = ["run", "loop.json", "--model", "m", "--output", "json"];
+        let ran = place.call_with(&args, &[("OPENAI_BASE_URL", &server.url())]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+        let messages = server.requests()[2].json()["messages"].clone();
+        let text = |at: usize| messages[at]["content"].as_str().expect("a text").to_owned();
+        let last = messages.as_array().expect("messages").len() - 1;
+        let (first, second) = (text(last - 2), text(last));
+        assert!(text(last - 1).chars().count() < 560, "{messages:#}");
+        assert!(!first.contains("The tools are: look, act"), "{first}");
+        assert!(second.contains("The tools are: look, act") && second.contains("__complete__"), "{second}");
+        let turn = if dialect == "tags" { "<tool_call>" } else { "\"action\":\"look\"" };
+        assert!(second.contains(turn) && !second.contains("&lt;"), "{second}");
     }
 }
 

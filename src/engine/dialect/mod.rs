@@ -2,6 +2,7 @@
 //! a file; nothing else of the engine differs between them.
 
 mod answer;
+mod example;
 pub mod final_answer;
 pub mod json;
 mod native;
@@ -19,6 +20,7 @@ use super::event::{Finish, Reply, SaidCall};
 use crate::language::react::Dialect;
 use crate::program::{Program, builtin};
 pub use answer::as_json;
+pub use example::example;
 pub use report::{Observation, kept_calls, report, report_refusal};
 
 /// What a reply means.

@@ -1,6 +1,6 @@
 //! What the engine reports to the model: the observations of a turn, as the dialect places them.
 
-use super::{is_native, question, tags, write_observation};
+use super::{is_native, question, write_observation};
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::event::SaidCall;
 use crate::language::react::Dialect;
@@ -63,12 +63,13 @@ pub fn report(dialect: Dialect, conversation: &mut Conversation, observations: V
     }
 }
 
-/// Reports why a reply could not be taken.
+/// Reports why a reply could not be taken, in the engine's own words: what they quote of the reply holds no tag of the
+/// dialect.
 pub fn report_refusal(dialect: Dialect, conversation: &mut Conversation, why: &str) {
     match dialect {
         // What could not be read was no tool's response.
         Dialect::Tags => {
-            let words = format!("{}\n\n{}", tags::escaped(why), question(dialect));
+            let words = format!("{why}\n\n{}", question(dialect));
             conversation.push(Role::User, words);
         }
         Dialect::Json | Dialect::ToolCalls | Dialect::FinalAnswer => {

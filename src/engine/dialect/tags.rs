@@ -2,25 +2,21 @@
 //! return is reported in `<tool_response>`; one that the model writes itself is cut off, with all behind it.
 
 mod call;
+mod escape;
 mod scan;
 #[cfg(test)]
 mod tests;
-
-use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
 use super::relaxed::UnclosedBrackets;
 use super::thinking::short;
 use super::{Reading, Saying, Wanted};
+pub use escape::escaped;
 use scan::{TagScan, TaggedPart};
 
 /// The longest reply that is looked at, in bytes: 4 MiB.
 const MAX_REPLY: usize = 4 * 1024 * 1024;
-
-/// The names of tags that mean something to a reader of this dialect, here or where a model learned it.
-const NAMES: [&str; 9] =
-    ["think", "thinking", "thought", "reasoning", "tool_call", "tool_response", "tool_result", "observation", "answer"];
 
 /// The instructions at the end of the system prompt.
 pub const INSTRUCTIONS: &str = r#"How to answer:
@@ -87,33 +83,6 @@ fn unreadable(thought: String, why: &str) -> Reading {
 /// The message with the result of one call. The text can't close its tag, nor open another one.
 pub fn write_observation(text: &str) -> String {
     format!("<tool_response>\n{}\n</tool_response>", escaped(text))
-}
-
-/// A text in which no tag of this dialect is left: the `<` of each is written `&lt;`.
-pub fn escaped(text: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let mut taken = 0;
-    for (at, _) in text.match_indices('<').filter(|(at, _)| is_tag(text, *at)) {
-        out.push_str(text.get(taken..at).unwrap_or_default());
-        out.push_str("&lt;");
-        taken = at.saturating_add(1);
-    }
-    if taken == 0 {
-        return Cow::Borrowed(text);
-    }
-    out.push_str(text.get(taken..).unwrap_or_default());
-    Cow::Owned(out)
-}
-
-/// Whether a tag of this dialect begins at the `<` at this byte, also with spaces in it or attributes.
-fn is_tag(text: &str, at: usize) -> bool {
-    let rest = text.get(at.saturating_add(1)..).unwrap_or_default();
-    let name = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace());
-    NAMES.iter().any(|known| {
-        let here = name.get(..known.len()).is_some_and(|word| word.eq_ignore_ascii_case(known));
-        let next = name.get(known.len()..).and_then(|behind| behind.chars().next());
-        here && next.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-')
-    })
 }
 
 /// The question of the last call, when a limit was reached and the model must answer.

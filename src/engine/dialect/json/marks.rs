@@ -131,13 +131,19 @@ pub fn behind(text: &str, at: usize) -> Behind {
         return Behind::Item;
     }
     if let Some(next) = tail.strip_prefix(',') {
-        let next = next.trim_start();
-        return if next.is_empty() || next.starts_with("```") { Behind::Free } else { Behind::Member };
+        return if goes_on(next.trim_start()) { Behind::Member } else { Behind::Free };
     }
     if tail.starts_with(':') || (tail.starts_with(['"', '\'']) && quoted_key(tail, 0).is_some()) {
         return Behind::Member;
     }
     if rest.starts_with('}') { Behind::Surplus } else { Behind::Free }
+}
+
+/// Whether what stands behind a comma continues an object or a list, and is no prose.
+fn goes_on(next: &str) -> bool {
+    let behind_word = next.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$'));
+    let is_key = behind_word.len() < next.len() && behind_word.trim_start().starts_with([':', '=']);
+    is_key || next.starts_with(['"', '\'', '“', '{', '[', '}', ']'])
 }
 
 /// The quoted word that begins at this byte, when a colon follows it: a key.

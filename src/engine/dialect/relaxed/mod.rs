@@ -2,9 +2,9 @@
 //!
 //! Taken beside strict JSON: trailing commas, text in `'…'` and `“…”`, raw line breaks and tabs in
 //! text, `\'`, keys without quotes, Python's `True`, `False` and `None`, comments (`//`, `/* */`,
-//! `#`), and the closing brackets that are missing at the very end.
-//! Not taken, because a guess would be needed: text without its end, missing commas, quotes inside
-//! text, unknown escapes, numbers that JSON does not have, one key with two values.
+//! `#`), numbers as JSON5 writes them (`.5`, `5.`), and the closing braces that are missing at the very end.
+//! Not taken, because a guess would be needed: text or a list without its end, missing commas, quotes inside
+//! text, unknown escapes, other numbers that JSON does not have, one key with two values.
 //!
 //! Bounds: 128 levels, 100,000 values. Each reading takes time in proportion to what it read.
 
@@ -29,7 +29,7 @@ pub const MAX_VALUES: usize = 100_000;
 /// What to do when the text ends before the last bracket is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnclosedBrackets {
-    /// Close what is open, when the last value is complete.
+    /// Close the objects that are open, when the last value is complete. A list that is open is refused.
     Close,
     /// Refuse.
     Refuse,
@@ -42,7 +42,7 @@ pub struct ParsedObject {
     pub map: Map<String, Value>,
     /// Where the text goes on behind it, in bytes.
     pub end: usize,
-    /// How many closing brackets were missing at the end of the text.
+    /// How many closing braces were missing at the end of the text.
     pub supplied: usize,
     /// Its keys that occur twice with equal values.
     pub repeated: Vec<String>,

@@ -1,11 +1,29 @@
-//! Numbers: JSON's own, with every digit as it was written.
+//! Numbers: JSON's own, with every digit as it was written, and JSON5's without a digit before or behind the point.
+
+use std::borrow::Cow;
 
 use serde_json::Number;
 
-/// The number that this word is, when it is one of JSON's.
+/// The number that this word is, when it is one of JSON's or JSON5's.
 pub fn number(word: &str) -> Option<Number> {
+    let word = with_digits_at_the_point(word);
     // Parsing would write `1E400` as `1e+400`; the word is judged here, so nothing is unchecked.
-    is_number(word.as_bytes()).then(|| Number::from_string_unchecked(word.to_owned()))
+    is_number(word.as_bytes()).then(|| Number::from_string_unchecked(word.into_owned()))
+}
+
+/// `.5` as `0.5`, and `5.` as `5.0`: the zero that JSON wants on both sides of the point.
+fn with_digits_at_the_point(word: &str) -> Cow<'_, str> {
+    let Some((before, behind)) = word.split_once('.') else { return Cow::Borrowed(word) };
+    let (has_before, has_behind) = (before.ends_with(is_digit), behind.starts_with(is_digit));
+    if has_before == has_behind {
+        return Cow::Borrowed(word);
+    }
+    let zero = |missing: bool| if missing { "0" } else { "" };
+    Cow::Owned(format!("{before}{}.{}{behind}", zero(!has_before), zero(!has_behind)))
+}
+
+fn is_digit(letter: char) -> bool {
+    letter.is_ascii_digit()
 }
 
 /// Whether a byte may belong to a number, right or wrong: the word is taken whole and then judged.

@@ -240,7 +240,9 @@ impl<'a> RelaxedReader<'a> {
         if !self.at_end() {
             return Err(self.fault(RelaxedFaultKind::Separator));
         }
-        if self.unclosed == UnclosedBrackets::Refuse || self.open_number || self.open_line {
+        // A list without its end may lack items.
+        let open_list = closer == b']';
+        if self.unclosed == UnclosedBrackets::Refuse || open_list || self.open_number || self.open_line {
             return Err(self.fault(RelaxedFaultKind::CutOff));
         }
         self.supplied = self.supplied.saturating_add(1);

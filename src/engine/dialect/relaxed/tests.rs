@@ -15,8 +15,35 @@ fn an_object_is_read_from_its_place_and_its_end_is_returned() {
 
 #[test]
 fn missing_closers_are_counted() {
-    assert_eq!(object("{\"x\":[{\"y\":true", 0, UnclosedBrackets::Close).unwrap().supplied, 3);
-    assert_eq!(object("{\"x\":[{\"y\":true", 0, UnclosedBrackets::Refuse).unwrap_err().kind, RelaxedFaultKind::CutOff);
+    assert_eq!(object("{\"x\":{\"z\":{\"y\":true", 0, UnclosedBrackets::Close).unwrap().supplied, 3);
+    assert_eq!(object("{\"x\":{\"y\":true", 0, UnclosedBrackets::Refuse).unwrap_err().kind, RelaxedFaultKind::CutOff);
+}
+
+#[test]
+fn a_list_without_its_end_is_never_completed() {
+    for text in [
+        "{\"x\":[1,2,3",
+        "{\"x\":[1,2,3 ",
+        "{\"x\":[\"a\",\"b\"",
+        "{\"x\":[{\"y\":true",
+        "{\"x\":[[1]",
+        "{\"x\":[{\"y\":1}",
+    ] {
+        assert_eq!(object(text, 0, UnclosedBrackets::Close).unwrap_err().kind, RelaxedFaultKind::CutOff, "{text}");
+    }
+    assert_eq!(object("{\"x\":[1,2]", 0, UnclosedBrackets::Close).unwrap().supplied, 1);
+}
+
+#[test]
+fn a_number_may_lack_the_digits_on_one_side_of_its_point() {
+    for (word, expected) in
+        [(".25", "0.25"), ("-.5", "-0.5"), ("1.", "1.0"), ("-12.", "-12.0"), ("1.e5", "1.0e5"), (".5E-3", "0.5E-3")]
+    {
+        assert_eq!(number::number(word).unwrap().as_str(), expected);
+    }
+    for word in [".", "-.", ".e1", "1..", "..1", "1.2.", "01.", "1._", "+.5", "+1."] {
+        assert!(number::number(word).is_none(), "{word}");
+    }
 }
 
 #[test]
@@ -78,8 +105,6 @@ fn numbers_are_those_that_serde_json_takes() {
         "00",
         "-01",
         "1.0",
-        "1.",
-        ".1",
         "1.0.0",
         "1e1",
         "1E1",

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::escape::escaped;
 use super::scan::word;
 use crate::engine::dialect::Wanted;
 use crate::engine::dialect::relaxed::{self, ParsedObject, RelaxedFaultKind, UnclosedBrackets, shown};
@@ -49,7 +50,7 @@ fn object(text: &str, at: usize, unclosed: UnclosedBrackets) -> Result<ParsedObj
         RelaxedFaultKind::CutOff => {
             Err("A <tool_call> of your reply ends in the middle; answer more briefly.".to_owned())
         }
-        _ => Err(format!("A <tool_call> of your reply is not valid JSON: {}.", fault.words(text))),
+        _ => Err(format!("A <tool_call> of your reply is not valid JSON: {}.", escaped(&fault.words(text)))),
     }
 }
 
@@ -119,7 +120,7 @@ fn wanted(found: ParsedObject) -> Result<Wanted, String> {
             Some(key) => {
                 return Err(format!(
                     "A <tool_call> of your reply has no \"arguments\", but a key {}: put it into \"arguments\".",
-                    shown(&key)
+                    escaped(&shown(&key))
                 ));
             }
             None => Map::new(),
@@ -127,7 +128,7 @@ fn wanted(found: ParsedObject) -> Result<Wanted, String> {
         Some(Value::Object(map)) => map,
         Some(Value::String(text)) if text.trim_start().starts_with('{') => {
             relaxed::whole_object(&text).map_err(|fault| {
-                format!("The \"arguments\" of a <tool_call> are not valid JSON: {}.", fault.words(&text))
+                format!("The \"arguments\" of a <tool_call> are not valid JSON: {}.", escaped(&fault.words(&text)))
             })?
         }
         Some(_) => return Err("The \"arguments\" of a <tool_call> must be an object.".to_owned()),

@@ -93,6 +93,8 @@ const AROUND: &[(&str, &str, &str, &str)] = &[
     ("Based on the input: {\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}}", "t", "a", "{}"),
     ("reply = {\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}};", "t", "a", "{}"),
     ("{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}},", "t", "a", "{}"),
+    ("{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}}, and then I will read what it says.", "t", "a", "{}"),
+    ("{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{\"x\":1}},\n\nwaiting for {x}", "t", "a", r#"{"x":1}"#),
     ("{{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{\"x\":1}}}", "t", "a", r#"{"x":1}"#),
     ("{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}}}", "t", "a", "{}"),
     (
@@ -132,6 +134,12 @@ const THINKING: &[(&str, &str, &str, &str)] = &[
 ];
 
 const LOOSE: &[(&str, &str, &str, &str)] = &[
+    (
+        r#"{"thought":"t","action":"a","action_input":{"x":[.25,-.5,1.,2.e3]}}"#,
+        "t",
+        "a",
+        r#"{"x":[0.25,-0.5,1.0,2.0e3]}"#,
+    ),
     (r#"{"thought":"t","action":"a","action_input":{"x":[1,2,],},}"#, "t", "a", r#"{"x":[1,2]}"#),
     (r"{'thought':'t','action':'a','action_input':{'x':'y'}}", "t", "a", r#"{"x":"y"}"#),
     (r#"{'thought':"it's",'action':'a','action_input':{'x':'"q"'}}"#, "it's", "a", r#"{"x":"\"q\""}"#),
@@ -157,7 +165,6 @@ const LOOSE: &[(&str, &str, &str, &str)] = &[
     ("{\u{a0}\"thought\":\u{a0}\"t\",\u{2003}\"action\":\"a\",\"action_input\":{}}", "t", "a", "{}"),
     (r#"{"thought":"t","action":"a","action_input":{"x":1}"#, "t", "a", r#"{"x":1}"#),
     (r#"{"thought":"t","action":"a","action_input":{"x":"y""#, "t", "a", r#"{"x":"y"}"#),
-    (r#"{"thought":"t","action":"a","action_input":{"x":["y","z""#, "t", "a", r#"{"x":["y","z"]}"#),
     ("{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{\"x\":1}\n", "t", "a", r#"{"x":1}"#),
     ("```json\n{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{\"x\":1\n```", "t", "a", r#"{"x":1}"#),
     ("```json\n{\"thought\":\"t\",\"action\":\"a\",\"action_input\":{}\n```\nDone.", "t", "a", "{}"),
