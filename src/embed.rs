@@ -1,4 +1,4 @@
-//! Loops inside a program of yours: from a document to a loop that can be run, in one chain of calls.
+//! Loops inside a program of yours: from a document to a runnable loop, in one chain of calls.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -177,7 +177,7 @@ impl Loop {
         self.engine.cancel(&self.program, run_id, reason).await
     }
 
-    /// The engine, for what has no method here.
+    /// The engine, for everything that has no method here.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -187,7 +187,7 @@ impl Loop {
         &self.program
     }
 
-    /// What is likely not as the author meant it.
+    /// The warnings about the document.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }

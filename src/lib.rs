@@ -1,8 +1,8 @@
 //! loopctl runs agent loops that are declared in JSON.
 //!
-//! The data's way: what can be written ([`language`]) becomes what it means ([`compile`]); a
-//! [`Program`] is run by the pure loop ([`engine`]) under a driver ([`drive`]); its events last in a
-//! [`journal`], and a trace is made from them ([`trace`]).
+//! The data flow: a written document ([`language`]) is compiled ([`compile`]) to a [`Program`]; the pure loop
+//! ([`engine`]) runs it under a driver ([`drive`]); its events are stored in a [`journal`], and a trace is made
+//! from them ([`trace`]).
 //!
 //! # Loops inside a program of yours
 //!

@@ -1,4 +1,4 @@
-//! The program: arguments in, exit code out. The only exit.
+//! The program: parses the arguments, and exits with the code of the command. Nothing else exits.
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Ranges of IPv4 that lead to no public host: first address, and how many bits of it count.
+/// Ranges of IPv4 without public hosts: the first address, and the number of significant bits.
 const V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -41,10 +41,10 @@ impl V6Range {
     }
 }
 
-/// The only part of IPv6 that is given out to public hosts.
+/// The only part of IPv6 that is allocated to public hosts.
 const V6_PUBLIC: V6Range = V6Range::new(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// What is special inside of it: protocol assignments (with Teredo), documentation, 6to4.
+/// The special ranges inside of it: protocol assignments (with Teredo), documentation, 6to4.
 const V6_SPECIAL: &[V6Range] = &[
     V6Range::new(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     V6Range::new(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -55,8 +55,8 @@ const V6_SPECIAL: &[V6Range] = &[
 /// The prefix under which a network's own translator takes IPv4 addresses (RFC 6052).
 const NAT64: V6Range = V6Range::new(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Whether an address is one of a public host. An IPv4 address inside an IPv6 one (mapped, or
-/// behind NAT64) is judged as itself; 6to4, Teredo and IPv4-compatible ones are not public.
+/// Whether an address belongs to a public host. An IPv4 address inside an IPv6 one (mapped, or behind NAT64) is
+/// checked as itself; 6to4, Teredo and IPv4-compatible ones are not public.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => v4_is_public(address),

@@ -1,5 +1,5 @@
-//! Hosts: of an address, and of the project's `allow.hosts`. They are read as the URL standard says, so that
-//! `check` and the guard that is there when a loop runs mean the same host by the same text.
+//! Hosts: of an address, and of the project's `allow.hosts`. They are parsed by the URL standard, so that
+//! `check` and the egress guard of a run read the same host from the same text.
 
 #[cfg(test)]
 mod tests;
@@ -11,14 +11,14 @@ use url::Url;
 
 use super::address;
 
-/// The host of an address as it is written: it may contain a template's tag.
+/// The host of an address as written: it may contain the tags of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenHost<'t> {
     /// As written, with its port.
     pub text: &'t str,
     /// Its place in the address.
     pub range: Range<usize>,
-    /// The port that is asked.
+    /// The port of the connection.
     pub port: Option<u16>,
 }
 
@@ -53,24 +53,24 @@ impl<'t> WrittenHost<'t> {
         Some(Self { text, range: start..end, port })
     }
 
-    /// Its name without the port, in the spelling of [`spelling`]; none while a value is missing in it.
+    /// Its name without the port, in the form of [`spelling`]; none if it contains a value.
     pub fn name(&self) -> Option<String> {
         if self.is_template() { None } else { spelling(split(self.text).0) }
     }
 
-    /// Its port as it is written, with the colon; empty where none is.
+    /// Its port as written, with the colon; empty if there is none.
     pub fn written_port(&self) -> &'t str {
         let name = split(self.text).0;
         self.text.get(name.len()..).unwrap_or_default()
     }
 
-    /// What is written out after its last value, without the port: `.example.com`.
+    /// The literal text after its last value, without the port: `.example.com`.
     pub fn end(&self) -> &'t str {
         let end = self.text.rsplit_once("}}").map_or("", |(_, end)| end);
         end.split(':').next().unwrap_or_default()
     }
 
-    /// Whether a value or secret is a part of it.
+    /// Whether it contains a value or a secret.
     pub fn is_template(&self) -> bool {
         self.text.contains("{{") || self.text.contains("orgconfig:")
     }
@@ -79,14 +79,14 @@ impl<'t> WrittenHost<'t> {
 /// An entry of `allow.hosts`: `host` or `*.host`, with or without `:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedHost {
-    /// The host, or a name below it, in the spelling of [`spelling`].
+    /// The host, or a name below it, in the form of [`spelling`].
     pub name: String,
     below: bool,
     port: Option<u16>,
 }
 
 impl AllowedHost {
-    /// Reads an entry; none for one that is no host, which lets nothing pass.
+    /// Parses an entry; none for an invalid one, which allows nothing.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (below, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
@@ -100,21 +100,21 @@ impl AllowedHost {
         (!below || literal(&name).is_none()).then_some(Self { name, below, port })
     }
 
-    /// Whether it lets a host of this spelling pass.
+    /// Whether it allows a host in this spelling.
     pub fn allows(&self, name: &str, port: Option<u16>) -> bool {
         let fits = if self.below { is_below(name, &self.name) } else { name == self.name };
         fits && (self.port.is_none() || self.port == port)
     }
 
-    /// Whether a host that ends like this, after a value, can be one that it lets pass.
+    /// Whether it can allow a host that ends like this, after a value.
     pub fn may_allow(&self, end: &str) -> bool {
         let end = end.to_ascii_lowercase();
         self.name.ends_with(&end) || (self.below && end.ends_with(&self.name))
     }
 }
 
-/// A host in the one spelling that it has in a parsed URL: lower case, punycode, an address in its usual form
-/// (`0x7f.1` is `127.0.0.1`), without the dot that may end a name. None for what is no host.
+/// The canonical form of a host, as in a parsed URL: lower case, punycode, an address in its usual form
+/// (`0x7f.1` is `127.0.0.1`), without a trailing dot. None for an invalid host.
 pub fn spelling(name: &str) -> Option<String> {
     if name.is_empty() {
         return None;
@@ -124,12 +124,12 @@ pub fn spelling(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// A name without the one dot that may end it.
+/// A name without a trailing dot.
 pub fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// The address that a host of one spelling is written as.
+/// The address of a host that is a literal address, in canonical form.
 pub fn literal(host: &str) -> Option<IpAddr> {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
@@ -137,7 +137,8 @@ pub fn literal(host: &str) -> Option<IpAddr> {
 /// Names that mean this machine or a cloud's metadata, whatever they resolve to.
 const LOCAL_NAMES: &[&str] = &["localhost", "metadata.google.internal"];
 
-/// Whether a host of one spelling is surely private, local or reserved. What a name resolves to is not known here.
+/// Whether a host in canonical form is certainly private, local or reserved. The addresses of a name are not
+/// known here.
 pub fn is_private(host: &str) -> bool {
     match literal(host) {
         Some(address) => !address::is_public(address),

@@ -1,24 +1,24 @@
 //! Which field names say that their value is secret.
 
-/// What a name says of its value.
+/// What a name says about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
     /// Nothing.
     None,
-    /// Texts and what holds texts are secret; numbers and booleans are not.
+    /// Texts and containers are secret; numbers and booleans are not.
     Texts,
     /// All but booleans.
     All,
 }
 
-/// Words that make any name secret that contains them.
+/// Words that make every name secret that contains them.
 const ANYWHERE: &[&str] =
     &["password", "passwd", "passphrase", "passcode", "authorization", "credential", "credentials"];
 
-/// Words that make a name secret when they are its last one.
+/// Words that make a name secret as its last word.
 const LAST: &[&str] = &["secret", "secrets", "apikey", "pwd", "cookie", "cookies", "otp", "totp", "cvv", "cvc", "jwt"];
 
-/// The words before `key` when the key is a secret one.
+/// The words before `key` that make it secret.
 const BEFORE_KEY: &[&str] = &[
     "api",
     "access",
@@ -40,7 +40,7 @@ const BEFORE_KEY: &[&str] = &[
     "rsa",
 ];
 
-/// The words before `token` when it is no secret: pages, places in a text, kinds of tokens.
+/// The words before `token` that make it no secret: pages, positions in a text, kinds of tokens.
 const BEFORE_TOKEN: &[&str] = &[
     "next",
     "page",
@@ -87,11 +87,11 @@ const BEFORE_TOKEN: &[&str] = &[
     "sub",
 ];
 
-/// The words before `tokens` when they are secret; other `tokens` are counted or written.
+/// The words before `tokens` that make them secret; other `tokens` are counted or written.
 const BEFORE_TOKENS: &[&str] =
     &["access", "refresh", "auth", "api", "session", "bearer", "security", "identity", "personal", "oauth"];
 
-/// Words at the end that describe a secret and are none: `password_policy`, `secret_name`.
+/// Last words that describe a secret but are none: `password_policy`, `secret_name`.
 const ABOUT: &[&str] = &[
     "name",
     "names",
@@ -152,11 +152,11 @@ const ABOUT: &[&str] = &[
     "found",
 ];
 
-/// Words at the end that are still the secret itself: `password_value`, `authorization_header`.
+/// Last words that still mean the secret itself: `password_value`, `authorization_header`.
 const ITSELF: &[&str] =
     &["value", "text", "plain", "plaintext", "raw", "header", "b64", "base64", "encoded", "old", "confirm"];
 
-/// Names written in one word: they are secret when they end so.
+/// Names written as one word: a name with such an ending is secret.
 const WRITTEN_TOGETHER: &[&str] = &[
     "password",
     "passwd",
@@ -179,12 +179,12 @@ const WRITTEN_TOGETHER: &[&str] = &[
     "setcookie",
 ];
 
-/// A name without case and word marks.
+/// A name without case and separators.
 pub fn fold(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// What the name says.
+/// What a name says about its value.
 pub fn secrecy(name: &str) -> Secrecy {
     // No field of a sensible document has a longer name; a text that is used as a name is not searched.
     if name.len() > 128 {
@@ -223,7 +223,7 @@ fn by_last(last: &str, before: Option<&str>) -> Secrecy {
     }
 }
 
-/// The words of a name, in small letters: `_`, `-`, `.`, spaces and a change to a capital part them.
+/// The words of a name, in lower case: separated by `_`, `-`, `.`, spaces and a change to a capital letter.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

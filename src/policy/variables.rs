@@ -1,4 +1,4 @@
-//! Which variables of the environment decide what code a program runs, and which of them may take a value.
+//! Environment variables that decide what code a program runs, and which variables may take a value.
 
 /// The variables that make a program load, run or trust something else, by their whole names.
 const STEERING: &[&str] = &[
@@ -116,11 +116,11 @@ const STEERING: &[&str] = &[
     "XDG_DATA_HOME",
     "ZDOTDIR",
     "_JAVA_OPTIONS",
-    // A call is found by it.
+    // The mark of a call.
     "LOOPCTL_CALL",
 ];
 
-/// The variables of the same kind that come in families: what their names begin with.
+/// The same kind of variables by prefix.
 const FAMILIES: &[&str] = &[
     "BASH_FUNC_",
     "COMPLUS_",
@@ -148,15 +148,15 @@ pub fn steers(name: &str) -> bool {
 /// Why a variable may not have its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It steers programs. No permission changes that.
+    /// It decides what code runs. No permission changes that.
     Steers,
     /// The project does not allow it.
     NotAllowed,
 }
 
-/// Whether a variable of a `command` action is refused. `filled` says that what a model writes, or the run's
-/// input, is in its value; one that is written out or is a secret is the author's. `allowed` are the names of
-/// the project's `allow.env`, compared exactly, as programs do.
+/// Whether a variable of a `command` action is refused. `filled` says that its value contains text of a model
+/// or of the run's input; a literal value or a secret is the author's. `allowed` are the names of the project's
+/// `allow.env`, compared exactly, as programs do.
 pub fn refusal(name: &str, filled: bool, allowed: &[String]) -> Option<Refusal> {
     if !filled {
         return None;
