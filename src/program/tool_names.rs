@@ -1,6 +1,6 @@
-//! The names by which a provider's native tool calls know a loop's tools. Providers take letters,
-//! digits, `_` and `-` of ASCII, at most 64; a tool with another name gets one that they take. The
-//! way there and the way back are here and nowhere else.
+//! The names of a loop's tools in a provider's native tool calls. Providers accept ASCII letters, digits, `_`
+//! and `-`, at most 64; a tool with another name gets an accepted one. Only this module converts in either
+//! direction.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,16 +11,16 @@ mod tests;
 /// The longest name that all providers take, in characters.
 const LONGEST: usize = 64;
 
-/// The tools whose names no provider takes, and the names that they are called by instead. No such
-/// name is another tool's, so that each leads back to one tool.
+/// The tools whose names a provider would refuse, and the names that replace them. No replacement is another
+/// tool's name, so that each identifies one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolNames(Vec<(String, String)>);
 
 impl ToolNames {
-    /// The names for these tools, in their order: the same tools give the same names.
+    /// The names of these tools, in their order: the same tools give the same names.
     pub fn of<'a>(tools: impl Iterator<Item = &'a str> + Clone) -> Self {
         let mut taken: HashSet<String> = tools.clone().filter(|name| is_taken(name)).map(str::to_owned).collect();
-        // Where the search for a free number goes on: those before it are taken.
+        // The next free number for each name.
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut given = Vec::new();
         for name in tools.filter(|name| !is_taken(name)) {
@@ -43,18 +43,18 @@ impl ToolNames {
         self.0.iter().find(|(tool, _)| tool == name).map_or(name, |(_, called)| called)
     }
 
-    /// The tool that a provider's name means; a name that was not given means itself.
+    /// The tool of a provider's name; a name that was not replaced means itself.
     pub fn back<'a>(&'a self, called: &'a str) -> &'a str {
         self.0.iter().find(|(_, given)| given == called).map_or(called, |(tool, _)| tool)
     }
 
-    /// A name that a model wrote, as it can be sent to a provider: also a name of no tool.
+    /// A model's name for a tool in a form that can be sent to a provider, even if there is no such tool.
     pub fn sendable<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
         let name = self.out(name);
         if is_taken(name) { Cow::Borrowed(name) } else { Cow::Owned(fitted(name)) }
     }
 
-    /// The tools that have another name there: the tool's name, and the provider's.
+    /// The tools with a replaced name: the tool's name, and the provider's.
     pub fn changed(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(tool, called)| (tool.as_str(), called.as_str()))
     }
@@ -69,13 +69,13 @@ fn fits(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// A name like this one that providers take.
+/// A similar name that providers accept.
 fn fitted(name: &str) -> String {
     let plain: String = name.chars().take(LONGEST).map(|c| if fits(c) { c } else { '_' }).collect();
     if plain.is_empty() { "_".to_owned() } else { plain }
 }
 
-/// The beginning of a text of ASCII, so many characters of it.
+/// The first characters of an ASCII text.
 fn head(text: &str, length: usize) -> &str {
     text.get(..length).unwrap_or(text)
 }

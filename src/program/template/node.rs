@@ -1,71 +1,71 @@
-//! What a template is made of, once it is understood.
+//! The parts of a compiled template.
 
 use serde_json::Value;
 
 /// A part of a template.
 #[derive(Debug)]
 pub(super) enum TemplateNode {
-    /// Text as it is written.
+    /// Literal text.
     Text(String),
     /// The secret of this key.
     Secret(String),
     /// A value.
     Print(Expr),
-    /// One of two, by a condition.
+    /// A condition with two branches.
     If {
         /// The condition.
         test: Expr,
-        /// When it holds.
+        /// If it is true.
         then: Vec<TemplateNode>,
-        /// When it does not.
+        /// If it is false.
         other: Vec<TemplateNode>,
     },
-    /// Once for each item or member.
+    /// A loop over items or members.
     Each {
         /// The list or object.
         over: Expr,
-        /// What is repeated.
+        /// The body of the loop.
         body: Vec<TemplateNode>,
-        /// When there is none.
+        /// If there are no items.
         other: Option<Vec<TemplateNode>>,
     },
-    /// With a value in the middle.
+    /// A block with another value as its context.
     With {
         /// The value.
         value: Expr,
-        /// What is done with it.
+        /// Its body.
         body: Vec<TemplateNode>,
-        /// When there is none.
+        /// If there is no value.
         other: Option<Vec<TemplateNode>>,
     },
 }
 
-/// What a value is taken from.
+/// Where a value comes from.
 #[derive(Debug)]
 pub(super) enum Expr {
     /// A name or path.
     Path(Route),
-    /// A value that the author wrote.
+    /// A literal value.
     Literal(Value),
-    /// A member whose name is a value itself.
+    /// A member whose name is itself a value.
     Lookup(Box<Expr>, Box<Expr>),
 }
 
-/// A path and where it begins.
+/// A path and its base.
 #[derive(Debug)]
 pub(super) struct Route {
     /// As written, for messages.
     pub raw: String,
-    /// Where it begins.
+    /// Its base.
     pub base: Base,
-    /// The names on the way.
+    /// The names of the path.
     pub segments: Vec<String>,
 }
 
-/// Where a path begins. Blocks count from the outermost, 0.
+/// The base of a path. Blocks are counted from the outermost, 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
-    /// The names that the scope gives.
+    /// The names of the scope.
     Root,
     /// The item or value of this block.
     Item(usize),
@@ -73,7 +73,7 @@ pub(super) enum Base {
     Key(usize),
     /// The index in this block.
     Index(usize),
-    /// Whether this is the first round of this block.
+    /// Whether this is the first item of this block.
     First(usize),
     /// Whether it is the last one.
     Last(usize),

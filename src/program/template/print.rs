@@ -1,4 +1,4 @@
-//! The one place that prints a value into a text.
+//! The only place that prints a value into a text.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::program::reference::Unresolved;
 /// All but RFC 3986's unreserved characters.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A text that grows up to the bound.
+/// A text with a limit on its size.
 pub(super) struct Text {
     text: String,
     escape: ValueEscape,
@@ -30,7 +30,7 @@ impl Text {
         self.text
     }
 
-    /// Adds what an author wrote.
+    /// Adds literal text of the author.
     pub fn authored(&mut self, text: &str) -> Result<(), Unresolved> {
         if self.text.len() + text.len() > MAX_RENDERED_BYTES {
             return Err(too_long());
@@ -39,8 +39,8 @@ impl Text {
         Ok(())
     }
 
-    /// Adds a value: a text as it is, a number with its digits as written, `null` as nothing, a
-    /// list or object as compact JSON; then escaped.
+    /// Adds a value, escaped: a text unchanged, a number with its digits as written, `null` as nothing, a list
+    /// or object as compact JSON.
     pub fn value(&mut self, value: &Value) -> Result<(), Unresolved> {
         match value {
             Value::Null => Ok(()),
@@ -80,7 +80,7 @@ fn too_long() -> Unresolved {
     Unresolved(format!("the text would be longer than {} MiB", MAX_RENDERED_BYTES / (1024 * 1024)))
 }
 
-/// Whether a value is nested no deeper than `most`; looks no deeper than that.
+/// Whether a value is nested at most `most` levels deep; recurses no deeper than that.
 fn within_depth(value: &Value, most: usize) -> bool {
     match value {
         Value::Array(items) => most > 0 && items.iter().all(|item| within_depth(item, most - 1)),
@@ -89,7 +89,7 @@ fn within_depth(value: &Value, most: usize) -> bool {
     }
 }
 
-/// Bytes up to a bound.
+/// Bytes up to a limit.
 struct Bounded {
     bytes: Vec<u8>,
     left: usize,

@@ -1,4 +1,4 @@
-//! Renders a settled template over a scope.
+//! Renders a compiled template with a scope.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::node::{Base, Expr, Route, TemplateNode};
 use super::print::Text;
 use crate::program::reference::{Scope, Unresolved, absent, descend};
 
-/// The most parts that one rendering may go through: nested loops over long lists end here.
+/// The most parts that one rendering may process: a limit for nested loops over long lists.
 const MAX_PARTS: usize = 5_000_000;
 
 pub(super) fn render(nodes: &[TemplateNode], escape: ValueEscape, scope: &Scope<'_>) -> Result<String, Unresolved> {
@@ -31,13 +31,13 @@ struct Render<'n, 's> {
     text: Text,
     frames: Vec<Frame<'s>>,
     parts: usize,
-    /// The places of values in an address.
+    /// The positions of values in an address.
     printed: Vec<Range<usize>>,
-    /// Their names, beside `printed`.
+    /// Their names, parallel to `printed`.
     names: Vec<&'n str>,
 }
 
-/// A round of a block that is under way.
+/// The current iteration of a block.
 struct Frame<'s> {
     item: Cow<'s, Value>,
     key: Value,
@@ -76,7 +76,7 @@ impl<'n, 's> Render<'n, 's> {
                 Ok(())
             }
             TemplateNode::If { test, then, other } => {
-                // A name that was not given counts as false: that is what an optional input is.
+                // A missing name counts as false, because it may be an optional input.
                 let holds = self.value(test).is_ok_and(|value| is_truthy(&value));
                 self.nodes(if holds { then } else { other })
             }
@@ -182,9 +182,8 @@ impl<'n, 's> Render<'n, 's> {
         Ok(value)
     }
 
-    /// Refuses an address whose values would lead elsewhere: a path segment that they make `.` or
-    /// `..` is resolved away by every client, and one that they leave empty turns `/tickets/7` into
-    /// `/tickets/`.
+    /// Refuses an address whose values would change its path: every client resolves a segment `.` or `..` away,
+    /// and an empty one turns `/tickets/7` into `/tickets/`.
     fn stays_in_place(&self) -> Result<(), Unresolved> {
         let text = self.text.as_str();
         let Some(authority) = text.find("://").map(|at| at + 3) else { return Ok(()) };
@@ -192,7 +191,7 @@ impl<'n, 's> Render<'n, 's> {
         let path = authority
             + ends(text.get(authority..).unwrap_or_default(), &['/', '?', '#']).unwrap_or(text.len() - authority);
         let path_end = path + ends(text.get(path..).unwrap_or_default(), &['?', '#']).unwrap_or(text.len() - path);
-        // Where the segment ends that was looked at last: a list may put thousands of values into one.
+        // The end of the last checked segment: a list may put thousands of values into one.
         let mut judged = 0;
         for (printed, name) in self.printed.iter().zip(&self.names) {
             if printed.start <= path || printed.end > path_end || printed.start <= judged {
@@ -216,7 +215,7 @@ impl<'n, 's> Render<'n, 's> {
 }
 
 impl Expr {
-    /// What a message calls it.
+    /// Its name in messages.
     fn name(&self) -> &str {
         match self {
             Self::Path(route) => &route.raw,
@@ -230,7 +229,7 @@ fn numbered<'s>(items: impl Iterator<Item = Cow<'s, Value>>) -> Vec<(Value, Cow<
     items.enumerate().map(|(index, item)| (Value::from(index), item)).collect()
 }
 
-/// What a value is, for a message.
+/// The kind of a value, for a message.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -247,7 +246,7 @@ fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(value) => *value,
-        // Any digit but 0 before the exponent, however big or small the number is.
+        // A digit other than 0 before the exponent, however large or small the number is.
         Value::Number(number) => number
             .as_str()
             .bytes()

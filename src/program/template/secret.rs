@@ -1,4 +1,4 @@
-//! `orgconfig:KEY` in what an author wrote.
+//! `orgconfig:KEY` in the text of an author.
 
 use std::collections::HashSet;
 
@@ -27,8 +27,8 @@ pub(super) fn is_named(text: &str) -> bool {
     next(text, 0).is_some()
 }
 
-/// Splits a text at the secrets that it names. Returns whether a key runs up to its very end, so that
-/// what comes next would be read as a part of it.
+/// Splits a text at the secrets that it names. Returns whether a key extends to the end of the text, so that
+/// following text would become a part of it.
 pub(super) fn split(text: &str, nodes: &mut Vec<TemplateNode>, secrets: &mut SecretKeys) -> bool {
     let mut from = 0;
     while let Some((begin, key)) = next(text, from) {
@@ -50,8 +50,8 @@ fn push_text(nodes: &mut Vec<TemplateNode>, text: &str) {
     }
 }
 
-/// The next secret at or after `from`: where its mark begins, and its key. A mark inside of a word
-/// is none, nor is one without a key.
+/// The next secret at or after `from`: the start of its mark, and its key. A mark inside of a word does not
+/// count, nor does one without a key.
 fn next(text: &str, mut from: usize) -> Option<(usize, &str)> {
     if !text.contains(':') {
         return None;
@@ -67,7 +67,7 @@ fn next(text: &str, mut from: usize) -> Option<(usize, &str)> {
     }
 }
 
-/// Whether the character before `at` makes one word with it.
+/// Whether the character before `at` belongs to the same word.
 fn inside(text: &str, at: usize) -> bool {
     text.get(..at).and_then(|before| before.chars().next_back()).is_some_and(|c| c.is_alphanumeric() || c == '_')
 }

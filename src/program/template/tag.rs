@@ -1,6 +1,6 @@
-//! The tags of a template's text: where each begins and ends, and the words in it. The parser does not replace this
-//! scan: it recurses for each block and parenthesis, so their depth must be bounded before it runs; of a text that it
-//! can't read it says one place and no reason; and its tree has few places (see [`super::locate`]).
+//! The tags of a template: where each begins and ends, and its words. The parser can't replace this scan: it
+//! recurses for each block and parenthesis, so their depth must be limited before it runs; for a text that it
+//! can't parse it reports one position and no reason; and its tree has few positions (see [`super::locate`]).
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use crate::diagnostic::codes;
 
 /// The most tags of one template.
 const MAX_TAGS: usize = 1000;
-/// The most blocks inside each other.
+/// The deepest nesting of blocks.
 const MAX_BLOCKS: usize = 32;
-/// The most parentheses inside each other.
+/// The deepest nesting of parentheses.
 const MAX_PARENTHESES: usize = 8;
 
 /// A tag: `{{...}}`.
@@ -19,11 +19,11 @@ const MAX_PARENTHESES: usize = 8;
 pub(super) struct TemplateTag {
     /// All of it, with its braces.
     pub range: Range<usize>,
-    /// What it does.
+    /// What the tag does.
     pub kind: TagKind,
     /// Its words: names, paths, texts in quotes.
     pub words: Vec<Range<usize>>,
-    /// For a tag that opens, divides or closes a block: the number of the tag that opens it.
+    /// For a tag that opens, divides or closes a block: the index of the tag that opens it.
     pub block: Option<usize>,
 }
 
@@ -38,11 +38,11 @@ pub(super) enum TagKind {
     Close,
     /// `{{else}}`, alone or with a condition.
     Else,
-    /// Says something to the reader of the template.
+    /// A comment.
     Comment,
 }
 
-/// Finds the tags and checks that blocks are opened and closed in order.
+/// Finds the tags, and checks that blocks are opened and closed in order.
 pub(super) fn scan(text: &str) -> Result<Vec<TemplateTag>, TemplateFault> {
     let mut tags: Vec<TemplateTag> = Vec::new();
     let mut open: Vec<OpenTag<'_>> = Vec::new();
@@ -85,14 +85,14 @@ pub(super) fn scan(text: &str) -> Result<Vec<TemplateTag>, TemplateFault> {
     }
 }
 
-/// A block that is not closed yet, by the tag that opens it.
+/// An open block, by the tag that opens it.
 struct OpenTag<'t> {
     number: usize,
     range: Range<usize>,
     name: &'t str,
 }
 
-/// Closes the innermost block; returns the number of the tag that opened it.
+/// Closes the innermost block; returns the index of the tag that opened it.
 fn close(open: &mut Vec<OpenTag<'_>>, name: &str, place: &Range<usize>) -> Result<usize, TemplateFault> {
     match open.pop() {
         Some(block) if block.name == name => Ok(block.number),
@@ -107,8 +107,8 @@ fn close(open: &mut Vec<OpenTag<'_>>, name: &str, place: &Range<usize>) -> Resul
     }
 }
 
-/// Where the next tag begins. One backslash before the braces makes them plain text; two or more
-/// are backslashes before a tag.
+/// The start of the next tag. One backslash before the braces makes them literal text; two or more are
+/// backslashes before a tag.
 fn next_tag(text: &str, mut from: usize) -> Option<usize> {
     let start = from;
     loop {
@@ -142,7 +142,7 @@ fn read(text: &str, begin: usize) -> Result<TemplateTag, TemplateFault> {
     TagReader::new(text, begin).read()
 }
 
-/// A comment. Handlebars itself takes the whitespace away beside `~`; the library that reads templates leaves it there.
+/// A comment. Handlebars itself removes the whitespace beside `~`; the library that parses templates leaves it.
 fn comment_tag(text: &str, range: Range<usize>) -> Result<TemplateTag, TemplateFault> {
     let written = text.get(range.clone()).unwrap_or_default();
     let mark = if written.ends_with("--}}") { written.find("--~}}").map(|at| at + 2) } else { None };
@@ -165,7 +165,7 @@ fn never_closed(text: &str, begin: usize) -> TemplateFault {
         .help("write }} after the name, or \\{{ for two braces that are text")
 }
 
-/// A reader of one tag's words.
+/// Reads the words of one tag.
 struct TagReader<'t> {
     text: &'t str,
     begin: usize,
@@ -291,8 +291,8 @@ impl<'t> TagReader<'t> {
         Err(TemplateFault::new(codes::TEMPLATE, "a text in quotes is never closed", begin..begin + 1))
     }
 
-    /// A name or path. A part in brackets, `[with spaces]`, is at its beginning or after a
-    /// separator only.
+    /// A name or path. A part in brackets, `[with spaces]`, is allowed only at the beginning or after a
+    /// separator.
     fn name(&mut self, first: char) -> Result<(), TemplateFault> {
         let begin = self.at;
         let mut separated = true;

@@ -1,4 +1,4 @@
-//! Tests of templates: what they print, what they refuse, and that data is never read again.
+//! Templates: what they print, what they refuse, and that values are never read as templates.
 
 mod properties;
 
@@ -157,7 +157,7 @@ fn hostile_text_appears_literally_in_every_escape_mode() {
             assert!(!url.contains(['{', '$', '@', ':', '/']), "{url}");
             assert_eq!(serde_json::from_str::<String>(&format!("\"{}\"", run(ValueEscape::Json))).unwrap(), hostile);
         }
-        // The twin: written by the author, the same text does mean something.
+        // The twin: written by the author, the same text has a meaning.
         assert_eq!(render("{{input.name}}", &arguments).as_deref(), Ok("Ann"));
     }
 }
@@ -167,7 +167,7 @@ fn what_was_rendered_once_is_not_rendered_again() {
     let arguments = json!({"x": "{{y}}", "y": "planted"});
     let once = render("{{x}}", &arguments).unwrap();
     assert_eq!(once, "{{y}}");
-    // The twin: an author who wrote that very text gets the value.
+    // The twin: an author who writes exactly that text gets the value.
     assert_eq!(render(&once, &arguments).as_deref(), Ok("planted"));
     assert_eq!(render("orgconfig:nested {{x}}", &arguments).as_deref(), Ok("{{input.x}} orgconfig:api:x {{y}}"));
 }
@@ -373,7 +373,7 @@ fn a_value_cannot_lead_an_address_elsewhere() {
     assert_eq!(render("https://h/a{{x}}", "").as_deref(), Ok("https://h/a"));
     assert_eq!(render("{{x}}", "..").as_deref(), Ok(".."));
     assert_eq!(render("https://h/a{{x}}{{y}}/{{x}}", ""), Err("`x` is empty, and the address needs it".to_owned()));
-    // Three hundred thousand values in one segment are looked at once, not once each.
+    // Three hundred thousand values in one segment are checked once, not once each.
     let ids = render_with(
         "https://h/{{#each l}}{{this}},{{/each}}",
         ValueEscape::Url,

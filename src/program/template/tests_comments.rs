@@ -1,4 +1,4 @@
-//! Comments: what the library makes of them, and the `~` that it does not obey.
+//! Comments: how the library handles them, and the `~` that it ignores.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn a_tilde_in_a_comment_is_reported_at_its_place() {
         let fault = fault(text);
         assert_eq!((fault.code, fault.range), (codes::TEMPLATE, Some(at..at + 1)), "{text}: {}", fault.message);
     }
-    // As the library has no rule for it.
+    // The library has no rule for it.
     assert_eq!(fault("a {{~! c}} b").code, codes::TEMPLATE);
     assert!(handlebars::Template::compile("a {{~! c}} b").is_err());
 }
@@ -30,7 +30,7 @@ fn the_library_leaves_the_whitespace_beside_a_comment() {
     for (text, rendered) in [
         ("a {{! c ~}} b", "a  b"),
         ("a {{!-- c --~}} b", "a  b"),
-        // It looks further for the end of the comment.
+        // The library searches further for the end of the comment.
         ("a {{!-- c --~}} b {{!-- d --}} e", "a  e"),
     ] {
         assert_eq!(library.render_template(text, &()).unwrap(), rendered, "{text}");

@@ -1,4 +1,4 @@
-//! Tests of the names: there and back, without collision.
+//! Tool names: conversion in both directions, without collisions.
 
 use proptest::prelude::*;
 

@@ -47,7 +47,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Where both know the answer, it is the same: what is settled here is still Handlebars.
+    /// Where both render a template, the result is the same: the language is still Handlebars.
     #[test]
     fn blocks_mean_what_they_mean_to_the_crates_own_renderer(parts in proptest::collection::vec(fragment(), 0..10)) {
         let text = parts.concat();
@@ -58,7 +58,7 @@ proptest! {
         let Ok(template) = Template::compile(&text, ValueEscape::Plain) else { return Ok(()) };
         let scope = Scope { arguments: &data, input: &Value::Null, now: "", run_id: "", extra: &[], secrets: None };
         let (Ok(ours), Ok(theirs)) = (template.render(&scope), theirs.render_template(&text, &data)) else { return Ok(()) };
-        // They print lists and objects in a way of their own.
+        // The library prints lists and objects in another way.
         if !ours.contains(['[', '{']) && !theirs.contains("[object]") {
             prop_assert_eq!(ours, theirs, "{}", text);
         }
@@ -68,8 +68,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1024, ..ProptestConfig::default() })]
 
-    /// Whitespace control, lines of their own, comments and chains of `else`: what is lowered renders as the library
-    /// renders it, and each path is found at its own place.
+    /// Whitespace control, standalone lines, comments and chains of `else`: a lowered template renders as the
+    /// library renders it, and each path is found at its own position.
     #[test]
     fn every_valid_template_renders_as_the_crate_renders_it(text in valid()) {
         let data = json!({"a": ["1", "2"], "b": {"c": "x"}, "x": "t", "no": []});
@@ -94,7 +94,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The quick way for templates of names alone gives what the parser gives, faults too.
+    /// The fast path for templates with names alone gives the same as the parser, also for faults.
     #[test]
     fn what_is_read_without_the_parser_means_what_the_parser_reads(parts in proptest::collection::vec(simple(), 0..10)) {
         let text = parts.concat();
@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-/// Templates that the library renders: texts, values and comments, and blocks of them, with and without `~`.
+/// Templates that the library renders: texts, values and comments, and blocks with them, with and without `~`.
 fn valid() -> impl Strategy<Value = String> {
     let texts = ["a", " ", "  ", "\n", "\r\n", " \n", "\n  ", "\t", "é", "\n\n", ".\n", "\\{{x}}", "} }"];
     let comments = ["{{!c}}", "{{! c }}", "{{!-- c --}}", "{{!-- {{a}} {{/if}} --}}", "{{! ~ }}", "{{!-}}"];
@@ -138,7 +138,7 @@ fn valid() -> impl Strategy<Value = String> {
             (tilde(), tilde()),
         )
             .prop_map(|((name, path, before, after, body), chained, other, (close, end))| {
-                // `each` goes over a list or an object.
+                // `each` iterates over a list or an object.
                 let path = if name == "each" && path == "@root.x" { "@root.a" } else { path };
                 let (chained, other) = (chained.concat(), other.unwrap_or_default());
                 format!("{{{{{before}#{name} {path}{after}}}}}{body}{chained}{other}{{{{{close}/{name}{end}}}}}")
@@ -151,7 +151,7 @@ fn tilde() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec!["", "", "~"])
 }
 
-/// What templates of names alone are made of, and what is next to it.
+/// The parts of templates with names alone, and of similar ones.
 fn simple() -> impl Strategy<Value = String> {
     let parts = [
         "{{a}}",
