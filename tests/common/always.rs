@@ -22,19 +22,19 @@ use super::Place;
 /// Longer than any process takes that makes one event, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Whether the suite is played so.
+/// Whether the suite is played in this way.
 pub fn wanted() -> bool {
     #![allow(clippy::disallowed_methods, reason = "the environment says how the suite is to be played")]
     std::env::var_os("LOOPCTL_ALWAYS_RESUME").is_some()
 }
 
-/// What decides about a pause: said once.
+/// The flags that decide a pause: passed once.
 const DECISIONS: [(&str, usize); 6] =
     [("--answer", 2), ("--approve", 1), ("--deny", 1), ("--edit", 2), ("--happened", 2), ("--retry", 1)];
-/// What goes with a decision, with its value.
+/// The flags that accompany a decision, with their values.
 const WITH_DECISIONS: [&str; 5] = ["--reason", "--call", "--pause", "--if", "--new-document"];
 
-/// What came of a process, which ends within its time.
+/// The output of a process, which must end within its time.
 pub fn ended(child: Child, args: &[&str]) -> Output {
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
     let (sender, receiver) = channel();
@@ -46,7 +46,7 @@ pub fn ended(child: Child, args: &[&str]) -> Output {
     output.expect("it ends")
 }
 
-/// A call of the program in pieces.
+/// A call of the program, played in pieces.
 pub struct Played<'a> {
     place: &'a Place,
     first: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Played<'a> {
 }
 
 impl<'a> Played<'a> {
-    /// Of these arguments; nothing for a command that drives no run.
+    /// A call with these arguments; none for a command that drives no run.
     pub fn of(place: &'a Place, args: &[&str]) -> Option<Self> {
         let mut first: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let again = match *args.first()? {
@@ -68,7 +68,7 @@ impl<'a> Played<'a> {
         Some(Self { place, first, again })
     }
 
-    /// Plays it. `call` starts a process with these arguments and these fail points.
+    /// Plays the call. `call` starts a process with these arguments and these fail points.
     pub fn play(self, call: impl Fn(&[&str], &str) -> Output) -> Output {
         // A new document and a decision are two events of one process: it dies at the second.
         let at = if self.first.iter().any(|arg| arg == "--new-document") { 1 } else { 0 };
@@ -79,8 +79,8 @@ impl<'a> Played<'a> {
             let (next, at) = if killed {
                 (self.again.clone(), 0)
             } else if let Some(Uncertain { run_id, call, depth }) = uncertain(self.place, &self.again, &output) {
-                // Killed right after its decision, it would have to ask again: it dies at the outcome. Each
-                // run on the way to the call writes the decision down.
+                // A process that is killed right after its decision would have to ask again: it dies at the
+                // outcome. Each run between the outermost one and the call writes the decision down.
                 let mut args = vec!["resume".to_owned(), run_id, "--retry".to_owned(), "--call".to_owned(), call];
                 args.extend(shared(&self.again));
                 (args, 1 + depth)
@@ -99,7 +99,7 @@ fn list(args: &[String]) -> Vec<&str> {
     args.iter().map(String::as_str).collect()
 }
 
-/// A run that is to be found again needs an id, and a store that outlives the process.
+/// A run can only be resumed with an id, and in a store that outlives the process.
 fn kept(place: &Place, args: &mut Vec<String>) {
     static RUNS: AtomicUsize = AtomicUsize::new(0);
     let number = RUNS.fetch_add(1, Ordering::SeqCst);
@@ -120,7 +120,7 @@ fn without_decision(args: &[String]) -> Vec<String> {
         } else if WITH_DECISIONS.contains(&arg.as_str()) {
             args.by_ref().take(usize::from(arg != "--new-document")).for_each(drop);
         } else if DECISIONS.iter().any(|(name, _)| arg.starts_with(&format!("{name}="))) {
-            // The form with its value in one piece.
+            // The form `--flag=value`.
         } else {
             kept.push(arg.clone());
         }
@@ -128,7 +128,7 @@ fn without_decision(args: &[String]) -> Vec<String> {
     kept
 }
 
-/// The arguments that `run` and `resume` have in common.
+/// The arguments that `run` and `resume` share.
 fn shared(args: &[String]) -> Vec<String> {
     let mut shared = Vec::new();
     for pair in args.windows(2) {
@@ -143,11 +143,11 @@ fn shared(args: &[String]) -> Vec<String> {
     shared
 }
 
-/// A run that waits to hear about a call of unknown outcome; of several calls, the first.
+/// A run that asks about a call of unknown outcome; if there are several, the first.
 struct Uncertain {
     run_id: String,
     call: String,
-    /// How many loops below the run the call was made.
+    /// The depth of the call below the run.
     depth: usize,
 }
 
@@ -167,7 +167,7 @@ fn uncertain(place: &Place, args: &[String], output: &Output) -> Option<Uncertai
     let shown = place.command(&list(&trace)).output().expect("it starts");
     let result: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
     let call = result["pause"]["call"]["id"].as_str().filter(|_| result["termination"] == "uncertain")?;
-    // A called run is named after its caller and the call: two numbers more.
+    // The id of a sub-run is that of its caller with two more numbers.
     let below = result["pause"]["run_id"].as_str().and_then(|whose| whose.strip_prefix(&run_id)).unwrap_or("");
     Some(Uncertain { call: call.to_owned(), depth: below.matches('.').count() / 2, run_id })
 }

@@ -1,4 +1,4 @@
-//! What a test's server answers.
+//! The answers of a test's server.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -8,21 +8,21 @@ use std::time::Duration;
 pub(super) enum Body {
     /// With its length, then the connection is kept.
     Sized(Vec<u8>),
-    /// With a length that is longer than what comes; then the connection is closed.
+    /// With a length that is longer than the body; then the connection is closed.
     Cut(Vec<u8>, usize),
-    /// In chunks, one write a piece.
+    /// In chunks, one write for each piece.
     Chunked(Vec<Vec<u8>>),
     /// In chunks without the last one; then the connection is closed.
     ChunkedCut(Vec<Vec<u8>>),
     /// In chunks without the last one; then nothing comes, and the connection stays open.
     ChunkedStall(Vec<Vec<u8>>),
-    /// This piece again and again, in chunks, until the other side goes.
+    /// This piece again and again, in chunks, until the other side closes.
     Endless(Vec<u8>),
-    /// No answer: the connection is reset while the request's body is not read.
+    /// No answer: the connection is reset before the request's body is read.
     Reset,
     /// No answer: the connection is closed after the request was read.
     Closed,
-    /// These bytes in place of an answer; then the connection is closed.
+    /// These bytes instead of an answer; then the connection is closed.
     Raw(Vec<u8>),
 }
 
@@ -53,7 +53,7 @@ impl Answer {
         Self::new("application/json", body.to_string())
     }
 
-    /// A reply of OpenAI's chat completions, of 10 and 5 tokens.
+    /// A reply of OpenAI's chat completions, with a usage of 10 and 5 tokens.
     pub fn openai(text: &str) -> Self {
         Self::json(&serde_json::json!({
             "id": "chatcmpl-1", "object": "chat.completion", "model": "test",
@@ -62,7 +62,7 @@ impl Answer {
         }))
     }
 
-    /// A reply of Anthropic's messages, of 10 and 5 tokens.
+    /// A reply of Anthropic's messages, with a usage of 10 and 5 tokens.
     pub fn anthropic(text: &str) -> Self {
         Self::json(&serde_json::json!({
             "id": "msg_1", "type": "message", "role": "assistant", "model": "test",
@@ -71,7 +71,7 @@ impl Answer {
         }))
     }
 
-    /// A stream of events, one write an event; each text is the data of one.
+    /// A stream of events, one write for each; each text is the data of one.
     pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
         let pieces = data.into_iter().map(|data| format!("data: {}\n\n", data.as_ref()).into_bytes()).collect();
         Self::of("text/event-stream", Body::Chunked(pieces))
@@ -107,7 +107,7 @@ impl Answer {
         self
     }
 
-    /// A declared length that is longer than the body by so many bytes.
+    /// Declares a length that is longer than the body by so many bytes.
     #[must_use]
     pub fn longer_by(mut self, bytes: usize) -> Self {
         if let Body::Sized(body) = self.body {
@@ -132,19 +132,19 @@ impl Answer {
         Self::of("", Body::Closed)
     }
 
-    /// Bytes in place of an answer; the connection is closed after them.
+    /// Bytes instead of an answer; the connection is closed after them.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::of("", Body::Raw(bytes.into()))
     }
 
-    /// The status.
+    /// Sets the status.
     #[must_use]
     pub fn status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
-    /// A header, in place of the one of this name.
+    /// Sets a header, replacing one with the same name.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -152,21 +152,21 @@ impl Answer {
         self
     }
 
-    /// The answer waits until the gate is opened.
+    /// Delays the answer until the gate is opened.
     #[must_use]
     pub fn behind(mut self, gate: &Gate) -> Self {
         self.gate = Some(gate.clone());
         self
     }
 
-    /// A wait before each piece of the body.
+    /// Waits before each piece of the body.
     #[must_use]
     pub fn slow(mut self, pause: Duration) -> Self {
         self.pause = Some(pause);
         self
     }
 
-    /// The connection is not kept.
+    /// Closes the connection after the answer.
     #[must_use]
     pub fn close(mut self) -> Self {
         self.close = true;
@@ -179,7 +179,7 @@ impl Answer {
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    /// Opens it for good.
+    /// Opens it permanently.
     pub fn open(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_all();

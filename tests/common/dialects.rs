@@ -1,4 +1,4 @@
-//! A model in each dialect, and by each provider: the same words in another form.
+//! A model in each dialect and with each provider: the same content in another form.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
 use serde_json::{Value, json};
@@ -28,8 +28,8 @@ pub fn answers(thought: &str, answer: &str) -> Says {
 }
 
 impl Says {
-    /// The reply of a server of OpenAI's protocol (`/chat/completions`) or of Anthropic's (`/messages`).
-    /// `turn` makes the ids differ.
+    /// The reply of a server of OpenAI's protocol (`/chat/completions`) or of Anthropic's (`/messages`). `turn`
+    /// makes the ids differ.
     pub fn reply(&self, dialect: &str, request: &Request, turn: usize) -> Answer {
         let (text, calls) = self.words(dialect);
         if request.path.ends_with("/messages") { anthropic(&text, &calls, turn) } else { openai(&text, &calls, turn) }
@@ -110,7 +110,7 @@ pub fn roles(request: &Request) -> Vec<String> {
     messages.iter().map(|message| message["role"].as_str().expect("a role").to_owned()).collect()
 }
 
-/// A trace without what differs from run to run.
+/// A trace without the fields that differ from run to run.
 pub fn comparable(trace: &Value) -> Vec<Value> {
     let entries = trace.as_array().expect("a trace").iter();
     let names = ["iteration", "thought", "action", "action_input", "observation", "success"];

@@ -1,10 +1,10 @@
 //! Texts that try to be more than text.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
-/// A value of the run's input that no text may bring out.
+/// A value of the run's input that no text may reveal.
 pub const PLANTED: &str = "planted-6f1d0c77";
 
-/// A secret of the project that no text may bring out.
+/// A secret of the project that no text may reveal.
 pub const SECRET: &str = "sEcReT-9a8b7c6d5e";
 
 /// Texts in the languages of templates, references, dialects, protocols, formats, and humans.

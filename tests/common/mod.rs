@@ -14,12 +14,12 @@ pub mod server;
 #[cfg(unix)]
 pub mod terminal;
 
-/// An empty folder that goes with the test.
+/// An empty folder that is removed after the test.
 pub struct Place {
     folder: tempfile::TempDir,
 }
 
-/// What came of a call of the program.
+/// The result of a call of the program.
 #[derive(Debug, Clone)]
 pub struct Ran {
     pub code: i32,
@@ -65,13 +65,13 @@ impl Place {
             command.spawn().expect("the program starts")
         };
         if env.iter().any(|(name, _)| *name == "LOOPCTL_FAIL") {
-            // The test itself says where it dies.
+            // The test itself sets where the process dies.
             return ran(&start(self.command(args)).wait_with_output().expect("it ends"));
         }
         self.played(args, start)
     }
 
-    /// In one piece; or, when the suite is played so, by processes that die after each event.
+    /// In one process; or, if the suite is played in pieces, by processes that die after each event.
     fn played(&self, args: &[&str], start: impl Fn(Command) -> Child) -> Ran {
         #[cfg(unix)]
         if let Some(played) = always::wanted().then(|| always::Played::of(self, args)).flatten() {
@@ -115,7 +115,7 @@ impl Place {
         (ran, result)
     }
 
-    /// A loop over scripted tools, its properties changed by `properties`.
+    /// A loop with scripted tools; `properties` changes its properties.
     pub fn looped(&self, properties: &Value) -> &Self {
         self.json("loop.json", &document(properties));
         self
@@ -135,7 +135,7 @@ impl Place {
         self
     }
 
-    /// Makes these calls, one a turn, and ends; the entries of the trace.
+    /// Makes these calls, one in each turn, and ends; returns the entries of the trace.
     pub fn calls(&self, calls: &[Value]) -> Vec<Value> {
         self.calls_with(calls, &[], &[])
     }
@@ -153,7 +153,7 @@ impl Place {
         trace
     }
 
-    /// The loop is refused before anything runs: what is said of it.
+    /// The message when the loop is refused before anything runs.
     pub fn refused(&self) -> String {
         self.json("script.json", &json!({ "replies": [complete(json!("done"))] }));
         let ran = self.call(&["run", "loop.json", "--script", "script.json", "--store", "memory"]);
@@ -178,7 +178,7 @@ impl Place {
         files
     }
 
-    /// A script of replies, and of what the tools `look` and `act` answer.
+    /// A script of replies, and of the answers of the tools `look` and `act`.
     pub fn script(&self, replies: &[Value]) -> &Self {
         let tools = json!({ "look": [{ "seen": 1 }], "act": [{ "done": true }] });
         self.json("script.json", &json!({ "replies": replies, "tools": tools }));
@@ -232,8 +232,7 @@ pub fn document(properties: &Value) -> Value {
     })
 }
 
-/// Waits until a process that was killed is gone: the kill is the kernel's to carry out, which takes
-/// its time on a busy machine.
+/// Waits until a killed process is gone: the kernel needs some time for that on a busy machine.
 pub fn gone(pid: &str) -> bool {
     (0..200_000).any(|_| {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -242,12 +241,12 @@ pub fn gone(pid: &str) -> bool {
     })
 }
 
-/// An `http` action of this name, its properties changed by `more`.
+/// An `http` action with this name; `more` changes its properties.
 pub fn web(name: &str, url: &str, more: Value) -> Value {
     with(json!({ "action_name": name, "kind": "http", "description": "Asks.", "url": url, "http_method": "GET" }), more)
 }
 
-/// An object with the properties of another one put over its own.
+/// An object with the properties of another one merged into it.
 pub fn with(mut object: Value, more: Value) -> Value {
     for (name, value) in more.as_object().expect("an object") {
         object[name] = value.clone();
@@ -272,8 +271,7 @@ pub fn complete(answer: Value) -> Value {
     think("__complete__", json!({ "answer": answer }))
 }
 
-/// A place whose loop has tools that are programs, which answer `said`: a script would take the model's
-/// place too.
+/// A place whose loop has programs as tools, which answer `said`: a script would replace the model too.
 pub fn answering(properties: &Value, said: &str) -> Place {
     let place = Place::new();
     let mut document = document(properties);
@@ -287,7 +285,7 @@ pub fn answering(properties: &Value, said: &str) -> Place {
     place
 }
 
-/// What a program did that dies at a fail point, if one is named: -9 when it was killed.
+/// The exit of a program that may die at a fail point: -9 when it was killed.
 #[cfg(unix)]
 pub fn killed(mut command: Command, fail: &str) -> Ran {
     use std::os::unix::process::ExitStatusExt;
@@ -302,12 +300,12 @@ pub fn killed(mut command: Command, fail: &str) -> Ran {
     ran
 }
 
-/// A loop that is sound, with the action `look` that none of its files declares.
+/// A sound loop with the action `look`, which none of its files declares.
 pub const SOUND: &str = r#"{"type": "loop", "properties": {"mode": "react", "objective": "Do it.", "tools": [{"type": "action", "name": "look"}]}}"#;
 /// The action `look`.
 pub const ACTION: &str = r#"{"action_name": "look", "kind": "http", "description": "Looks.", "url": "https://example.com/x", "http_method": "GET"}"#;
 
-/// A folder with a loop that is sound, and its action.
+/// A folder with a sound loop and its action.
 pub fn sound() -> Place {
     let place = Place::new();
     place.file("loops/a.json", SOUND);

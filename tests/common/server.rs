@@ -17,7 +17,7 @@ use answer::Body;
 #[allow(unused_imports, reason = "not every suite holds answers back")]
 pub use answer::Gate;
 
-/// What the server was asked.
+/// A request to the server.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// `GET`, `POST`, ...
@@ -28,7 +28,7 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body, whole.
     pub body: Vec<u8>,
-    /// The connection that it came by, from 0.
+    /// The number of its connection, from 0.
     pub connection: usize,
 }
 
@@ -63,7 +63,7 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// A server; it ends when it is dropped.
+/// A server; it stops when it is dropped.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -71,19 +71,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that gives these answers in their order, and 500 when they are spent.
+    /// A server that gives these answers in their order, and 500 after them.
     pub fn new(answers: Vec<Answer>) -> Self {
         Self::with(move |number, _| {
             answers.get(number).cloned().unwrap_or_else(|| Answer::json("{\"error\":\"no more answers\"}").status(500))
         })
     }
 
-    /// A server that asks the function, which gets the request's number, from 0.
+    /// A server that calls the function with the request's number, from 0.
     pub fn with(handler: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
         Self::open(Box::new(handler), false)
     }
 
-    /// The same, and the function is given the request with its body: it is read before.
+    /// The same, and the request has its body, which is read before.
     pub fn reading(handler: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
         Self::open(Box::new(handler), true)
     }
@@ -125,21 +125,21 @@ impl Server {
         self.address
     }
 
-    /// What it was asked, in the order of arrival.
+    /// The requests, in the order of arrival.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.requests.lock().unwrap().clone()
     }
 
-    /// Waits until it was asked so many times.
+    /// Waits for so many requests.
     pub fn wait_for(&self, requests: usize) {
         let guard = self.shared.requests.lock().unwrap();
         drop(self.shared.arrived.wait_while(guard, |known| known.len() < requests).unwrap());
     }
 
-    /// Waits until it has read all that was sent to it by those that are gone: what a killed process sent
-    /// last may still be on its way. Nobody may be connected.
+    /// Waits until it has read everything from closed connections: the last bytes of a killed process may still
+    /// be on their way. Nobody may be connected.
     pub fn wait_until_read(&self) {
-        // Connections are taken in their order: when this one is over, all before it were taken.
+        // Connections are served in their order: when this one ends, all before it were served.
         let mut last = TcpStream::connect(self.address).expect("it listens");
         last.shutdown(Shutdown::Write).expect("it is open");
         last.read_to_end(&mut Vec::new()).expect("it ends");
@@ -148,12 +148,12 @@ impl Server {
         drop(self.shared.arrived.wait_while(guard, |_| !all_over()).unwrap());
     }
 
-    /// How many connections were made to it.
+    /// The number of connections.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// How many bytes of bodies it could hand to the network.
+    /// The number of body bytes that it could pass to the network.
     pub fn sent(&self) -> usize {
         self.shared.sent.load(Ordering::SeqCst)
     }
@@ -182,7 +182,7 @@ impl Shared {
         }
         let here = Arc::clone(self);
         std::thread::spawn(move || {
-            // A connection that breaks is the test's wish, or the other side's.
+            // Either the test breaks the connection on purpose, or the other side does.
             let _ = here.serve(&socket, number);
             let guard = here.requests.lock().unwrap();
             here.ended.fetch_add(1, Ordering::SeqCst);
@@ -193,7 +193,7 @@ impl Shared {
     }
 
     fn serve(&self, socket: &TcpStream, connection: usize) -> std::io::Result<()> {
-        // No byte more than needed is taken: a connection that is closed with unread bytes is reset.
+        // No byte more than needed is read: closing a connection with unread bytes resets it.
         let mut reader = BufReader::with_capacity(1, socket.try_clone()?);
         while let Some(mut request) = head(&mut reader, connection)? {
             let number = self.requests.lock().unwrap().len();
@@ -254,7 +254,7 @@ impl Shared {
                     self.send(socket, answer, &chunk(piece))?;
                 }
                 if matches!(answer.body, Body::ChunkedStall(_)) {
-                    // Until the other side goes.
+                    // Until the other side closes.
                     let _ = socket.read(&mut [0]);
                 }
                 let whole = matches!(answer.body, Body::Chunked(_));
@@ -288,7 +288,7 @@ fn chunk(piece: &[u8]) -> Vec<u8> {
     [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat()
 }
 
-/// Reads a request's head; nothing when the connection is over.
+/// Reads the head of a request; none when the connection is closed.
 fn head(reader: &mut impl BufRead, connection: usize) -> std::io::Result<Option<Request>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

@@ -1,4 +1,4 @@
-//! A pseudo terminal with the program in it: what it shows is read, and what a human types is written.
+//! A pseudo terminal that runs the program: reads its output, and writes what a human types.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -11,15 +11,15 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 
 use super::Place;
 
-/// Longer than anything here takes: a test that waits for what never comes ends with what was seen.
+/// Longer than anything here takes: a test that waits in vain ends with the output so far.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The program in a terminal of 100 columns; its stdout is a file, so that the result is apart.
+/// The program in a terminal of 100 columns; its stdout is a file, to keep the result separate.
 pub struct Terminal {
     child: Child,
     master: File,
     seen: Arc<(Mutex<Seen>, Condvar)>,
-    /// How much of what was seen was waited for already.
+    /// How much of the output was already waited for.
     at: usize,
 }
 
@@ -63,7 +63,7 @@ impl Terminal {
         Self { child, master: File::from(master), seen, at: 0 }
     }
 
-    /// Waits until this is shown, after what was waited for before; what was shown until then.
+    /// Waits until this text appears after the last one; returns the output until then.
     pub fn sees(&mut self, text: &str) -> String {
         let (lock, changed) = &*self.seen;
         let from = self.at;
@@ -82,7 +82,7 @@ impl Terminal {
         String::from_utf8_lossy(&seen.bytes[from..to]).into_owned()
     }
 
-    /// A line of a human.
+    /// Types a line.
     pub fn types(&mut self, text: &str) {
         self.master.write_all(format!("{text}\n").as_bytes()).expect("it is typed");
     }
@@ -97,7 +97,7 @@ impl Terminal {
         self.child.id()
     }
 
-    /// The exit code, all that was shown, and stdout. What does not end is killed.
+    /// The exit code, the whole output, and stdout. A process that does not end is killed.
     pub fn ends(mut self, place: &Place) -> (i32, String, String) {
         let (lock, changed) = &*self.seen;
         let waits = |seen: &mut Seen| !seen.ended;
@@ -114,7 +114,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Nothing that a failed test began goes on.
+        // No process of a failed test may survive.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use crate::reference::{CALLS, Reference, START, timeless, untouched};
 
-/// More before a release: the test ten times.
+/// More before a release: ten times as many.
 const KILLS: u64 = 1000;
-/// How long each call takes: so long its intent is durable, and its outcome is not.
+/// The duration of each call: during it, its intent is durable and its outcome is not.
 const CALL: Duration = Duration::from_millis(3);
-/// A machine has moods: after so many rounds a process is measured anew.
+/// The speed of a machine varies: it is measured again after so many rounds.
 const MEASURED: u32 = 25;
 
 const ANSWER: [&str; 8] = ["resume", "r", "--script", "script.json", "--output", "json", "--answer", "yes"];
@@ -39,16 +39,15 @@ enum Hit {
     AfterTheAnswer,
 }
 
-/// How long the parts of a run take, in microseconds: from the start of its process to the first call,
-/// from each call to what comes next, the last of which is the question; and the process that is given the
-/// answer.
+/// How long the parts of a run take, in microseconds: from the start of its process to the first call, from
+/// each call to the next step, the last of which is the question; and the process that gets the answer.
 struct Parts([RangeInclusive<u64>; 5]);
 
 /// The last part.
 const ANSWERED: usize = 4;
 
 impl Parts {
-    /// Those of a run that nobody kills.
+    /// Measures a run that nobody kills.
     fn measure() -> Self {
         let reference = Reference::slow(CALL);
         let mut last = Instant::now();
@@ -62,7 +61,7 @@ impl Parts {
         let question = lap();
         assert_eq!(reference.resume(&["--answer", "yes"], "").code, 0);
         let end = lap();
-        // Before it has to do with the run, a process starts.
+        // The first part of the start of a process does not concern the run.
         Self([first / 4..=first, 0..=second, 0..=third, 0..=question, end / 2..=end])
     }
 }
@@ -71,7 +70,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).expect("a short time")
 }
 
-/// Plays a run that is killed once, and brings it to its end.
+/// Plays a run that is killed once, and drives it to its end.
 fn round(seed: u64, expected: &Value, parts: &Parts) -> Hit {
     let mut random = Rng::with_seed(seed);
     let reference = Reference::slow(CALL);
@@ -94,7 +93,7 @@ fn round(seed: u64, expected: &Value, parts: &Parts) -> Hit {
     let has_events = !reference.events().is_empty();
     let before: BTreeMap<_, _> = done.iter().map(|name| (*name, reference.calls_of(name))).collect();
     let at = format!("seed {seed}, killed {delay} us into part {part}: finished {done:?}, under way {open:?}");
-    // A run is found again by its id in either way.
+    // Either command finds the run by its id.
     let resumed = if has_events && random.bool() { reference.resume(&[], "") } else { reference.start("") };
     let (result, asked) = reference.finish_after(resumed);
 
@@ -114,7 +113,7 @@ fn round(seed: u64, expected: &Value, parts: &Parts) -> Hit {
     }
 }
 
-/// Plays rounds on all cores until so many kills hit; gives back where how many did.
+/// Plays rounds on all cores until so many kills hit; returns how many hit which place.
 fn played(first: u64, kills: u64) -> BTreeMap<Hit, u64> {
     let expected = untouched();
     let (next, over) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -12,7 +12,7 @@ const FORWARD_A_DAY: i64 = 86_400_000;
 /// The run may take a minute: a day is longer.
 const TIMEOUT_MS: u64 = 60_000;
 
-/// What is under way when the clock is set.
+/// What the run does when the clock is changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum While {
     TheModelThinks,
@@ -43,7 +43,7 @@ fn events(place: &Place) -> Vec<Value> {
     texts.map(|text| serde_json::from_str(&text.expect("a text")).expect("JSON")).collect()
 }
 
-/// Plays the run with the clock set in the middle of it; gives back the whole result.
+/// Plays the run and changes the clock during it; returns the whole result.
 fn played(when: While, by_ms: i64) -> Value {
     let gate = Gate::default();
     let held = match when {

@@ -1,5 +1,5 @@
-//! R5: one driver at a time, whoever resumes a run; and a driver that slept longer than its lease, while
-//! another took its run over, writes nothing more and makes no further call.
+//! R5: one driver at a time, whoever resumes a run. A driver that was suspended for longer than its lease,
+//! while another one took over its run, writes nothing more and makes no further call.
 
 use std::process::Child;
 
@@ -12,7 +12,7 @@ use crate::common::server::Gate;
 use crate::common::{self, Ran};
 use crate::reference::{Reference, timeless, untouched};
 
-/// A lease that is over soon. It is renewed after a third of it.
+/// A short lease. It is renewed after a third of it.
 const SHORT: &str = "time:300:lease";
 
 fn pid(child: &Child) -> Pid {
@@ -25,20 +25,20 @@ fn wait_until_stopped(child: &Child) {
     assert!(matches!(status, WaitStatus::Stopped(..)), "{status:?}");
 }
 
-/// Where the first driver falls asleep.
+/// Where the first driver is suspended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Asleep {
-    /// While a call is under way, which may be made again.
+    /// During a call that may be repeated.
     InACall,
-    /// When the intent of the POST without a key is durable, and before it is made.
+    /// After the intent of the POST without a key is durable, and before the call.
     BeforeThePost,
-    /// When the POST was made, and before its outcome is written.
+    /// After the POST, and before its outcome is written.
     AfterThePost,
 }
 
 const ALL: [Asleep; 3] = [Asleep::InACall, Asleep::BeforeThePost, Asleep::AfterThePost];
 
-/// Another driver takes the run as soon as the lease is over, and brings it to its question.
+/// Another driver takes the run when the lease expires, and drives it to its question.
 fn taken_over(reference: &Reference, asleep: Asleep) -> Ran {
     let mut how: Vec<&str> = Vec::new();
     for _ in 0..10_000 {

@@ -1,6 +1,6 @@
-//! The real process is killed, stopped, locked out and starved at every boundary of its journal, and
-//! resumed: every run ends the same, no finished call is made again, and what may have happened is asked
-//! about.
+//! The real process is killed, stopped, locked out and starved at every boundary of its journal, and resumed:
+//! every run ends the same, no finished call is repeated, and a human is asked about calls that may have
+//! happened.
 //!
 //! The fail points are compiled into debug builds only, so these tests are too.
 #![cfg(all(unix, debug_assertions))]

@@ -1,5 +1,5 @@
-//! R4: the n-th call over the network fails, of the model's and of the tools': the run goes on or ends
-//! with a code, and never by a panic.
+//! R4: the n-th request over the network fails, to the model or to a tool: the run continues or ends with a
+//! code, and never panics.
 
 use std::net::TcpListener;
 
@@ -21,10 +21,10 @@ enum Fault {
 
 const FAULTS: [Fault; 6] =
     [Fault::Reset, Fault::Closed, Fault::CutInTheMiddle, Fault::NoAnswer, Fault::Nonsense, Fault::ServerError];
-/// The requests of a run without a fault: the model and the tool take turns, and the model ends.
+/// The requests of a run without a fault: to the model and the tool in turn, the last one to the model.
 const REQUESTS: usize = 5;
 
-/// What the server says to the request of this kind, by how many of its kind were answered well.
+/// The server's answer to a request, by how many of the same kind succeeded before.
 fn server(fault: Option<(usize, Fault)>) -> Server {
     let answered = std::sync::Mutex::new(0);
     let never = Gate::default();
@@ -83,7 +83,7 @@ fn the_n_th_failing_call_is_retried_or_reported_to_the_model() {
         for at in 0..REQUESTS {
             let is_models = at % 2 == 0;
             if is_models && fault == Fault::NoAnswer {
-                continue; // a model may think for long: the run's own time ends it, see below
+                continue; // a model may take long: the time limit of the run ends it, see below
             }
             let server = server(Some((at, fault)));
             let (_, ran) = run(&server.url(), 3, 60_000);
@@ -105,7 +105,7 @@ fn the_n_th_failing_call_of_a_model_that_is_asked_once_ends_the_run_with_a_code(
     for fault in FAULTS {
         for at in [0, 2, 4] {
             let server = server(Some((at, fault)));
-            // Long enough for what comes before the silence, on a busy machine too.
+            // Long enough for the steps before the silence, also on a busy machine.
             let timeout_ms = if fault == Fault::NoAnswer { 2_000 } else { 60_000 };
             let (place, ran) = run(&server.url(), 1, timeout_ms);
             assert_eq!(ran.code, 1, "{fault:?} at {at}: {ran:#?}");
@@ -116,7 +116,7 @@ fn the_n_th_failing_call_of_a_model_that_is_asked_once_ends_the_run_with_a_code(
                 known.contains(&code.as_str()) && result["error"]["retryable"] == true,
                 "{fault:?} at {at}: {result:#}"
             );
-            // What was found until then is there, and can be read.
+            // The results until then are stored, and can be read.
             let trace = place.call(&["trace", "r", "--format", "json"]);
             assert_eq!(trace.json()["trace"].as_array().map(Vec::len), Some(at / 2), "{fault:?} at {at}: {trace:#?}");
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::reference::{BOUNDARIES, Reference, timeless, untouched};
 
-/// A kill at the event of this number, from 0, of the process that is hit.
+/// A kill at the event with this number, from 0, of the process that it hits.
 #[derive(Debug, Clone, Copy)]
 struct Kill {
     event: u32,
@@ -19,7 +19,7 @@ impl Kill {
     }
 }
 
-/// What came of a pair.
+/// The result of a pair.
 struct Played {
     result: Value,
     /// How many of the two kills hit.
@@ -28,7 +28,7 @@ struct Played {
     asked: usize,
 }
 
-/// Plays the run with these kills: each one is meant for every process until it hits one.
+/// Plays the run with these kills: each one applies to every process until it hits one.
 fn play(reference: &Reference, kills: &[Kill]) -> Played {
     let mut kills = kills.iter();
     let mut next = kills.next();
@@ -63,7 +63,7 @@ fn play(reference: &Reference, kills: &[Kill]) -> Played {
     panic!("the run does not end after {hit} kills");
 }
 
-/// Every pair in an order that meets all first boundaries early.
+/// All pairs, in an order in which all first boundaries come early.
 fn pairs() -> impl Iterator<Item = [Kill; 2]> {
     (0..3).flat_map(|later| {
         BOUNDARIES.into_iter().flat_map(move |second| {
@@ -75,8 +75,8 @@ fn pairs() -> impl Iterator<Item = [Kill; 2]> {
     })
 }
 
-/// Plays up to so many pairs of which both kills hit; gives back how many did, and how often it was
-/// asked in all.
+/// Plays up to so many pairs in which both kills hit; returns how many did, and how often a human was asked in
+/// all.
 fn played(pairs: impl Iterator<Item = [Kill; 2]>, most: usize) -> (usize, usize) {
     let expected = untouched();
     let (mut hit, mut asked) = (0, 0);

@@ -1,4 +1,4 @@
-//! The reference run of the crash tests: what it calls is counted by a server outside of the process.
+//! The reference run of the crash tests: a server outside of the process counts its calls.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use crate::common::server::{Answer, Gate, Server};
 use crate::common::{self, Place, Ran, complete, finished, think};
 
-/// The arguments that begin the run, and that find it again.
+/// The arguments that start the run, and resume it.
 pub const START: [&str; 8] = ["run", "loop.json", "--run-id", "r", "--script", "script.json", "--output", "json"];
 
 pub const BOUNDARIES: [&str; 4] = ["before-write", "after-write", "after-sync", "before-effect"];
 
-/// What it calls.
+/// Its calls.
 pub const CALLS: [&str; 3] = ["read", "put", "post"];
 
-/// The reference run: an idempotent GET, a POST that is idempotent by its key, one that is not, memory,
-/// a question to a human.
+/// The reference run: an idempotent GET, a POST with an idempotency key, one without, memory, a question to a
+/// human.
 pub struct Reference {
     pub place: Place,
     pub server: Server,
@@ -27,7 +27,7 @@ impl Reference {
         Self::behind(None)
     }
 
-    /// The first call of all is answered when the gate is open.
+    /// The first call is answered when the gate is open.
     pub fn behind(gate: Option<Gate>) -> Self {
         Self::answered(move |number, answer| match &gate {
             Some(gate) if number == 0 => answer.behind(gate),
@@ -106,25 +106,25 @@ impl Reference {
             .collect()
     }
 
-    /// Brings the run to its end as an operator would, who knows what the server saw: its result, and how
-    /// often it was asked about the POST without a key.
+    /// Drives the run to its end as an operator would who knows what the server saw: returns its result, and
+    /// how often it asked about the POST without a key.
     pub fn finish(&self) -> (Value, u32) {
         self.finish_after(self.start(""))
     }
 
-    /// The same after a process that took the run up.
+    /// The same after a process that resumed the run.
     pub fn finish_after(&self, ran: Ran) -> (Value, u32) {
         let posted = || !self.calls_of("post").is_empty();
         let (ran, uncertain) = finished(ran, |how| self.resume(how, ""), posted);
         (ran.json(), uncertain)
     }
 
-    /// The texts of the run's events that are durable.
+    /// The durable events of the run, as text.
     pub fn events(&self) -> Vec<Value> {
         events_of(&self.place)
     }
 
-    /// The calls of the server whose outcomes the journal has, and the one of which it has the intent only.
+    /// The calls whose outcomes are in the journal, and the one with only an intent.
     pub fn calls_in_journal(&self) -> (Vec<&'static str>, Option<&'static str>) {
         let (mut done, mut open) = (Vec::new(), None);
         for event in self.events() {
@@ -138,7 +138,7 @@ impl Reference {
         (done, open)
     }
 
-    /// Whether the journal has the intent of the POST without a key, and not its outcome.
+    /// Whether the journal has the intent of the POST without a key, but not its outcome.
     pub fn post_is_open(&self) -> bool {
         self.calls_in_journal().1 == Some("post")
     }
@@ -147,7 +147,7 @@ impl Reference {
         self.holds_after(at, 1);
     }
 
-    /// What must hold of the calls after so many kills.
+    /// What must be true of the calls after so many kills.
     pub fn holds_after(&self, at: &str, kills: usize) {
         for name in CALLS {
             let calls = self.calls_of(name);
@@ -160,10 +160,10 @@ impl Reference {
     }
 }
 
-/// The events of the run `r` that are durable.
+/// The durable events of the run `r`.
 pub fn events_of(place: &Place) -> Vec<Value> {
     let store = place.path().join(".loopctl/runs.db");
-    // For reading only: what is in the log of a killed process is for the next one to find.
+    // Read-only: the next process must find the log of a killed process unchanged.
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let Ok(connection) = rusqlite::Connection::open_with_flags(store, flags) else { return Vec::new() };
     let sql = "SELECT event FROM events JOIN runs ON runs.id = events.run WHERE run_id = 'r' ORDER BY seq";
@@ -172,7 +172,7 @@ pub fn events_of(place: &Place) -> Vec<Value> {
     rows.map(|text| serde_json::from_str(&text.expect("a text")).expect("JSON")).collect()
 }
 
-/// A result without what differs from run to run: times.
+/// A result without the times, which differ from run to run.
 pub fn timeless(mut value: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {

@@ -1,4 +1,4 @@
-//! R4: the store's calls fail, its disk is full, its folder is closed, another process locks it.
+//! R4: calls to the store fail, its disk is full, its folder is closed, another process locks it.
 
 use crate::common;
 use crate::common::server::Gate;

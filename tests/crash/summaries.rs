@@ -1,5 +1,5 @@
-//! R1: kills around a summary of the history: what is durable is not summed up again, and what is not is
-//! counted once.
+//! R1: kills around a summary of the history: a durable summary is not made again, and one that is not durable
+//! is counted once.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::common::server::{Answer, Request, Server};
 use crate::common::{self, Place, Ran, complete, document, look};
 use crate::reference::{BOUNDARIES, events_of, timeless};
 
-/// A run whose history is summed up once.
+/// A run whose history is summarised once.
 struct Long {
     place: Place,
     server: Server,
@@ -58,7 +58,7 @@ impl Long {
         self.server.requests().iter().filter(|request| is_summary(request)).count()
     }
 
-    /// The places of the summaries in the journal.
+    /// The positions of the summaries in the journal.
     fn kept(&self) -> Vec<usize> {
         let events = events_of(&self.place);
         let kept = events.iter().enumerate().filter(|(_, event)| !event["what"]["summarized"].is_null());
@@ -73,7 +73,7 @@ fn a_kill_around_a_summary_neither_repeats_one_that_is_durable_nor_counts_one_tw
     assert_eq!((ran.code, whole.summaries()), (0, 1), "{ran:#?}");
     let expected: Value = timeless(ran.json());
     let [at] = whole.kept()[..] else { panic!("{:?}", whole.kept()) };
-    // The summary is asked for when the event before it is durable.
+    // The summary is requested when the event before it is durable.
     let asked = ["after-sync", "before-effect"].map(|boundary| (at - 1, boundary));
     for (event, boundary) in asked.into_iter().chain(BOUNDARIES.map(|boundary| (at, boundary))) {
         let kill = format!("journal:{event}:{boundary}");
