@@ -104,11 +104,11 @@ impl Signals {
 
 #[cfg(unix)]
 async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
-    let came = match signal {
+    let received = match signal {
         Some(signal) => signal.recv().await.is_some(),
         None => false,
     };
-    if !came {
+    if !received {
         std::future::pending::<()>().await;
     }
 }

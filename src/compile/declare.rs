@@ -314,10 +314,10 @@ impl<'a> Declare<'a> {
         for (field, floor) in tool::loosened(declaration, written, &meaning) {
             let at = format!("{pointer}/{field}");
             let message = format!("the action `{}` says `\"{field}\": {floor}`, and that counts", declaration.name);
-            let said = action.document.tree.place(&format!("{}/{field}", action.pointer()));
+            let place = action.document.tree.place(&format!("{}/{field}", action.pointer()));
             let fault = Diagnostic::warning(codes::LOOSENED, message, at.as_str(), self.main.tree.place(&at));
             let fault = fault.help(format!("write {floor}, or take it out of the declaration"));
-            self.faults.push(fault.related(&said, "the action says so here").suggest(floor));
+            self.faults.push(fault.related(&place, "the action says so here").suggest(floor));
         }
     }
 

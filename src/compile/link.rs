@@ -255,7 +255,7 @@ impl<'t> Linker<'t> {
         let near = near.map(|(near, lone)| (near.to_owned(), lone));
         let files: Vec<&str> =
             self.sources().iter().map(|source| &*source.name).filter(|file| *file != &**own).collect();
-        let looked = if files.is_empty() {
+        let searched = if files.is_empty() {
             "there is no `loops/*.json` beside the document; `--actions FILE` names another file".to_owned()
         } else {
             format!("looked in {}", names::list(&files))
@@ -264,10 +264,10 @@ impl<'t> Linker<'t> {
         let fault = Diagnostic::error(codes::UNKNOWN_LOOP, message, at, main.tree.place(at));
         match near {
             Some((near, lone)) => {
-                let fault = fault.help(format!("the nearest name is `{near}`; {looked}"));
+                let fault = fault.help(format!("the nearest name is `{near}`; {searched}"));
                 if lone { fault.suggest(syntax::quoted(&near)) } else { fault }
             }
-            None => fault.help(looked),
+            None => fault.help(searched),
         }
     }
 }

@@ -33,8 +33,8 @@ pub fn compile(texts: &Texts) -> Compiled {
 pub fn compile_read(texts: &Texts, main: Document) -> Compiled {
     let mut faults = Vec::new();
     let (project, settings) = project(texts.project.as_ref(), &mut faults);
-    let looked = LoopLayout::of(&main).is_some() || !steps::roots(&main).is_empty();
-    let shelf = if looked { Shelf::read(texts) } else { Shelf::default() };
+    let is_loop = LoopLayout::of(&main).is_some() || !steps::roots(&main).is_empty();
+    let shelf = if is_loop { Shelf::read(texts) } else { Shelf::default() };
     let mut calls = Linker::new(texts, Arc::new(shelf), settings, one);
     let mut compiled = one(&mut calls, texts, main);
     compiled.project = project;

@@ -40,7 +40,7 @@ impl<'a> Driver<'a> {
             let interrupts =
                 Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
             match interrupts.wait(under_way.next()).await? {
-                Waited::Done(Some(made)) => match made? {
+                Waited::Done(Some(outcome)) => match outcome? {
                     PerformedCall::Event(what) => {
                         let next = self.take(what).await?;
                         // A call that was held starts as soon as the call before it has returned.

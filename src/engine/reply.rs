@@ -35,25 +35,25 @@ const EXAMPLE_FROM: u32 = 2;
 pub(super) fn take(
     program: &Program,
     state: &mut State,
-    mut said: Reply,
+    mut reply: Reply,
     forced: Option<Limit>,
     effects: &mut Effects,
 ) -> Next {
-    budget::tried(program, state, std::mem::take(&mut said.attempts));
+    budget::tried(program, state, std::mem::take(&mut reply.attempts));
     state.counters.iterations += 1;
-    state.counters.thinking_ms = said.duration_ms;
-    state.counters.finish = said.finish;
-    state.counters.response_model = said.response_model.take();
+    state.counters.thinking_ms = reply.duration_ms;
+    state.counters.finish = reply.finish;
+    state.counters.response_model = reply.response_model.take();
     state.watch.too_long = false;
     let sent = state.conversation.bytes;
-    if let Some(usage) = said.usage {
+    if let Some(usage) = reply.usage {
         state.counters.estimator.counted(usage.input, sent);
     }
-    let usage = usage::of_reply(program, state, &said, sent);
+    let usage = usage::of_reply(program, state, &reply, sent);
     state.counters.window.0 = usage.input.saturating_add(usage.output);
     let dialect = program.properties.dialect;
-    let (mut reading, counts) = dialect::read_counted(dialect, &said);
-    let mut reasoning = said.reasoning;
+    let (mut reading, counts) = dialect::read_counted(dialect, &reply);
+    let mut reasoning = reply.reasoning;
     if let Some(reasoning) = &mut reasoning {
         // The conversation keeps what is sent back, and nobody reads the text there.
         let text = std::mem::take(&mut reasoning.text);
@@ -65,14 +65,14 @@ pub(super) fn take(
     let reasoning = reasoning.filter(|reasoning| !reasoning.sealed.is_empty());
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
     too_many(&mut reading, most);
-    let mut calls = said.calls;
+    let mut calls = reply.calls;
     if matches!(reading, Reading::Unreadable { .. }) {
         calls.truncate(most);
     }
     let shown =
-        if matches!(reading, Reading::Unreadable { .. }) { shown_reply(&said.text, &calls) } else { String::new() };
+        if matches!(reading, Reading::Unreadable { .. }) { shown_reply(&reply.text, &calls) } else { String::new() };
     let calls = dialect::kept_calls(dialect, &state.conversation, calls, &program.called, state.counters.iterations);
-    let text = remembered(said.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
+    let text = remembered(reply.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
     state.conversation.push_reply(text, calls, reasoning);
     state.counters.window.1 = state.conversation.bytes;
     let mut new = Turn {
@@ -80,7 +80,7 @@ pub(super) fn take(
         thought: String::new(),
         usage: Some(usage),
         at_ms: state.now.wall_ms,
-        thinking_ms: said.duration_ms,
+        thinking_ms: reply.duration_ms,
         calls: Vec::new(),
     };
     match reading {

@@ -88,15 +88,15 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
         (_, EventKind::Cancelled(cancelled)) => cancel(state, cancelled),
         (phase, EventKind::Resumed) => resume(program, state, phase, effects),
 
-        (Phase::Thinking { forced }, EventKind::ModelReplied(said)) => {
-            reply::take(program, state, said, forced, effects)
+        (Phase::Thinking { forced }, EventKind::ModelReplied(reply)) => {
+            reply::take(program, state, reply, forced, effects)
         }
         (Phase::Thinking { forced }, EventKind::ModelFailed(fault)) => reply::failed(program, state, fault, forced),
         (Phase::Thinking { forced: None }, EventKind::DeadlinePassed) => Next::Limit(Limit::Timeout),
         (Phase::Thinking { forced: Some(limit) }, EventKind::DeadlinePassed) => limit::failed(program, state, limit),
         (phase @ Phase::Thinking { .. }, EventKind::Summarized(_)) => Next::refuse(phase, "no summary was asked for"),
 
-        (Phase::Summarizing { until }, EventKind::Summarized(said)) => history::summed(program, state, said, until),
+        (Phase::Summarizing { until }, EventKind::Summarized(reply)) => history::summed(program, state, reply, until),
         (Phase::Summarizing { until }, EventKind::ModelFailed(fault)) if history::goes_on_without_notes(&fault) => {
             history::not_summed(program, state, fault, until)
         }
@@ -107,8 +107,8 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
         }
 
         (phase @ (Phase::Thinking { .. } | Phase::Summarizing { .. }), EventKind::AttemptsFailed(attempts)) => {
-            let made = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
-            state.counters.model_retries = state.counters.model_retries.saturating_add(made);
+            let attempted = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+            state.counters.model_retries = state.counters.model_retries.saturating_add(attempted);
             budget::tried(program, state, attempts);
             Next::Wait(phase)
         }

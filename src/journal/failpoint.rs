@@ -96,8 +96,8 @@ mod imp {
 
     /// To be called when what was written is durable.
     pub fn way() {
-        let made = WAY.load(Ordering::SeqCst);
-        if plans().iter().any(|plan| plan.room == "way" && plan.number < made) {
+        let progress = WAY.load(Ordering::SeqCst);
+        if plans().iter().any(|plan| plan.room == "way" && plan.number < progress) {
             die();
         }
     }

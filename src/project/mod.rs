@@ -42,10 +42,10 @@ pub struct Gathered {
 /// One diagnostic for each file that had to be read and could not be.
 pub fn gather(path: &Path, actions: &[PathBuf]) -> Result<Gathered, Vec<Diagnostic>> {
     let main = if path == Path::new("-") { read_stdin() } else { read(path) };
-    let around = Library::new(actions).around(&folder_of(path));
+    let neighbours = Library::new(actions).neighbours(&folder_of(path));
     match main {
-        Ok(main) => around.gathered(main, path.canonicalize().ok().as_deref()),
-        Err(fault) => Err(std::iter::once(*fault).chain(around.faults().iter().cloned()).collect()),
+        Ok(main) => neighbours.gathered(main, path.canonicalize().ok().as_deref()),
+        Err(fault) => Err(std::iter::once(*fault).chain(neighbours.faults().iter().cloned()).collect()),
     }
 }
 

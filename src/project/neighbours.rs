@@ -94,16 +94,16 @@ impl Library {
     }
 
     /// The neighbours of the documents in a folder.
-    pub fn around(&mut self, folder: &Path) -> Arc<Neighbours> {
-        if let Some(around) = self.folders.get(folder) {
-            return Arc::clone(around);
+    pub fn neighbours(&mut self, folder: &Path) -> Arc<Neighbours> {
+        if let Some(neighbours) = self.folders.get(folder) {
+            return Arc::clone(neighbours);
         }
-        let around = Arc::new(self.look_around(folder));
-        self.folders.insert(folder.to_owned(), Arc::clone(&around));
-        around
+        let neighbours = Arc::new(self.read_neighbours(folder));
+        self.folders.insert(folder.to_owned(), Arc::clone(&neighbours));
+        neighbours
     }
 
-    fn look_around(&mut self, folder: &Path) -> Neighbours {
+    fn read_neighbours(&mut self, folder: &Path) -> Neighbours {
         let mut faults = Vec::new();
         let mut known = BTreeSet::new();
         let project = ProjectFile::find(folder);

@@ -28,7 +28,7 @@ pub struct Folder {
     pub source: Option<Source>,
     /// The loops by name.
     pub loops: BTreeMap<String, ServedLoop>,
-    around: Arc<Neighbours>,
+    neighbours: Arc<Neighbours>,
 }
 
 /// A loop of the folder.
@@ -62,12 +62,12 @@ impl Folder {
         if !path.is_dir() {
             return Err(Unservable::Refused(format!("{} is no folder", project::name_of(path))));
         }
-        let around = Library::new(&[]).around(path);
+        let neighbours = Library::new(&[]).neighbours(path);
         let unsound = |diagnostics| Unservable::Unsound(Unsound { diagnostics, sources: Vec::new() });
-        let gathered = around.gathered(Source::new(REQUEST, "{}"), None).map_err(unsound)?;
+        let gathered = neighbours.gathered(Source::new(REQUEST, "{}"), None).map_err(unsound)?;
         let project = gathered.texts.project.as_ref().map(settings).transpose()?.unwrap_or_default();
         let mut folder =
-            Self { project, root: gathered.root, source: gathered.texts.project, loops: BTreeMap::new(), around };
+            Self { project, root: gathered.root, source: gathered.texts.project, loops: BTreeMap::new(), neighbours };
         let mut faults = Unsound { diagnostics: Vec::new(), sources: Vec::new() };
         let targets = project::targets(&[path.to_owned()]).map_err(|fault| unsound(vec![*fault]))?;
         // A file that can't be read may be a loop: without it the server would look complete.
@@ -110,7 +110,7 @@ impl Folder {
     /// # Errors
     /// Why nothing in the folder can run.
     pub fn texts(&self, text: &str) -> Result<Texts, Vec<Diagnostic>> {
-        self.around.gathered(Source::new(REQUEST, text), None).map(|gathered| gathered.texts)
+        self.neighbours.gathered(Source::new(REQUEST, text), None).map(|gathered| gathered.texts)
     }
 
     /// The program of a document that came with a request. Unless the project accepts all agent requests, the

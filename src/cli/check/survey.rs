@@ -106,8 +106,9 @@ impl Survey {
                 ReadTarget::Document(document) => {
                     found.tally.files += 1;
                     order.add(&document.tree.source.name);
-                    let around = is_placed(&document).then(|| library.around(&project::folder_of(&target.path)));
-                    work.push(CheckJob { target, document, around });
+                    let neighbours =
+                        is_placed(&document).then(|| library.neighbours(&project::folder_of(&target.path)));
+                    work.push(CheckJob { target, document, neighbours });
                 }
             }
         }
@@ -162,14 +163,14 @@ struct CheckJob<'a> {
     target: &'a Target,
     document: Box<Document>,
     /// The project and the neighbours of the document, if they matter.
-    around: Option<Arc<Neighbours>>,
+    neighbours: Option<Arc<Neighbours>>,
 }
 
 /// The faults of a document and of its parts, and the texts that they point into.
 fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) {
-    let CheckJob { target, document, around } = work;
+    let CheckJob { target, document, neighbours } = work;
     let main = document.tree.source.clone();
-    let texts = match around.map(|around| around.gathered(main.clone(), target.real.as_deref())) {
+    let texts = match neighbours.map(|neighbours| neighbours.gathered(main.clone(), target.real.as_deref())) {
         Some(Ok(gathered)) => gathered.texts,
         Some(Err(mut faults)) => {
             faults.extend(document.faults);

@@ -94,7 +94,7 @@ impl Spans {
                 }
             }
             Notice::ModelReplied { thought, usage, finish, response_model, .. } => {
-                let said = self.content.then(|| self.message("assistant", thought));
+                let output = self.content.then(|| self.message("assistant", thought));
                 if let Some(mut chat) = self.chat.take() {
                     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
                     if let Some(usage) = usage {
@@ -113,7 +113,7 @@ impl Spans {
                     chat.set_attribute(KeyValue::new("gen_ai.response.finish_reasons", Array::String(reasons)));
                     let model = response_model.clone().unwrap_or_else(|| self.model.clone());
                     chat.set_attribute(KeyValue::new("gen_ai.response.model", model));
-                    chat.set_attributes(said.map(|said| KeyValue::new("gen_ai.output.messages", said)));
+                    chat.set_attributes(output.map(|output| KeyValue::new("gen_ai.output.messages", output)));
                     chat.end_with_timestamp(now);
                 }
             }

@@ -48,10 +48,10 @@ impl<'a> Declare<'a> {
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = self.effort.nearest_field(name, names.take(measured));
         let (near, lone) = near.map_or((None, false), |(near, lone)| (Some(near.to_owned()), lone));
-        let looked = self.looked_in();
+        let searched = self.searched_files();
         let help = match &near {
-            Some(near) => format!("the nearest name is `{near}`; {looked}"),
-            None => looked,
+            Some(near) => format!("the nearest name is `{near}`; {searched}"),
+            None => searched,
         };
         let place = self.main.tree.place(at);
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, format!("the action `{name}` is not found"), at, place);
@@ -106,15 +106,15 @@ impl<'a> Declare<'a> {
         self.unknown += 1;
         let measured = if self.unknown > MEASURED.1 { 0 } else { MEASURED.0 };
         let near = self.effort.nearest_field(name, names.take(measured));
-        let looked = self.looked_in();
+        let searched = self.searched_files();
         let message = format!("the action `{name}` is not found, and no step of the platform is called so");
         let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
         self.faults.push(match near {
             Some((near, lone)) => {
-                let fault = fault.help(format!("the nearest name is `{near}`; {looked}"));
+                let fault = fault.help(format!("the nearest name is `{near}`; {searched}"));
                 if lone { fault.suggest(quoted(near)) } else { fault }
             }
-            None => fault.help(looked),
+            None => fault.help(searched),
         });
         if self.unknown == 1 {
             for document in self.shelf.beside.iter().filter(|document| document.is_broken()) {
@@ -125,7 +125,7 @@ impl<'a> Declare<'a> {
     }
 
     /// The files in which actions were searched.
-    pub(super) fn looked_in(&self) -> String {
+    pub(super) fn searched_files(&self) -> String {
         let shelf = self.shelf;
         let files = shelf.beside.iter().chain(&shelf.given);
         let files: Vec<&str> = files.map(|document| &*document.tree.source.name).collect();
@@ -178,7 +178,7 @@ impl<'a> Declare<'a> {
             return self.report_faults_of(document);
         }
         let files: Vec<&str> = all.iter().map(|document| &*document.tree.source.name).collect();
-        let looked = match files.as_slice() {
+        let searched = match files.as_slice() {
             [] => "there is no `workflows/*.json` beside the document, nor up to the project's folder".to_owned(),
             files => format!("looked in {}", names::list(files)),
         };
@@ -190,10 +190,10 @@ impl<'a> Declare<'a> {
         let fault = Diagnostic::error(codes::UNKNOWN_WORKFLOW, message, at.as_str(), self.main.tree.place(&at));
         self.faults.push(match self.effort.nearest_field(wanted, names().take(MEASURED.0).collect::<Vec<_>>()) {
             Some((near, lone)) => {
-                let fault = fault.help(format!("the nearest {field} is `{near}`; {looked}"));
+                let fault = fault.help(format!("the nearest {field} is `{near}`; {searched}"));
                 if lone { fault.suggest(quoted(near)) } else { fault }
             }
-            None => fault.help(looked),
+            None => fault.help(searched),
         });
     }
 }

@@ -140,9 +140,9 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
         } else {
             let message = format!("the action's `parameters` have no `{name}`");
             let fault = LocalFault::error(codes::NO_PARAMETER, &named.pointer, message);
-            let looked = if measured < MEASURED.1 { MEASURED.0 } else { 0 };
+            let compared = if measured < MEASURED.1 { MEASURED.0 } else { 0 };
             measured += 1;
-            match nearest(name, known.iter().copied().take(looked).chain(RESERVED)) {
+            match nearest(name, known.iter().copied().take(compared).chain(RESERVED)) {
                 Some(near) => fault.help(format!("the nearest name is `{near}`")).rename(name, near),
                 None if known.is_empty() => fault.help("add it to the properties of `parameters`"),
                 None => fault.help(format!("they have {}; add it, or use one of them", list(&known))),

@@ -53,8 +53,8 @@ impl ToolRunner for EmbeddedRunner {
 /// Makes a call. A panic in the tool is a failure of the call, not of the run.
 async fn make(tool: &dyn DynTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
     // The tool is called inside the future, so that a panic before the first await is caught too.
-    let made: BoxFuture<'_, Result<Value, ToolFault>> = Box::pin(async move { tool.call(call).await });
-    let value = Caught(made).await.map_err(|message| fault("tool panicked", message))??;
+    let outcome: BoxFuture<'_, Result<Value, ToolFault>> = Box::pin(async move { tool.call(call).await });
+    let value = Caught(outcome).await.map_err(|message| fault("tool panicked", message))??;
     if is_too_deep(&value) {
         dismantle(value);
         return Err(fault("result nested too deep", format!("more than {MAX_DEPTH} levels")));

@@ -99,7 +99,7 @@ impl WriteRequest for NewRun {
         }
         texts::keep(transaction.connection, row, &self.texts)?;
         transaction.appended += 1;
-        transaction.made = row;
+        transaction.row = row;
         Ok(Created::New(Lease { fence: 1, events: 1, failed_take_ups: 0 }))
     }
 
@@ -238,7 +238,7 @@ impl WriteRequest for Take {
                 "UPDATE runs SET fence = ?2, driver = ?3, failed_take_ups = ?4, take_up_events = ?5 WHERE id = ?1",
             )?
             .execute(params![row, fence, transaction.leases.me(), now.failed, now.events])?;
-        transaction.made = row;
+        transaction.row = row;
         Ok(Lease { fence: count(fence), events: count(events), failed_take_ups: now.failed })
     }
 

@@ -208,7 +208,7 @@ fn settle(connection: &Connection, store: &str) -> Result<(), StoreFault> {
 fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
     let failed = |error: rusqlite::Error| opening_fault(&error, store);
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
-    let made = look(connection, store).and_then(|found| match found {
+    let result = look(connection, store).and_then(|found| match found {
         StoreFile::Ours => Ok(()),
         StoreFile::Older(version) => {
             let steps = MIGRATIONS.iter().filter(|(from, _)| *from >= version).map(|(_, statements)| *statements);
@@ -220,12 +220,12 @@ fn make_tables(connection: &Connection, store: &str) -> Result<(), StoreFault> {
             connection.execute_batch(&format!("{TABLES} {marks}")).map_err(failed)
         }
     });
-    let made = made.and_then(|()| connection.execute_batch("COMMIT").map_err(failed));
-    if made.is_err() && !connection.is_autocommit() {
+    let result = result.and_then(|()| connection.execute_batch("COMMIT").map_err(failed));
+    if result.is_err() && !connection.is_autocommit() {
         // Nothing was written: the first fault is the one to report.
         let _ = connection.execute_batch("ROLLBACK");
     }
-    made
+    result
 }
 
 /// What the file is, in the open transaction. Reads only.

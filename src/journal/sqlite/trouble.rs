@@ -37,11 +37,11 @@ impl Trouble {
 
 /// The fault for an error of the database; `run` is the run in question, if there is one.
 pub(super) fn fault(error: &rusqlite::Error, store: &str, run: Option<&str>) -> StoreFault {
-    let said = match error {
+    let text = match error {
         rusqlite::Error::SqliteFailure(cause, None) => cause.to_string(),
         other => other.to_string(),
     };
-    let about = |said: String| run.map_or_else(|| said.clone(), |run| format!("run {run}: {said}"));
+    let about = |text: String| run.map_or_else(|| text.clone(), |run| format!("run {run}: {text}"));
     match error {
         rusqlite::Error::SqliteFailure(cause, _) => match cause.code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
@@ -52,19 +52,19 @@ pub(super) fn fault(error: &rusqlite::Error, store: &str, run: Option<&str>) -> 
             ErrorCode::SystemIoFailure if cause.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
                 StoreFault::Full
             }
-            ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreFault::ReadOnly(said),
-            ErrorCode::CannotOpen => StoreFault::Open { store: store.to_owned(), reason: said },
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreFault::ReadOnly(text),
+            ErrorCode::CannotOpen => StoreFault::Open { store: store.to_owned(), reason: text },
             // Our statements are fixed: if one does not find a table (SQLITE_ERROR), the file was damaged.
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown => {
-                StoreFault::Corrupt(about(said))
+                StoreFault::Corrupt(about(text))
             }
-            _ => StoreFault::Other(about(said)),
+            _ => StoreFault::Other(about(text)),
         },
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::Utf8Error(..) => StoreFault::Corrupt(about(said)),
-        _ => StoreFault::Other(about(said)),
+        | rusqlite::Error::Utf8Error(..) => StoreFault::Corrupt(about(text)),
+        _ => StoreFault::Other(about(text)),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Transaction<'a> {
     /// The events that were written in it.
     pub(super) appended: u64,
     /// The key of the run that the request created or leased.
-    pub(super) made: i64,
+    pub(super) row: i64,
 }
 
 /// Something to be written.
@@ -47,7 +47,7 @@ pub(super) trait WriteRequest: Send + 'static {
     fn perform(&self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Trouble>;
 
     /// Called when the write is durable and the caller is about to be answered; `row` is what the request left
-    /// in [`Transaction::made`].
+    /// in [`Transaction::row`].
     fn durable(&self, _answer: &Self::Answer, _row: i64, _leases: &mut Leases) {}
 
     /// Called when the caller has gone.
@@ -82,9 +82,9 @@ impl<R: WriteRequest> Job for Pending<R> {
     }
 
     fn perform(&mut self, transaction: &mut Transaction<'_>) -> rusqlite::Result<()> {
-        transaction.made = 0;
+        transaction.row = 0;
         self.outcome = Some(match self.request.perform(transaction) {
-            Ok(answer) => Ok((answer, transaction.made)),
+            Ok(answer) => Ok((answer, transaction.row)),
             Err(Trouble::Refused(fault)) => Err(fault),
             Err(Trouble::Database(error)) => return Err(error),
         });
@@ -299,7 +299,7 @@ impl Thread {
                 .renew(connection)
                 .map_err(|trouble| TransactionFailure { fault: trouble.into_fault(store, None), one_by_one: false })?;
         }
-        let mut transaction = Transaction { connection, leases, appended: 0, made: 0 };
+        let mut transaction = Transaction { connection, leases, appended: 0, row: 0 };
         for job in jobs {
             job.perform(&mut transaction).map_err(|error| {
                 let fault = fault(&error, store, Some(job.run_id()));

@@ -82,8 +82,8 @@ impl CallGroup {
     }
 
     /// Why the program did not start, when it did not.
-    pub(super) fn failure(&self, status: ExitStatus, said: &[u8]) -> Option<StartFailure> {
-        enter::failure(status.code(), said, &self.token)
+    pub(super) fn failure(&self, status: ExitStatus, printed: &[u8]) -> Option<StartFailure> {
+        enter::failure(status.code(), printed, &self.token)
     }
 
     /// Whether the kernel killed it because of its memory use.

@@ -86,11 +86,11 @@ fn released(name: &OsStr) -> &OsStr {
 }
 
 /// Why a start failed, if it did. Only our program can print this, because no other program has seen the token.
-pub(super) fn failure(code: Option<i32>, said: &[u8], token: &str) -> Option<StartFailure> {
+pub(super) fn failure(code: Option<i32>, printed: &[u8], token: &str) -> Option<StartFailure> {
     if code != Some(i32::from(FAILED)) {
         return None;
     }
-    let rest = std::str::from_utf8(said).ok()?.strip_prefix(token)?.strip_prefix(' ')?;
+    let rest = std::str::from_utf8(printed).ok()?.strip_prefix(token)?.strip_prefix(' ')?;
     let (what, code) = rest.strip_suffix('\n')?.split_once(' ')?;
     let error = io::Error::from_raw_os_error(code.parse().ok()?);
     match what {
@@ -149,16 +149,17 @@ mod tests {
 
     #[test]
     fn only_what_our_program_says_is_a_start_that_failed() {
-        let kind = |code, said: &[u8]| match failure(code, said, "token") {
+        let kind = |code, printed: &[u8]| match failure(code, printed, "token") {
             Some(StartFailure::Group(error)) => format!("group {:?}", error.kind()),
             Some(StartFailure::Program(error)) => format!("program {:?}", error.kind()),
             None => "none".to_owned(),
         };
         assert_eq!(kind(Some(125), b"token program 2\n"), "program NotFound");
         assert_eq!(kind(Some(125), b"token group 13\n"), "group PermissionDenied");
-        for said in [&b"token program 2"[..], b"token program 2\nmore\n", b"other program 2\n", b"token x 2\n", b"\xff"]
+        for printed in
+            [&b"token program 2"[..], b"token program 2\nmore\n", b"other program 2\n", b"token x 2\n", b"\xff"]
         {
-            assert_eq!(kind(Some(125), said), "none", "{said:?}");
+            assert_eq!(kind(Some(125), printed), "none", "{printed:?}");
         }
         assert_eq!(kind(Some(1), b"token program 2\n"), "none");
         assert_eq!(kind(None, b"token program 2\n"), "none");

@@ -58,8 +58,8 @@ pub(in crate::drive::tool) async fn run(prepared: &Prepared) -> Result<Value, To
         }
     };
     if !status.success() {
-        let said = if printed.stderr.is_empty() { &printed.stdout } else { &printed.stderr };
-        return Err(fault(ended(status, much_memory), String::from_utf8_lossy(said)));
+        let shown = if printed.stderr.is_empty() { &printed.stdout } else { &printed.stderr };
+        return Err(fault(ended(status, much_memory), String::from_utf8_lossy(shown)));
     }
     if printed.stdout.is_empty() {
         return Ok(json!({ "status": 0 }));

@@ -100,7 +100,7 @@ fn make(file: &Path, init: &Path, stop: &Arc<AtomicBool>) -> Result<(), ToolFaul
         let fault_ = sql_fault(&error);
         fault(fault_.class, format!("{}: {}", init.display(), fault_.detail))
     })?;
-    File::open(&new.0).and_then(|made| made.sync_all()).map_err(refuse)?;
+    File::open(&new.0).and_then(|file| file.sync_all()).map_err(refuse)?;
     match fs::hard_link(&new.0, file) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
