@@ -175,10 +175,10 @@ def cold_start(program, starts):
         for store in ("memory", f"sqlite:{folder}/runs.db"):
             times = []
             for _ in range(starts):
-                begun = time.perf_counter()
+                start = time.perf_counter()
                 subprocess.run([program, "run", "loop.json", "--script", "script.json", "--store", store, "--output", "json"],
                                cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                times.append((time.perf_counter() - begun) * 1000)
+                times.append((time.perf_counter() - start) * 1000)
             found[store.split(":")[0]] = statistics.median(times)
     return found["sqlite"], f"in memory {found['memory']:.1f} ms; median of {starts} starts"
 

@@ -57,13 +57,13 @@ def soak(bench, folder, arguments):
                "--concurrency", arguments.concurrency, "--latency", arguments.latency, *more]
     driver = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": folder})
     pid = child(driver.pid) if arguments.serve else driver.pid
-    samples, steps, begun, kept = [], 0, time.monotonic(), set()
+    samples, steps, start, kept = [], 0, time.monotonic(), set()
     while driver.poll() is None:
         time.sleep(1)
         steps += bench.stats()["requests"]
         seen = look(pid)
         if seen:
-            samples.append((steps, *seen, time.monotonic() - begun))
+            samples.append((steps, *seen, time.monotonic() - start))
         for path in glob.glob(f"{folder}/.*/*.db") + glob.glob(f"{folder}/.*/*.db-wal"):
             # The driver's folder goes with it: a second name keeps the store.
             name = os.path.join(folder, "kept" + path[path.index(".db"):])
@@ -91,12 +91,12 @@ def per_step(part):
 
 def play(program, folder, store, steps):
     """The milliseconds that one run of so many steps took, and its milliseconds of CPU."""
-    begun, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    start, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([program, "run", "loop.json", "--script", f"{steps}.json", "--store", f"sqlite:{store}", "--output", "json"],
                    cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
-    return (time.perf_counter() - begun) * 1000, cpu * 1000
+    return (time.perf_counter() - start) * 1000, cpu * 1000
 
 
 def stores(program, folder, full, turns):

@@ -65,7 +65,7 @@ def lay_out(folder, base):
 
 
 class Client(threading.Thread):
-    """Plays runs, one after the other, until all have begun."""
+    """Plays runs, one after the other, until all have started."""
 
     def __init__(self, server, base, runs):
         super().__init__(daemon=True)

@@ -8,7 +8,7 @@ use ring::digest::{Context, SHA256};
 use super::event::RunDocument;
 use super::state::{Call, RunHeader};
 
-/// How many bytes of the digest are shown: enough to tell the calls of a run apart, and few enough to compare
+/// How many bytes of the digest are shown: enough to distinguish the calls of a run, and few enough to compare
 /// by eye.
 const SHOWN: usize = 8;
 

@@ -7,7 +7,7 @@ use crate::common::server::{Answer, Server};
 use crate::common::{self, Place, Ran};
 use crate::reference::{BOUNDARIES, events_of, timeless};
 
-/// What stands behind the text of the first message of the model, letter by letter.
+/// The fields that follow the text of the model's first message, letter by letter.
 const REASONING: &str = r#""reasoning_content":"Look\u0021 \"\ud83d\ude00\" first\/","reasoning_details":[{"type":"reasoning.encrypted","data":"gA=="}]"#;
 
 struct Thinking {

@@ -51,7 +51,7 @@ pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
     if !values() {
         return faults;
     }
-    // The keywords are compared with the values that stand beside them: not where one of them is wrong itself.
+    // The keywords are compared with the values beside them, unless one of them is itself wrong.
     let own: Map<String, Value> = part
         .members
         .iter()

@@ -1,4 +1,4 @@
-//! Keywords that have no effect where they stand: about values of another type, or beside one that is missing.
+//! Keywords that have no effect at their place: for values of another type, or without another keyword.
 
 use super::Part;
 use crate::diagnostic::{Severity, codes};

@@ -165,7 +165,7 @@ impl StreamedReply {
         self.calls.push((place, call));
     }
 
-    /// Where in the reply the next piece of its reasoning stands.
+    /// The position in the reply of the next piece of its reasoning.
     pub(super) fn place(&self) -> usize {
         match self.calls.len().checked_sub(1) {
             Some(last) => behind_call(last),

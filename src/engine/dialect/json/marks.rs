@@ -139,7 +139,7 @@ pub fn behind(text: &str, at: usize) -> Behind {
     if rest.starts_with('}') { Behind::Surplus } else { Behind::Free }
 }
 
-/// Whether what stands behind a comma continues an object or a list, and is no prose.
+/// Whether the text after a comma continues an object or a list, and is not prose.
 fn goes_on(next: &str) -> bool {
     let behind_word = next.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$'));
     let is_key = behind_word.len() < next.len() && behind_word.trim_start().starts_with([':', '=']);
