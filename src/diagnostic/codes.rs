@@ -150,6 +150,7 @@ codes! {
     NO_SCHEMA = "L151" Error "no-schema" "Example or short form in place of a schema",
     UNDESCRIBED_NAME = "L152" Warning "undescribed-name" "Required property that the schema does not describe",
     IDLE_KEYWORD = "L153" Warning "idle-keyword" "Part of a schema without effect",
+    NO_MEMBER = "L154" Error "no-member" "Name below a value that does not have it",
     UNREACHED_LIMIT = "L160" Warning "unreached-limit" "Limit of model calls that never applies",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",

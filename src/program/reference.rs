@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::template::{Template, ValueEscape, Variable, is_template};
+use super::template::{Template, ValueEscape, ValueUse, Variable, is_template};
 use crate::diagnostic::nearest;
 use crate::program::fault::LocalFault;
 
@@ -22,6 +22,20 @@ pub trait Secrets: Sync {
     /// # Errors
     /// A sentence that names the key and never the secret.
     fn secret(&self, key: &str) -> Result<String, String>;
+}
+
+/// A step on the way to a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathStep {
+    /// To the member, or the item, of this name.
+    Name(String),
+    /// To each entry, in the body of an `each`.
+    Entry,
+}
+
+/// A path of names.
+pub(crate) fn steps(names: &[String]) -> Vec<PathStep> {
+    names.iter().cloned().map(PathStep::Name).collect()
 }
 
 /// The values of names while a field is resolved.
@@ -260,6 +274,18 @@ impl Field {
                 visit(pointer, &Variable { path: path.clone(), range: 0..length, optional: false });
             }
             Self::Template(template) => template.variables().iter().for_each(|variable| visit(pointer, variable)),
+            _ => {}
+        });
+    }
+
+    /// Visits the values that it uses, those in the bodies of blocks too, with the JSON pointer of the string.
+    pub(crate) fn each_use(&self, visit: &mut dyn FnMut(&str, &ValueUse)) {
+        self.each_string(&mut String::new(), &mut |pointer, part| match part {
+            Self::Path(path) => {
+                let length = path.iter().map(|segment| segment.len() + 1).sum();
+                visit(pointer, &ValueUse { path: steps(path), range: 1..length, guarded: 0 });
+            }
+            Self::Template(template) => template.uses().iter().for_each(|used| visit(pointer, used)),
             _ => {}
         });
     }

@@ -24,6 +24,7 @@ mod missing_script;
 mod native_name;
 mod near_model;
 mod needless_write;
+mod no_member;
 mod odd_result_key;
 mod odd_status;
 mod one_call_a_turn;
@@ -101,5 +102,6 @@ pub const RULES: &[Rule] = &[
     odd_status::RULE,
     filled_variable::RULE,
     bad_pointer::RULE,
+    no_member::RULE,
     unreached_limit::RULE,
 ];

@@ -48,5 +48,6 @@ pub const PLACES: &[&str] = &[
     "L128 loop.json:10:20 /actions/0/ok_status: []",
     "L129 loop.json:10:29 /actions/0/env/LC_ALL: language",
     "L138 loop.json:19:34 /properties/tools/0/remember/carrier: \"shipping.carrier\"",
+    "L154 loop.json:51:64 /properties/objective: qty",
     "L160 loop.json:17:25 /properties/retry/for_ms: 600000",
 ];

@@ -7,6 +7,7 @@
 
 mod advice;
 mod depth;
+mod describe;
 mod examine;
 mod gather;
 mod judge;
@@ -37,6 +38,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
 pub use self::advice::{Advice, Fix, advice, is_type_word, type_meant};
+pub use self::describe::{AbsentStep, Described, described};
 pub use self::examine::Examined;
 use super::reference::escape_pointer;
 use crate::program::schema::gather::Gather;

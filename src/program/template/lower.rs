@@ -8,8 +8,9 @@ use handlebars::template::{BlockParam, HelperTemplate, Parameter, Template, Temp
 use super::locate::Locator;
 use super::node::{Base, Expr, Route, TemplateNode};
 use super::tag::TemplateTag;
-use super::{TemplateFault, Variable, secret};
+use super::{TemplateFault, ValueUse, Variable, secret};
 use crate::diagnostic::{codes, nearest};
+use crate::program::reference::{PathStep, steps};
 
 const BLOCKS: [&str; 4] = ["if", "unless", "each", "with"];
 const HELPERS: [&str; 5] = ["if", "unless", "each", "with", "lookup"];
@@ -22,9 +23,11 @@ pub(super) struct Lower<'t> {
     places: Locator<'t>,
     blocks: Vec<OpenBlock>,
     /// The paths that conditions around have asked for.
-    asked: Vec<Vec<String>>,
+    asked: Vec<Vec<PathStep>>,
     /// What the template takes from its scope.
     pub variables: Vec<Variable>,
+    /// The same, and what it takes from items.
+    pub uses: Vec<ValueUse>,
     /// The secrets that it names.
     pub secrets: secret::SecretKeys,
 }
@@ -40,6 +43,8 @@ struct BlockNames {
 struct OpenBlock {
     names: BlockNames,
     each: bool,
+    /// The way to its item, where it is known.
+    item: Option<Vec<PathStep>>,
 }
 
 impl<'t> Lower<'t> {
@@ -50,6 +55,7 @@ impl<'t> Lower<'t> {
             blocks: Vec::new(),
             asked: Vec::new(),
             variables: Vec::new(),
+            uses: Vec::new(),
             secrets: secret::SecretKeys::default(),
         }
     }
@@ -178,17 +184,22 @@ impl<'t> Lower<'t> {
             let message = format!("`{name}` takes one value, and no options");
             return Err(self.fault(codes::TEMPLATE, message).help(format!("write {{{{#{name} input.x}}}}")));
         };
-        let before = self.variables.len();
+        let (before, uses_before) = (self.variables.len(), self.uses.len());
         let value = self.expr(parameter)?;
         let names = self.names(block)?;
         let repeats = matches!(name, "each" | "with");
         let asked = self.asked.len();
-        for variable in self.variables.iter_mut().skip(before) {
-            variable.optional |= !repeats || block.inverse.is_some();
-            self.asked.push(variable.path.clone());
+        let is_optional = !repeats || block.inverse.is_some();
+        self.variables.iter_mut().skip(before).for_each(|variable| variable.optional |= is_optional);
+        for used in self.uses.iter_mut().skip(uses_before) {
+            if is_optional {
+                used.guarded = used.path.len();
+            }
+            self.asked.push(used.path.clone());
         }
+        let item = self.item(&value, uses_before, name == "each");
         if repeats {
-            self.blocks.push(OpenBlock { names, each: name == "each" });
+            self.blocks.push(OpenBlock { names, each: name == "each", item });
         } else if names.item.is_some() {
             let message = format!("`{name}` gives no names");
             return Err(self.fault(codes::TEMPLATE, message).help("take away `as |...|`"));
@@ -211,6 +222,18 @@ impl<'t> Lower<'t> {
             "each" => TemplateNode::Each { over: value, body, other },
             _ => TemplateNode::With { value, body, other },
         })
+    }
+
+    /// The way to the item of a block over a value: the value itself, or each of its entries.
+    fn item(&mut self, value: &Expr, uses_before: usize, each: bool) -> Option<Vec<PathStep>> {
+        let used = self.uses.get(uses_before).filter(|_| matches!(value, Expr::Path(_)))?;
+        let (mut path, range) = (used.path.clone(), used.range.clone());
+        if each {
+            path.push(PathStep::Entry);
+            // What has no entries can't be gone through, even where nothing is named of them.
+            self.uses.push(ValueUse { guarded: path.len(), path: path.clone(), range });
+        }
+        Some(path)
     }
 
     /// The part after `{{else}}`. Where that tag has a condition, it opens a block of its own,
@@ -286,17 +309,26 @@ impl<'t> Lower<'t> {
         } else {
             (depth - up).checked_sub(1).map_or(Base::Root, Base::Item)
         };
-        if base == Base::Root {
-            if segments.is_empty() {
-                return Err(TemplateFault::new(
-                    codes::TEMPLATE_NAME,
-                    format!("`{raw}` names nothing outside of a block"),
-                    place,
-                )
+        if base == Base::Root && segments.is_empty() {
+            let message = format!("`{raw}` names nothing outside of a block");
+            return Err(TemplateFault::new(codes::TEMPLATE_NAME, message, place)
                 .help("write the name of a value: {{input.name}}"));
+        }
+        let way = match base {
+            Base::Root => Some(Vec::new()),
+            Base::Item(at) => self.blocks.get(at).and_then(|block| block.item.clone()),
+            _ => None,
+        };
+        if let Some(mut path) = way {
+            path.extend(steps(&segments));
+            let optional = self.asked.iter().any(|asked| path.starts_with(asked));
+            if base == Base::Root {
+                self.variables.push(Variable { path: segments.clone(), range: place.clone(), optional });
             }
-            let optional = self.asked.iter().any(|asked| segments.starts_with(asked));
-            self.variables.push(Variable { path: segments.clone(), range: place, optional });
+            let common =
+                |asked: &Vec<PathStep>| asked.iter().zip(&path).take_while(|(one, other)| one == other).count();
+            let guarded = self.asked.iter().map(common).max().unwrap_or_default();
+            self.uses.push(ValueUse { path, range: place, guarded });
         }
         Ok(Expr::Path(Route { raw: raw.to_owned(), base, segments }))
     }

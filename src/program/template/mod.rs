@@ -19,7 +19,7 @@ mod tests_comments;
 
 use std::ops::Range;
 
-use super::reference::{Scope, Unresolved};
+use super::reference::{PathStep, Scope, Unresolved};
 use crate::diagnostic::codes;
 use node::TemplateNode;
 
@@ -46,6 +46,7 @@ pub struct Template {
     escape: ValueEscape,
     nodes: Vec<TemplateNode>,
     variables: Vec<Variable>,
+    uses: Vec<ValueUse>,
     secrets: Vec<String>,
 }
 
@@ -58,6 +59,17 @@ pub struct Variable {
     pub range: Range<usize>,
     /// Whether the template does without it: it is the condition of a block, or comes after one.
     pub optional: bool,
+}
+
+/// A value that a template uses, in the body of a block too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueUse {
+    /// The way from the scope's top on; never empty.
+    pub path: Vec<PathStep>,
+    /// Its place in the template, in bytes.
+    pub range: Range<usize>,
+    /// So many steps of the way need not be there, or are known to be: a condition asked for them.
+    pub guarded: usize,
 }
 
 /// What is wrong with a template.
@@ -90,8 +102,14 @@ impl Template {
     /// # Errors
     /// When it can't be read, or uses what is not offered. The first fault is reported.
     pub fn compile(text: &str, escape: ValueEscape) -> Result<Self, TemplateFault> {
-        let mut template =
-            Self { source: text.to_owned(), escape, nodes: Vec::new(), variables: Vec::new(), secrets: Vec::new() };
+        let mut template = Self {
+            source: text.to_owned(),
+            escape,
+            nodes: Vec::new(),
+            variables: Vec::new(),
+            uses: Vec::new(),
+            secrets: Vec::new(),
+        };
         if !text.contains('{') || !text.contains("{{") {
             let mut keys = secret::SecretKeys::default();
             secret::split(text, &mut template.nodes, &mut keys);
@@ -110,6 +128,7 @@ impl Template {
             false => parsed(text, &tags, &mut lower)?,
         };
         template.variables = lower.variables;
+        template.uses = lower.uses;
         template.secrets = lower.secrets.all;
         Ok(template)
     }
@@ -123,6 +142,12 @@ impl Template {
     /// What an `each` or `with` gives to its inside is not among them.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
+    }
+
+    /// The values that it uses, as far as their way from the scope's top is known: its variables, and what it names
+    /// of the items of an `each` or the value of a `with`.
+    pub fn uses(&self) -> &[ValueUse] {
+        &self.uses
     }
 
     /// The keys of the secrets that it names, each once.

@@ -1,0 +1,208 @@
+//! What a schema says of the values below the one that it describes.
+
+use serde_json::{Map, Value};
+
+use crate::diagnostic::nearest;
+use crate::program::reference::PathStep;
+
+/// The most references of a part that are followed.
+const MAX_REFERENCES: usize = 16;
+/// The most names that are compared with one that is not there, and the most that a sentence lists.
+const MEASURED: usize = 1_000;
+const LISTED: usize = 12;
+/// Keywords with which a schema may describe a value in another part, or in several ways.
+const ELSEWHERE: [&str; 9] =
+    ["allOf", "anyOf", "oneOf", "if", "$dynamicRef", "$recursiveRef", "dependentSchemas", "dependencies", "not"];
+/// Keywords with which a schema describes members without naming them.
+const UNNAMED: [&str; 4] = ["patternProperties", "propertyNames", "additionalProperties", "unevaluatedProperties"];
+
+/// How far a schema describes the way to a value.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Described {
+    /// The first step that leads nowhere.
+    pub absent: Option<AbsentStep>,
+    /// The steps to members that may be left out.
+    pub optional: Vec<usize>,
+}
+
+/// A step that leads nowhere.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AbsentStep {
+    /// Its number in the path.
+    pub at: usize,
+    /// Why, as the end of a sentence whose subject is the value before the step: `is a text and has no `name``.
+    pub why: String,
+    /// The name that is near, of those that are there.
+    pub near: Option<String>,
+    /// The names that are there.
+    pub known: Vec<String>,
+}
+
+/// Follows a path from the value that a schema describes. Where the schema leaves something open, it says nothing.
+pub fn described(schema: &Value, path: &[PathStep]) -> Described {
+    let mut found = Described::default();
+    let mut part = schema;
+    for (at, step) in path.iter().enumerate() {
+        let Some(resolved) = resolved(schema, part) else { break };
+        match below(resolved, step) {
+            Below::Part { part: next, is_required } => {
+                if !is_required {
+                    found.optional.push(at);
+                }
+                part = next;
+            }
+            Below::Open => break,
+            Below::Absent { why, near, known } => {
+                found.absent = Some(AbsentStep { at, why, near, known });
+                break;
+            }
+        }
+    }
+    found
+}
+
+enum Below<'s> {
+    Part { part: &'s Value, is_required: bool },
+    Open,
+    Absent { why: String, near: Option<String>, known: Vec<String> },
+}
+
+/// A part with its references followed; nothing when they lead nowhere or too far.
+fn resolved<'s>(schema: &'s Value, part: &'s Value) -> Option<&'s Map<String, Value>> {
+    let mut part = part;
+    for _ in 0..MAX_REFERENCES {
+        let members = part.as_object()?;
+        match members.get("$ref") {
+            Some(reference) => part = schema.pointer(reference.as_str()?.strip_prefix('#')?)?,
+            None => return Some(members),
+        }
+    }
+    None
+}
+
+fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
+    if ELSEWHERE.iter().any(|keyword| part.contains_key(*keyword)) {
+        return Below::Open;
+    }
+    let types: Vec<&str> = match part.get("type") {
+        Some(Value::String(name)) => vec![name.as_str()],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).filter(|name| *name != "null").collect(),
+        _ if part.contains_key("properties") => vec!["object"],
+        _ => return Below::Open,
+    };
+    match (types.as_slice(), step) {
+        (["object"], PathStep::Name(name)) => member(part, name),
+        (["array"], PathStep::Entry) => item(part),
+        (["array"], PathStep::Name(name)) if name.bytes().all(|byte| byte.is_ascii_digit()) => item(part),
+        (["array" | "string"], PathStep::Name(name)) if name == "length" => Below::Open,
+        (["object"], PathStep::Entry) => Below::Open,
+        // A path into a text that is JSON reads the JSON.
+        (["string"], PathStep::Name(_)) if is_json(part) => Below::Open,
+        ([of_type @ ("array" | "string" | "integer" | "number" | "boolean")], step) => {
+            let is = match *of_type {
+                "array" => "is a list",
+                "string" => "is a text",
+                "boolean" => "is true or false",
+                _ => "is a number",
+            };
+            let why = match step {
+                PathStep::Name(name) => format!("{is} and has no `{}`", short(name)),
+                PathStep::Entry => format!("{is}, and `each` needs a list"),
+            };
+            Below::Absent { why, near: None, known: Vec::new() }
+        }
+        _ => Below::Open,
+    }
+}
+
+fn member<'s>(part: &'s Map<String, Value>, name: &str) -> Below<'s> {
+    let Some(properties) = part.get("properties").and_then(Value::as_object) else { return Below::Open };
+    if let Some(found) = properties.get(name) {
+        let required = part.get("required").and_then(Value::as_array).into_iter().flatten();
+        let is_required = required.into_iter().any(|required| required.as_str() == Some(name));
+        return Below::Part { part: found, is_required };
+    }
+    if UNNAMED.iter().any(|keyword| part.get(*keyword).is_some_and(|value| *value != Value::Bool(false))) {
+        return Below::Open;
+    }
+    let near = nearest(name, properties.keys().take(MEASURED).map(String::as_str)).map(str::to_owned);
+    let known = properties.keys().take(LISTED).map(|known| short(known)).collect();
+    Below::Absent { why: format!("has no `{}`", short(name)), near, known }
+}
+
+fn item(part: &Map<String, Value>) -> Below<'_> {
+    match part.get("items") {
+        Some(items @ Value::Object(_)) if !part.contains_key("prefixItems") => {
+            Below::Part { part: items, is_required: true }
+        }
+        _ => Below::Open,
+    }
+}
+
+/// Whether a text is said to hold JSON.
+fn is_json(part: &Map<String, Value>) -> bool {
+    let says = |keyword: &str| {
+        part.get(keyword).and_then(Value::as_str).is_some_and(|text| text.to_ascii_lowercase().contains("json"))
+    };
+    part.contains_key("contentSchema") || ["contentMediaType", "format", "description", "title"].into_iter().any(says)
+}
+
+fn short(name: &str) -> String {
+    super::message::shorten(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn path(text: &str) -> Vec<PathStep> {
+        text.split('.')
+            .map(|name| if name == "*" { PathStep::Entry } else { PathStep::Name(name.to_owned()) })
+            .collect()
+    }
+
+    #[test]
+    fn a_path_is_followed_as_far_as_the_schema_describes_it() {
+        let schema = json!({
+            "type": "object",
+            "required": ["customer", "items", "raw", "ref", "open", "count"],
+            "properties": {
+                "customer": {"type": "string"},
+                "items": {"type": "array", "items": {
+                    "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}},
+                "raw": {"type": "string", "contentMediaType": "application/json"},
+                "ref": {"$ref": "#/$defs/window"},
+                "open": {"type": "object", "properties": {"a": {}}, "additionalProperties": true},
+                "count": {"type": ["integer", "null"]},
+                "note": {"type": "string"},
+                "either": {"anyOf": [{"type": "string"}, {"type": "object"}]},
+            },
+            "$defs": {"window": {"properties": {"from": {}, "to": {}}, "required": ["from", "to"]}},
+        });
+        for (at, why) in [
+            ("customer.name", Some("is a text and has no `name`")),
+            ("items.*.qty", Some("has no `qty`")),
+            ("items.0.qty", Some("has no `qty`")),
+            ("items.name", Some("is a list and has no `name`")),
+            ("items.*.name.first", Some("is a text and has no `first`")),
+            ("count.*", Some("is a number, and `each` needs a list")),
+            ("ref.start", Some("has no `start`")),
+            ("missing", Some("has no `missing`")),
+            ("customer", None),
+            ("customer.length", None),
+            ("items.length", None),
+            ("items.*.name", None),
+            ("raw.anything.at.all", None),
+            ("open.whatever", None),
+            ("either.x", None),
+            ("ref.from.x", None),
+        ] {
+            let found = described(&schema, &path(at));
+            assert_eq!(found.absent.map(|absent| absent.why).as_deref(), why, "{at}");
+        }
+        assert_eq!(described(&schema, &path("note")).optional, [0]);
+        assert_eq!(described(&schema, &path("ref.from")).optional, [] as [usize; 0]);
+    }
+}
