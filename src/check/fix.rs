@@ -19,6 +19,8 @@ enum Safe {
     Always,
     /// It is a name in the place of another one: taken when it is a slip of the finger.
     Slip,
+    /// An error has one reading; a warning may be about what was meant.
+    Error,
 }
 
 /// The codes whose suggestions are taken.
@@ -34,6 +36,9 @@ const SAFE: &[(&str, Safe)] = &[
     (codes::LEGACY_TOOL, Safe::Always),
     (codes::DECLARED_BUILTIN, Safe::Always),
     (codes::LOOSENED, Safe::Always),
+    (codes::PLAIN_VARIABLE, Safe::Error),
+    (codes::MISSPELT_SECRET, Safe::Always),
+    (codes::SCRIPT_REPLY, Safe::Slip),
     (codes::BAD_SCHEMA, Safe::Always),
     (codes::UNKNOWN_KEYWORD, Safe::Always),
 ];
@@ -47,14 +52,14 @@ const SYNTAX: &[&str] =
 pub fn taken<'a>(diagnostics: &'a [Diagnostic], source: &Source) -> Vec<(&'a Diagnostic, &'a Suggestion)> {
     let own = || diagnostics.iter().filter(|fault| fault.place.file == source.name);
     let is_fixed = |fault: &Diagnostic| {
-        fault.suggestion.as_ref().is_some_and(|suggestion| is_safe(fault.code, &source.text, suggestion))
+        fault.suggestion.as_ref().is_some_and(|suggestion| is_safe(fault, &source.text, suggestion))
     };
     if own().any(|fault| SYNTAX.contains(&fault.code) && !is_fixed(fault)) {
         return Vec::new();
     }
     let mut taken: Vec<(&Diagnostic, &Suggestion)> = own()
         .filter_map(|fault| Some((fault, fault.suggestion.as_ref()?)))
-        .filter(|(fault, suggestion)| is_safe(fault.code, &source.text, suggestion))
+        .filter(|(fault, suggestion)| is_safe(fault, &source.text, suggestion))
         .collect();
     taken.sort_by_key(|(_, suggestion)| (suggestion.start, suggestion.end));
     let mut end = None;
@@ -114,7 +119,8 @@ pub fn is_worse(before: &Source, after: &Source) -> bool {
 }
 
 /// Whether a suggestion may be applied, is inside the text, and changes it.
-fn is_safe(code: &str, text: &str, suggestion: &Suggestion) -> bool {
+fn is_safe(fault: &Diagnostic, text: &str, suggestion: &Suggestion) -> bool {
+    let code = fault.code;
     let Some(old) = text.get(suggestion.start..suggestion.end) else { return false };
     // The end of a string with a quote in it is a guess: the joined text may be two strings.
     let escaped = |text: &str| text.matches("\\\"").count();
@@ -123,6 +129,7 @@ fn is_safe(code: &str, text: &str, suggestion: &Suggestion) -> bool {
         && match safety(code) {
             Some(Safe::Always) => true,
             Some(Safe::Slip) => is_slip(old.trim_matches('"'), suggestion.replacement.trim_matches('"')),
+            Some(Safe::Error) => fault.is_error(),
             None => false,
         };
     safe && old != suggestion.replacement

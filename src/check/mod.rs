@@ -8,11 +8,14 @@ mod estimate;
 pub mod fix;
 mod model;
 mod rules;
+mod secret_spelling;
+mod sent_text;
 mod shell;
 mod sql;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod text_scope;
 mod used;
 
 use crate::compile::{Compiled, Texts, once};
@@ -21,7 +24,9 @@ use crate::syntax::document::Document;
 
 pub use cursor::Cursor;
 pub use rules::RULES;
+pub use sent_text::{SentText, TextKind};
 pub use subject::Subject;
+pub use text_scope::TextScope;
 pub use used::Used;
 
 /// A rule: the code that it reports, and the function that decides.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::cursor::has_fault;
+use super::sent_text::{self, SentText};
 use super::{Cursor, Used};
 use crate::compile::catalog::Catalog;
 use crate::compile::effort;
@@ -35,6 +36,7 @@ pub struct Subject<'a> {
     properties: OnceCell<Option<ReactProperties>>,
     declarations: OnceCell<Vec<(String, ToolDeclaration)>>,
     actions: OnceCell<Vec<Used<'a>>>,
+    sent_texts: OnceCell<Vec<SentText<'a>>>,
     lone_project: OnceCell<Option<Project>>,
     /// The registered actions around the document, which its loops share.
     catalog: Rc<OnceCell<Catalog<'a>>>,
@@ -81,6 +83,7 @@ impl<'a> Subject<'a> {
             properties: OnceCell::new(),
             declarations: OnceCell::new(),
             actions: OnceCell::new(),
+            sent_texts: OnceCell::new(),
             lone_project: OnceCell::new(),
             catalog,
         }
@@ -195,6 +198,18 @@ impl<'a> Subject<'a> {
             let catalog = self.catalog.get_or_init(|| Catalog::new(document, &self.compiled.shelf));
             Used::of(self.compiled, catalog, self.declarations(), steps)
         })
+    }
+
+    /// The texts that are rendered or sent.
+    pub fn sent_texts(&self) -> &[SentText<'a>] {
+        self.sent_texts.get_or_init(|| sent_text::all(self))
+    }
+
+    /// Whether a name is a parameter that the action of a text lists.
+    pub fn is_argument(&self, sent: &SentText<'_>, name: &str) -> bool {
+        let used = sent.action.and_then(|at| self.actions().get(at));
+        let listed = used.and_then(|used| used.written().get("parameters")?.get("properties")?.as_object());
+        listed.is_some_and(|listed| listed.contains_key(name))
     }
 
     /// What the project says: the defaults without a project file, nothing when it has errors.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::catalog::{Registered, registered};
 use super::layout::unreadable;
-use super::{declare, layout, names, steps, tool};
+use super::{declare, layout, names, scripted, steps, tool};
 use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
 use crate::language::tool::ActionTool;
 use crate::language::{Project, ReactProperties, Script};
@@ -23,6 +23,8 @@ pub struct Declared {
     pub names: BTreeSet<String>,
     /// The names that have a description in their declaration.
     pub described: BTreeSet<String>,
+    /// Whether they may have others, whose names are not known: those of MCP servers.
+    pub is_open: bool,
 }
 
 impl Declared {
@@ -34,6 +36,7 @@ impl Declared {
         let own = layout.iter().filter_map(|layout| layout.get(document, "tools")?.as_array());
         tools.extend(own.flatten());
         for tool in tools {
+            self.is_open |= tool.get("type").and_then(Value::as_str) == Some("mcp");
             let Some(name) = tool.as_str().or_else(|| tool.get("name").and_then(Value::as_str)) else { continue };
             self.names.insert(name.to_owned());
             let described = tool.get("description").and_then(Value::as_str);
@@ -55,6 +58,7 @@ pub fn alone(document: &Document, declared: &Declared) -> Vec<Diagnostic> {
         }
         Some(DocumentKind::Script) if !document.is_broken() => {
             faults.extend(Script::deserialize(&document.value).err().map(|error| unreadable(document, &error)));
+            scripted::names(document, declared, &mut faults);
         }
         Some(DocumentKind::Scenario) => {
             let fault =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::catalog::Shelf;
+use super::catalog::{Catalog, Shelf};
 use super::effort::{Effort, MEASURED};
 use super::names::{self, stem};
 use super::{Compiled, Texts, tool};
@@ -260,6 +260,8 @@ impl<'t> Linker<'t> {
         } else {
             format!("looked in {}", names::list(&files))
         };
+        let is_action = !Catalog::new(main, &self.shelf).find(name).is_empty();
+        let near = near.filter(|_| !is_action);
         let message = format!("the loop `{name}` is not found");
         let fault = Diagnostic::error(codes::UNKNOWN_LOOP, message, at, main.tree.place(at));
         match near {
@@ -267,6 +269,8 @@ impl<'t> Linker<'t> {
                 let fault = fault.help(format!("the nearest name is `{near}`; {searched}"));
                 if lone { fault.suggest(syntax::quoted(&near)) } else { fault }
             }
+            None if is_action => fault
+                .help(format!("`{name}` is an action: declare it as {{\"type\": \"action\", \"name\": \"{name}\"}}")),
             None => fault.help(searched),
         }
     }
@@ -316,7 +320,7 @@ fn circle(open: &[OpenLoop]) -> Option<Diagnostic> {
 }
 
 /// The name of a loop: its `name`, else its file's.
-fn name_of(document: &Document) -> Option<String> {
+pub(super) fn name_of(document: &Document) -> Option<String> {
     let stem = stem(&document.tree.source.name);
     match document.kind {
         Some(DocumentKind::Loop) => {

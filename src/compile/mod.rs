@@ -15,6 +15,7 @@ mod prompt;
 mod react;
 mod readings;
 mod review;
+mod scripted;
 pub(crate) mod steps;
 pub mod tool;
 

@@ -144,7 +144,10 @@ pub(super) fn unknown(
         if known.written.is_open() {
             return None;
         }
-        let (help, meant) = if inputs.is_some_and(|inputs| inputs.names.contains(first)) {
+        let approval = ["__approved", "__approval_data", "__comment"].contains(&first);
+        let (help, meant) = if approval {
+            ("a step of type `PbotApproval` writes it: put one before this step".to_owned(), None)
+        } else if inputs.is_some_and(|inputs| inputs.names.contains(first)) {
             (format!("it is written `{}`", form(format!("input.{written}"))), Some(format!("input.{written}")))
         } else if let Some(near) = effort.nearest(first, known.names()) {
             (format!("the nearest name is `{near}`"), Some(with(near, 1)))

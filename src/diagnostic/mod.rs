@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::policy::characters::deceives;
 
-pub use nearest::{Nearest, is_lone, nearest, nearest_field};
+pub use nearest::{Nearest, is_lone, is_slip, nearest, nearest_field};
 pub use source::{Place, Source};
 
 /// The severity of a fault.

@@ -22,6 +22,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether a name is another one but for a single letter, or for case and word marks.
+pub fn is_slip(name: &str, other: &str) -> bool {
+    name.len() > 3 && name.len() <= LONGEST && distance(name, other) <= 1
+}
+
 /// Whether no two candidates are equally near to `name`: only then is it clear which one was meant.
 pub fn is_lone<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> bool {
     if name.len() > LONGEST {

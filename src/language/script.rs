@@ -27,3 +27,40 @@ pub struct Script {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Vec<Value>>,
 }
+
+/// A form of a reply: the field that says it, and those that it may have beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyForm {
+    /// The field that it must have.
+    pub field: &'static str,
+    /// The others.
+    pub others: &'static [&'static str],
+}
+
+/// One call.
+pub const CALL: ReplyForm = ReplyForm { field: "action", others: &["thought", "action_input"] };
+/// Several calls in one reply.
+pub const CALLS: ReplyForm = ReplyForm { field: "calls", others: &["thought"] };
+/// The answer.
+pub const ANSWER: ReplyForm = ReplyForm { field: "answer", others: &["thought"] };
+/// A text with what a provider says about it.
+pub const TEXT: ReplyForm = ReplyForm { field: "text", others: &["delay_ms", "usage", "finish"] };
+/// A server's refusal.
+pub const REFUSAL: ReplyForm = ReplyForm { field: "http", others: &["headers", "body", "delay_ms"] };
+/// One of several calls.
+pub const ONE_OF_CALLS: ReplyForm = ReplyForm { field: "action", others: &["action_input"] };
+
+/// All forms of a reply. An object of no form is a text that the model writes.
+pub const REPLY_FORMS: [ReplyForm; 5] = [CALL, CALLS, ANSWER, TEXT, REFUSAL];
+
+impl ReplyForm {
+    /// Whether an object with these fields has the form.
+    pub fn has<'k>(&self, mut fields: impl Iterator<Item = &'k str> + Clone) -> bool {
+        fields.clone().any(|name| name == self.field) && fields.all(|name| self.allows(name))
+    }
+
+    /// Whether it may have a field.
+    pub fn allows(&self, name: &str) -> bool {
+        name == self.field || self.others.contains(&name)
+    }
+}

@@ -3,6 +3,7 @@
 pub mod address;
 pub mod characters;
 pub mod host;
+pub mod placeholder;
 pub mod provider;
 pub mod reasoning;
 pub mod secret_names;

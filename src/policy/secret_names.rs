@@ -179,6 +179,38 @@ const WRITTEN_TOGETHER: &[&str] = &[
     "setcookie",
 ];
 
+/// Whether a name is that of a password, which may be any word.
+pub fn is_password(name: &str) -> bool {
+    let folded = fold(name);
+    ["password", "passwd", "passphrase", "passcode", "pwd"].iter().any(|word| folded.ends_with(word))
+}
+
+/// The names under which other products keep secrets: `secrets.x`, `env.X`.
+const HOLDERS: &[&str] = &["orgconfig", "secrets", "secret", "env", "environ", "vault"];
+
+/// Whether a name is that under which another product keeps secrets.
+pub fn holds_secrets(name: &str) -> bool {
+    HOLDERS.iter().any(|holder| holder.eq_ignore_ascii_case(name))
+}
+
+/// Whether a template's variable names a secret in the syntax of another product: `secrets.x`, `orgconfig:x`, `API_KEY`.
+/// Filled as a variable, the model would write it.
+pub fn is_foreign_secret(path: &[String]) -> bool {
+    let Some(first) = path.first() else { return false };
+    let holder = first.split_once(':').map(|(holder, _)| holder);
+    match holder.or((path.len() > 1).then_some(first)) {
+        Some(holder) => holds_secrets(holder.trim_start_matches('$')),
+        None => is_variable(first) && secrecy(first) != Secrecy::None,
+    }
+}
+
+/// Whether a name is written as variables of the environment are: `API_KEY`.
+pub fn is_variable(name: &str) -> bool {
+    name.len() > 1
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
 /// A name without case and separators.
 pub fn fold(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()

@@ -202,6 +202,26 @@ fn has_digit(text: &str) -> bool {
     text.bytes().take(NEAR).any(|byte| byte.is_ascii_digit())
 }
 
+/// The passwords in `scheme://user:password@host`.
+pub fn url_passwords(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("://") {
+        let start = at + 3;
+        let authority = text.get(start..).unwrap_or_default();
+        let length = authority
+            .find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>'))
+            .unwrap_or(authority.len());
+        let authority = authority.get(..length).unwrap_or_default();
+        let Some((user, _)) = authority.rsplit_once('@') else { continue };
+        if let Some((name, password)) = user.split_once(':')
+            && !password.is_empty()
+        {
+            found.push(start + name.len() + 1..start + user.len());
+        }
+    }
+    found
+}
+
 /// The longest runs of characters that `keep` wants, with the byte at which each begins.
 pub fn runs(text: &str, keep: impl Fn(char) -> bool) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;

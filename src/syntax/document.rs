@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use super::foreign::{self, ForeignEntry};
 use super::shape::Unknown;
 use super::{pasted, shape};
 use crate::diagnostic::{Diagnostic, Nearest, Source, codes, nearest};
@@ -185,9 +186,11 @@ fn recognise(tree: &Tree) -> Result<DocumentKind, Box<Diagnostic>> {
         .into_iter()
         .flatten()
         .find_map(|member| nearest.of(&member.key, marks.iter().map(|(mark, _)| *mark)).map(|mark| (member, mark)));
-    Err(Box::new(match near {
-        Some((member, mark)) => misspelt(tree, member, mark),
-        None => unknown(tree, has("mode") || has("tools")),
+    let foreign = foreign::document(root);
+    Err(Box::new(match (near, foreign) {
+        (_, Some(shape)) => foreign_document(tree, &shape),
+        (Some((member, mark)), None) => misspelt(tree, member, mark),
+        (None, None) => unknown(tree, has("mode") || has("tools")),
     }))
 }
 
@@ -205,6 +208,14 @@ fn unknown(tree: &Tree, inner: bool) -> Diagnostic {
     } else {
         fault.help(MARKS)
     }
+}
+
+/// The document of another product.
+fn foreign_document(tree: &Tree, shape: &ForeignEntry) -> Diagnostic {
+    let span = tree.root.span;
+    let place = tree.source.place(span.start, (span.start + 1).min(span.end));
+    let message = format!("this is {}, and no document of loopctl", shape.what);
+    Diagnostic::error(codes::FOREIGN_SHAPE, message, "", place).help(shape.help)
 }
 
 /// The fault of a misspelt field that decides the kind.

@@ -4,6 +4,7 @@
 mod container;
 pub(crate) mod decimal;
 pub mod document;
+mod foreign;
 mod lookup;
 mod number;
 mod pasted;

@@ -6,16 +6,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loopctl::cli::report;
-use loopctl::compile::Texts;
-use loopctl::diagnostic::{Diagnostic, Source};
+use loopctl::compile::{Declared, Texts, alone};
+use loopctl::diagnostic::{Diagnostic, Source, codes};
 use loopctl::load_texts;
 use loopctl::program::bind;
 use loopctl::project;
+use loopctl::syntax::document;
 use loopctl::trace::Look;
 use serde_json::Value;
 
 /// The width of the reports that are kept.
 const WIDTH: usize = 100;
+
+/// The codes of faults in scripts.
+const OF_SCRIPTS: [&str; 2] = [codes::SCRIPT_REPLY, codes::SCRIPT_NAME];
 
 /// A folder of documents: `loop.json`, and where it needs them `loopctl.json`, `actions/*.json`, `loops/*.json`,
 /// `given/*.json` (as named with `--actions`), and `input.json` (the input of a run).
@@ -72,7 +76,7 @@ impl Case {
     /// The report on its document.
     pub fn report(&self) -> CaseReport {
         match self.texts() {
-            Ok(texts) => CaseReport::of(&texts, self.input()),
+            Ok(texts) => CaseReport::of(&self.code, &texts, self.input()),
             Err(report) => report,
         }
     }
@@ -109,7 +113,7 @@ impl Case {
     /// The suggestions that leave the fault in place, or bring another error.
     pub fn useless_suggestions(&self) -> Vec<String> {
         let Ok(texts) = self.texts() else { return Vec::new() };
-        let report = CaseReport::of(&texts, None);
+        let report = CaseReport::of(&self.code, &texts, None);
         let errors = report.diagnostics.iter().filter(|fault| fault.is_error()).count();
         let mut useless = Vec::new();
         for fault in &report.diagnostics {
@@ -119,7 +123,7 @@ impl Case {
             let mut text = texts.main.text.to_string();
             text.replace_range(suggestion.start..suggestion.end, &suggestion.replacement);
             let fixed = Texts { main: Source::new(texts.main.name.clone(), text), ..texts.clone() };
-            let left = CaseReport::of(&fixed, None).diagnostics;
+            let left = CaseReport::of(&self.code, &fixed, None).diagnostics;
             let again = left.iter().any(|other| other.code == fault.code && other.place.start == fault.place.start);
             let more = left.iter().filter(|fault| fault.is_error()).count() > errors;
             if again || more {
@@ -131,8 +135,11 @@ impl Case {
 }
 
 impl CaseReport {
-    /// The report on texts, and on the input of a run when the texts are sound.
-    pub fn of(texts: &Texts, input: Option<Value>) -> Self {
+    /// The report on texts, and on the input of a run when the texts are sound. `code` is what they are about.
+    pub fn of(code: &str, texts: &Texts, input: Option<Value>) -> Self {
+        if OF_SCRIPTS.contains(&code) {
+            return Self::of_script(texts);
+        }
         match load_texts(texts, PathBuf::new()) {
             Ok(loaded) => {
                 let mut diagnostics = loaded.warnings;
@@ -144,6 +151,17 @@ impl CaseReport {
             }
             Err(unsound) => Self { diagnostics: unsound.diagnostics, sources: unsound.sources },
         }
+    }
+
+    /// The report on a script beside the loops of its folder. That it is no loop is no fault there.
+    fn of_script(texts: &Texts) -> Self {
+        let script = document::read(&texts.main);
+        let mut declared = Declared::default();
+        texts.loops.iter().for_each(|source| declared.add(&document::read(source)));
+        let mut diagnostics = alone(&script, &declared);
+        let unsound = load_texts(texts, PathBuf::new()).expect_err("a script is no loop");
+        diagnostics.extend(unsound.diagnostics.into_iter().filter(|fault| fault.code != codes::NO_LOOP));
+        Self { diagnostics, sources: unsound.sources }
     }
 
     /// As people read it.

@@ -40,12 +40,12 @@ pub fn faults(row: &Code, without_documents: bool) -> Vec<String> {
     if fires.is_empty() || clean.is_empty() {
         fail("its page has no document under `## Example`, or none under `## Instead`".to_owned());
     }
-    for report in fires.iter().map(Document::report) {
+    for report in fires.iter().map(|document| document.report(row.code)) {
         if !report.diagnostics.iter().any(|fault| fault.code == row.code) {
             fail(format!("the example does not bring it:\n{}", report.human()));
         }
     }
-    for report in clean.iter().map(Document::report) {
+    for report in clean.iter().map(|document| document.report(row.code)) {
         let wrong = |fault: &loopctl::Diagnostic| fault.code == row.code || fault.is_error();
         if report.diagnostics.iter().any(wrong) {
             fail(format!("what to write instead is not sound:\n{}", report.human()));
@@ -61,8 +61,8 @@ struct Document {
 }
 
 impl Document {
-    fn report(&self) -> CaseReport {
-        CaseReport::of(&self.texts, self.input.clone())
+    fn report(&self, code: &str) -> CaseReport {
+        CaseReport::of(code, &self.texts, self.input.clone())
     }
 }
 

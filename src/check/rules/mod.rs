@@ -21,6 +21,8 @@ mod host_from_value;
 mod host_not_allowed;
 mod key_in_the_clear;
 mod missing_script;
+mod misspelt_secret;
+mod named_secret;
 mod native_name;
 mod near_model;
 mod needless_write;
@@ -37,6 +39,7 @@ mod repeated_model;
 mod reply_fills_window;
 mod retried_doubt;
 mod retry_bounds;
+mod script_reply;
 mod secret_in_args;
 mod shell_script;
 mod step_field;
@@ -55,6 +58,7 @@ use super::Rule;
 
 /// All rules.
 pub const RULES: &[Rule] = &[
+    script_reply::RULE,
     unused_action::RULE,
     unknown_secret::RULE,
     unknown_datasource::RULE,
@@ -79,6 +83,7 @@ pub const RULES: &[Rule] = &[
     budget_too_small::RULE,
     fixed_temperature::RULE,
     temperature_too_high::RULE,
+    named_secret::RULE,
     host_from_value::RULE,
     host_not_allowed::RULE,
     private_host::RULE,
@@ -101,6 +106,7 @@ pub const RULES: &[Rule] = &[
     body_of_get::RULE,
     odd_status::RULE,
     filled_variable::RULE,
+    misspelt_secret::RULE,
     bad_pointer::RULE,
     no_member::RULE,
     unreached_limit::RULE,

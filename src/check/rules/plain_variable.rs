@@ -1,126 +1,288 @@
-//! A variable of the input in the spelling of another language: the model gets it unchanged.
+//! A variable in the syntax of another language: it is sent as it stands.
 
-use std::ops::Range;
-
-use crate::check::{Cursor, Rule, Subject};
-use crate::diagnostic::{Diagnostic, codes, few_of_many};
-use crate::language::Action;
-use crate::syntax::Node;
+use crate::check::secret_spelling::spelled;
+use crate::check::{Rule, SentText, Subject, TextKind, TextScope};
+use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
+use crate::policy::placeholder::{Notation, Placeholder, placeholders};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
 
-/// What each of the spellings has in it.
-const INPUT: &str = "input.";
-/// The most faults that are reported of one text.
-const MAX_FOUND: usize = 50;
-
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    for name in ["objective", "system_prompt"] {
-        if let Some(cursor) = subject.property(name) {
-            in_text(&cursor, found);
+    for sent in subject.sent_texts() {
+        found.extend(positional(sent));
+        if sent.kind == TextKind::Hint {
+            found.extend(in_hint(sent));
         }
-    }
-    for used in subject.actions() {
-        let mut judge = |pointer: &str, text: &str| {
-            if text.contains(INPUT) {
-                in_text(&used.at(pointer), found);
-            }
+        let written = placeholders(sent.text);
+        let bare = bare_path(sent);
+        if written.is_empty() && bare.is_none() {
+            continue;
+        }
+        let scope = TextScope::of(subject, sent);
+        let secrets = spelled(sent, &|name| subject.is_argument(sent, name));
+        let is_secret = |placeholder: &&Placeholder<'_>| {
+            let range = &placeholder.range;
+            secrets.iter().any(|secret| secret.range.start < range.end && range.start < secret.range.end)
         };
-        used.each_secret_string(&mut judge);
-        match &used.action {
-            Action::Command(command) => {
-                command.args.iter().enumerate().for_each(|(at, text)| judge(&format!("/args/{at}"), text));
+        let mut has_block = false;
+        for placeholder in written.iter().filter(|placeholder| !is_secret(placeholder)) {
+            let Some(verdict) = Judgement { subject, sent, scope: &scope, placeholder }.verdict() else { continue };
+            // The blocks of a text belong together.
+            if placeholder.notation == Notation::Block && std::mem::replace(&mut has_block, true) {
+                continue;
             }
-            Action::Llm(llm) => judge("/template", &llm.template),
-            _ => {}
+            found.extend(report(sent, placeholder, verdict, subject));
         }
+        found.extend(bare.and_then(|path| bare_name(sent, path, &scope)));
         few_of_many(found);
     }
 }
 
-fn in_text(cursor: &Cursor<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(text) = cursor.node().and_then(Node::as_str) else { return };
-    for (range, name) in spelled_otherwise(text).take(MAX_FOUND) {
-        let written = text.get(range.clone()).unwrap_or_default();
-        let instead = format!("{{{{input.{name}}}}}");
-        let message = format!("`{written}` is no variable here, and stays as it is written");
-        let fault = cursor.clone().inside(range).report(&RULE, message);
-        found.push(fault.help(format!("inside a text a variable is written `{instead}`")).suggest(instead));
-    }
+/// What is said of a placeholder.
+struct Verdict {
+    severity: Severity,
+    /// What is written here instead, when that is known.
+    meant: Option<String>,
 }
 
-/// `@input.x` inside a text, `${input.x}` and `{input.x}`: their places, and the name behind `input.`.
-fn spelled_otherwise(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
-    let mut tags = Tags { text: text.as_bytes(), at: 0, open: false };
-    text.match_indices(INPUT).filter_map(move |(at, _)| spelled_at(text, at).filter(|_| !tags.is_open_at(at)))
-}
-
-fn spelled_at(text: &str, at: usize) -> Option<(Range<usize>, &str)> {
-    let (before, rest) = (text.get(..at)?, text.get(at + INPUT.len()..)?);
-    // Looked at first: a name may be as long as the text.
-    if !before.ends_with(['@', '{']) {
+fn report(
+    sent: &SentText<'_>,
+    placeholder: &Placeholder<'_>,
+    verdict: Verdict,
+    subject: &Subject<'_>,
+) -> Option<Diagnostic> {
+    let cursor = sent.cursor.clone().inside(placeholder.range.clone());
+    if subject.is_reported(&cursor.place()) {
         return None;
     }
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-    let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-    let name = rest.get(..length)?.trim_end_matches('.');
-    let end = at + INPUT.len() + name.len();
-    if name.is_empty() {
-        return None;
-    }
-    if let Some(before) = before.strip_suffix('@') {
-        // Neither a whole string, which is a path, nor a part of an address of mail.
-        let apart = before.chars().next_back().is_none_or(|c| !is_name(c) && !matches!(c, '-' | '+' | '@' | '\\'));
-        return (apart && (at > 1 || end < text.len())).then_some((at - 1..end, name));
-    }
-    let before = before.strip_suffix('{').filter(|_| text.get(end..).is_some_and(|rest| rest.starts_with('}')))?;
-    let begin = before.strip_suffix('$').map_or(at - 1, |_| at - 2);
-    (!before.ends_with(['{', '\\'])).then_some((begin..end + 1, name))
+    let written = sent.text.get(placeholder.range.clone())?;
+    let message = match placeholder.notation {
+        Notation::Block => format!("`{written}` is of another template language, and stays as it is written"),
+        _ => format!("`{written}` is no variable here, and stays as it is written"),
+    };
+    let fault = Diagnostic { severity: verdict.severity, ..cursor.report(&RULE, message) };
+    Some(match (verdict.meant, placeholder.notation) {
+        (Some(meant), _) => {
+            let instead = format!("{{{{{meant}}}}}");
+            // A path segment keeps its mark's place: `/:id` becomes `/{{id}}`.
+            fault.help(format!("inside a text a variable is written `{instead}`")).suggest(instead)
+        }
+        (None, Notation::Block) => {
+            fault.help("a value is written {{x}}, a condition {{#if x}}...{{/if}}, a list {{#each xs}}...{{/each}}")
+        }
+        (None, _) => fault.help("inside a text a variable is written {{name}}, or {{input.name}} for the run's input"),
+    })
 }
 
-/// Where tags are open in a text, asked for from its beginning to its end.
-struct Tags<'t> {
-    text: &'t [u8],
-    at: usize,
-    open: bool,
+/// A placeholder and what is around it.
+struct Judgement<'j, 's, 'a> {
+    subject: &'s Subject<'a>,
+    sent: &'s SentText<'a>,
+    scope: &'j TextScope<'s, 'a>,
+    placeholder: &'j Placeholder<'a>,
 }
 
-impl Tags<'_> {
-    /// Whether a tag is open before a byte, which is none before those that were asked for.
-    fn is_open_at(&mut self, byte: usize) -> bool {
-        while self.at + 2 <= byte {
-            match self.text.get(self.at..self.at + 2) {
-                Some(b"{{") => self.open = true,
-                Some(b"}}") => self.open = false,
-                _ => {}
+impl Judgement<'_, '_, '_> {
+    fn verdict(&self) -> Option<Verdict> {
+        let Placeholder { name, notation, .. } = self.placeholder;
+        match notation {
+            Notation::Block => return self.of_block(),
+            Notation::Printf => return self.of_printf(),
+            _ if self.is_anothers() => return None,
+            _ => {}
+        }
+        match self.scope.meant(name) {
+            Some(meant) => Some(Verdict { severity: self.of_known(name, &meant)?, meant: Some(meant) }),
+            None => self.of_unknown(),
+        }
+    }
+
+    /// How grave it is where somebody has the name.
+    fn of_known(&self, name: &str, meant: &str) -> Option<Severity> {
+        let notation = self.placeholder.notation;
+        let sure =
+            matches!(notation, Notation::Braces | Notation::MarkedBraces | Notation::Brackets | Notation::Percent);
+        let dotted = name.starts_with("input.");
+        match self.sent.kind {
+            TextKind::Url => self.in_address(dotted).then_some(Severity::Error),
+            _ if dotted && !self.sent.kind.is_prose() => Some(Severity::Error),
+            TextKind::Prompt | TextKind::Hint | TextKind::Question => self.in_prose(meant, dotted),
+            // The text itself takes the value: the rest of it is about something else.
+            _ if self.scope.takes(meant) => None,
+            _ if notation == Notation::Colon && !self.is_whole() => None,
+            TextKind::Step if sure => Some(Severity::Error),
+            // The value is sent: what stands here may be for the one who gets it, as in the text of a mail.
+            _ if self.scope.takes_elsewhere(meant) && !self.is_whole() => sure.then_some(Severity::Warning),
+            _ if sure || self.is_whole() => Some(Severity::Error),
+            _ => Some(Severity::Warning),
+        }
+    }
+
+    /// Whether a known name is meant in an address: `?$filter=` is a name of OData, `/@me` one of a person.
+    fn in_address(&self, dotted: bool) -> bool {
+        let before = self.sent.text.get(..self.placeholder.range.start).unwrap_or_default();
+        let after = self.sent.text.get(self.placeholder.range.end..).unwrap_or_default();
+        match self.placeholder.notation {
+            Notation::At => dotted,
+            Notation::Dollar => !after.starts_with('='),
+            Notation::Colon => before.ends_with(['/', '=']),
+            _ => true,
+        }
+    }
+
+    /// A text for people may be about placeholders: it is an error only when nothing takes the value.
+    fn in_prose(&self, meant: &str, dotted: bool) -> Option<Severity> {
+        let notation = self.placeholder.notation;
+        if self.scope.takes(meant) || self.is_quoted() {
+            return dotted.then_some(Severity::Warning);
+        }
+        let loose = matches!(notation, Notation::Colon | Notation::Angle | Notation::At);
+        let elsewhere = self.scope.takes_elsewhere(meant);
+        match (dotted, loose) {
+            (false, true) if notation == Notation::Colon || elsewhere => None,
+            (false, true) => Some(Severity::Warning),
+            _ if elsewhere => Some(Severity::Warning),
+            _ => Some(Severity::Error),
+        }
+    }
+
+    /// A name that nobody has: in an address it can't be anything else, elsewhere only as the whole text.
+    fn of_unknown(&self) -> Option<Verdict> {
+        let Placeholder { name, notation, range } = self.placeholder;
+        let loose = matches!(notation, Notation::Dollar | Notation::At | Notation::Colon | Notation::Percent);
+        let known = || self.scope.takes_any().then(|| name.replace([' ', '-'], "_"));
+        match self.sent.kind {
+            TextKind::Url => {
+                let in_query = self.sent.text.get(..range.start).is_some_and(|before| before.contains('?'));
+                let segment = self.sent.text.get(..range.start).is_some_and(|before| before.ends_with('/'));
+                let value = self.sent.text.get(..range.start).is_some_and(|before| before.ends_with('='));
+                let clear = match notation {
+                    Notation::Braces => !in_query || value,
+                    Notation::MarkedBraces | Notation::Angle | Notation::Brackets => true,
+                    Notation::Colon => segment && !in_query,
+                    _ => false,
+                };
+                clear.then(|| Verdict { severity: Severity::Error, meant: known() })
             }
-            self.at += 1;
+            TextKind::Prompt | TextKind::Hint | TextKind::Question => {
+                let plain = matches!(notation, Notation::Braces | Notation::MarkedBraces) && !self.is_quoted();
+                let alone = plain && self.has_values_to_take() && !self.scope.takes_something();
+                alone.then(|| Verdict { severity: Severity::Warning, meant: known() })
+            }
+            // A step's values are for the platform's own actions, too.
+            TextKind::Argument | TextKind::Script | TextKind::Stdin | TextKind::Step => None,
+            _ if loose || !self.is_whole() => None,
+            _ => Some(Verdict { severity: Severity::Warning, meant: None }),
         }
-        self.open
+    }
+
+    /// Whether the text could take something: a loop has an input, and a question is asked about something.
+    fn has_values_to_take(&self) -> bool {
+        self.sent.kind == TextKind::Question || self.subject.document().value.get("input").is_some()
+    }
+
+    /// A text may be a template of another language itself: its names say whether ours are meant.
+    fn of_block(&self) -> Option<Verdict> {
+        let written = self.sent.text.get(self.placeholder.range.clone()).unwrap_or_default();
+        let words = written.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.')));
+        let known = words.filter(|word| word.len() > 2).any(|word| self.scope.meant(word).is_some());
+        let severity = match self.sent.kind {
+            TextKind::Url | TextKind::Header | TextKind::Query | TextKind::SqlValue => Severity::Error,
+            _ if !known || self.is_quoted() => return None,
+            TextKind::Prompt | TextKind::Hint | TextKind::Question => Severity::Warning,
+            _ => Severity::Error,
+        };
+        Some(Verdict { severity, meant: None })
+    }
+
+    fn of_printf(&self) -> Option<Verdict> {
+        let severity = match self.sent.kind {
+            TextKind::Url => Severity::Error,
+            TextKind::Prompt | TextKind::Hint | TextKind::Question
+                if self.is_quoted() || self.scope.takes_something() =>
+            {
+                return None;
+            }
+            TextKind::Question => Severity::Warning,
+            TextKind::Prompt if self.has_values_to_take() => Severity::Warning,
+            TextKind::Header | TextKind::Query | TextKind::SqlValue | TextKind::Step if self.is_whole() => {
+                Severity::Error
+            }
+            _ => return None,
+        };
+        Some(Verdict { severity, meant: None })
+    }
+
+    /// Whether it is the syntax of what the text is written in: GraphQL, XML, a database's operators, a shell.
+    fn is_anothers(&self) -> bool {
+        let Placeholder { name, notation, .. } = self.placeholder;
+        let (text, dollar) = (self.sent.text, *notation == Notation::Dollar);
+        match self.sent.kind {
+            _ if *notation == Notation::Angle && text.contains(&format!("</{name}")) => true,
+            TextKind::Body if dollar => {
+                let quoted = text.contains(&format!("\"${name}\""));
+                (text.contains('{') && !quoted) || self.sent.cursor.path().contains("/$")
+            }
+            TextKind::Script => dollar || *notation == Notation::MarkedBraces,
+            TextKind::Step => self.sent.cursor.path().contains("/matches/"),
+            _ => false,
+        }
+    }
+
+    /// Whether it is the whole text, but for the word before it in a header: `Bearer $TOKEN`.
+    fn is_whole(&self) -> bool {
+        let before = self.sent.text.get(..self.placeholder.range.start).unwrap_or_default().trim();
+        let after = self.sent.text.get(self.placeholder.range.end..).unwrap_or_default().trim();
+        let word = self.sent.kind == TextKind::Header && before.chars().all(char::is_alphanumeric);
+        after.is_empty() && (before.is_empty() || word)
+    }
+
+    /// Whether it is quoted as code, as in a text about it.
+    fn is_quoted(&self) -> bool {
+        let before = self.sent.text.get(..self.placeholder.range.start).unwrap_or_default();
+        before.matches('`').count() % 2 == 1
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::spelled_otherwise;
+/// A value in a hint, which is sent as it is written.
+fn in_hint(sent: &SentText<'_>) -> Option<Diagnostic> {
+    let begin = sent.text.find("{{")?;
+    let end = begin + sent.text.get(begin..)?.find("}}")? + 2;
+    let written = sent.text.get(begin..end)?;
+    let message = format!("`{written}` is no variable here, and stays as it is written: a hint is no template");
+    let fault = sent.cursor.clone().inside(begin..end).report(&RULE, message);
+    let fault = Diagnostic { severity: Severity::Warning, ..fault };
+    Some(fault.help("say in words what the agent shall try; the objective may take values"))
+}
 
-    #[test]
-    fn other_spellings_are_found_and_what_only_looks_like_one_is_not() {
-        for (text, written) in [
-            ("Who owns @input.host?", vec!["@input.host"]),
-            ("@input.a and @input.b.c.", vec!["@input.a", "@input.b.c"]),
-            ("https://h/${input.a}/{input.b}", vec!["${input.a}", "{input.b}"]),
-            ("{\"a\": {input.a}}", vec!["{input.a}"]),
-            ("@input.host", vec![]),
-            ("{{input.host}} ${{input.amount}} {{{input.raw}}}", vec![]),
-            ("{{#if @input.x}}{{else}}{{/if}}", vec![]),
-            ("mail me@input.com or a-b@input.org", vec![]),
-            ("see input.host, @input, {input}, @input. and {input.}", vec![]),
-            ("${input.a", vec![]),
-        ] {
-            let found: Vec<_> = spelled_otherwise(text).map(|(range, _)| &text[range]).collect();
-            assert_eq!(found, written, "{text}");
-        }
-    }
+/// `$1` as an argument: no shell reads it, unless the program is one.
+fn positional(sent: &SentText<'_>) -> Option<Diagnostic> {
+    let number = sent.text.strip_prefix('$').filter(|_| sent.kind == TextKind::Argument)?;
+    let before = sent.cursor.path().ends_with("/args/0");
+    let is_number = number.len() == 1 && number.chars().all(|c| c.is_ascii_digit());
+    (is_number && !before).then(|| {
+        let message =
+            format!("`{}` is no variable here, and stays as it is written: no shell reads the arguments", sent.text);
+        let fault = sent.cursor.report(&RULE, message).help("an argument that a value fills is written {{name}}");
+        Diagnostic { severity: Severity::Warning, ..fault }
+    })
+}
+
+/// The path that a whole text is but for its `@`: `input.order_id`.
+fn bare_path<'a>(sent: &SentText<'a>) -> Option<&'a str> {
+    let text = sent.text;
+    let named = text.strip_prefix("input.").or((sent.kind == TextKind::SqlValue).then_some(text))?;
+    let plain = !named.is_empty() && named.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
+    // An operand of a condition may name a path without its `@`.
+    let operand = sent.kind == TextKind::Step && sent.cursor.path().contains("/condition");
+    (plain && sent.kind.takes_path() && !operand).then_some(text)
+}
+
+/// A path without its `@`, or the bare name of a parameter that nothing takes.
+fn bare_name(sent: &SentText<'_>, path: &str, scope: &TextScope<'_, '_>) -> Option<Diagnostic> {
+    let meant = scope.meant(path).filter(|meant| !scope.takes_elsewhere(meant) || path.starts_with("input."))?;
+    let message = format!("`{path}` is a text here, and no variable");
+    let fault = Diagnostic { severity: Severity::Warning, ..sent.cursor.report(&RULE, message) };
+    Some(fault.help(format!("a path begins with `@`: `@{meant}`")).suggest(crate::syntax::quoted(&format!("@{meant}"))))
 }

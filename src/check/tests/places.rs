@@ -2,6 +2,7 @@
 
 /// `CODE file:line:column path: text`, in the order of the codes.
 pub const PLACES: &[&str] = &[
+    "L021 loop.json:5:7 /replies/0/actoin: \"actoin\"",
     "L040 loop.json:12:22 /actions/1/action_name: \"draft_reply\"",
     "L041 loop.json:10:54 /actions/0/headers/Authorization: desk_tokn",
     "L042 loop.json:8:21 /actions/0/datasource: \"shp\"",
@@ -25,6 +26,7 @@ pub const PLACES: &[&str] = &[
     "L097 loop.json:16:26 /properties/budget/tokens: 100",
     "L098 loop.json:17:5 /properties/temperature: \"temperature\"",
     "L099 loop.json:17:20 /properties/temperature: 1.4",
+    "L106 loop.json:10:37 /actions/0/headers/Authorization: \"Bearer sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2\"",
     "L107 loop.json:8:23 /actions/0/url: {{host}}",
     "L108 loop.json:8:23 /actions/0/url: api.exmaple.com",
     "L109 loop.json:8:22 /actions/0/url: localhost:8080",
@@ -47,6 +49,7 @@ pub const PLACES: &[&str] = &[
     "L127 loop.json:10:7 /actions/0/body: \"body\"",
     "L128 loop.json:10:20 /actions/0/ok_status: []",
     "L129 loop.json:10:29 /actions/0/env/LC_ALL: language",
+    "L132 loop.json:11:34 /actions/0/headers/Authorization: ${SHOP_KEY}",
     "L138 loop.json:19:34 /properties/tools/0/remember/carrier: \"shipping.carrier\"",
     "L154 loop.json:51:64 /properties/objective: qty",
     "L160 loop.json:17:25 /properties/retry/for_ms: 600000",

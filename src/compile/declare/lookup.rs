@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::Declare;
 use crate::compile::catalog::no_actions;
 use crate::compile::effort::MEASURED;
+use crate::compile::link::name_of;
 use crate::compile::names;
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::language::step::PRIMITIVES;
 use crate::language::tool::WorkflowTool;
 use crate::syntax::document::{Document, DocumentKind};
@@ -37,10 +38,30 @@ impl<'a> Declare<'a> {
         broken.is_some()
     }
 
+    /// That an action is not found because the name is a loop's.
+    fn is_loop(&self, name: &str, at: &str) -> Option<Diagnostic> {
+        let wanted = quoted(name);
+        let may_be = |source: &&Source| names::stem(&source.name) == name || source.text.contains(&wanted);
+        let mut all = self.texts.loops.iter().take(MEASURED.0).filter(may_be);
+        let is = |source: &&Source| name_of(&self.texts.readings.document(source)).is_some_and(|own| own == name);
+        let found = all.find(is)?;
+        let message = format!("`{name}` is a loop, and no action");
+        let fault = Diagnostic::error(codes::UNKNOWN_ACTION, message, at, self.main.tree.place(at));
+        let help = format!("it is in {}: declare it as {{\"type\": \"loop\", \"name\": {wanted}}}", found.name);
+        let typed = at.strip_suffix("/name").map(|declaration| self.main.tree.place(&format!("{declaration}/type")));
+        Some(match typed {
+            Some(typed) => fault.help(help).suggest_at("\"loop\"", typed.start, typed.end),
+            None => fault.help(help),
+        })
+    }
+
     pub(super) fn unknown(&mut self, name: &str, at: &str) {
         let shelf = self.shelf;
         if self.is_in_broken(name) {
             return;
+        }
+        if let Some(fault) = self.is_loop(name, at) {
+            return self.faults.push(fault);
         }
         let names = self.catalog.all.iter().map(|action| action.name);
         let names = names.chain(self.texts.embedded.iter().map(|embedded| embedded.name.as_str()));

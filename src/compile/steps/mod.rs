@@ -5,6 +5,8 @@
 mod tests;
 mod walk;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::layout::LoopLayout;
@@ -25,6 +27,10 @@ pub(crate) struct Steps {
     pub actions: Vec<String>,
     /// The names in the `tools` of those loops.
     pub tools: Vec<String>,
+    /// The JSON pointers of the values that hold texts: what steps are given, and their conditions.
+    pub values: Vec<String>,
+    /// The names that some step takes values from.
+    pub names: BTreeSet<String>,
 }
 
 /// A loop that is a step.

@@ -69,6 +69,7 @@ impl<'a> Walk<'_, 'a, '_> {
                 self.step(&format!("{pointer}/{index}"), step, context);
             }
         }
+        self.steps.names.extend(context.names().map(str::to_owned));
     }
 
     /// A step at a JSON pointer; `context` becomes what is known after it.
@@ -216,6 +217,7 @@ impl<'a> Walk<'_, 'a, '_> {
 
     /// All texts in a value: templates and `@paths`.
     fn values(&mut self, at: &str, value: &Value, context: &Context) {
+        self.steps.values.push(at.to_owned());
         each_text(value, &mut at.to_owned(), &mut |at, text| self.text(at, text, context));
         few_of_many(self.faults);
     }

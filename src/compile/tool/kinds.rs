@@ -32,14 +32,8 @@ pub(super) fn llm(action: &LlmAction, work: &mut ActionDraft<'_>) -> Option<LlmT
 }
 
 pub(super) fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
-    if let Some(at) = action.query.find("{{") {
-        work.push(
-            LocalFault::error(codes::BAD_QUERY, "/query", "a query is no template: values are never written into it")
-                .inside(at..at + 2)
-                .help("write :name where the value of `name` belongs, without quotes around it"),
-        );
-    }
     let Placeholders { named, positional, anonymous } = sql::placeholders(&action.query);
+    let is_other = other_placeholders(action, positional, work);
     if action.params.is_empty() {
         if positional + anonymous > 0 && !work.unknown.holds("/params") {
             let message = "the query has placeholders without a name, and `params` does not say what they take";
@@ -59,7 +53,7 @@ pub(super) fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool
     names.sort_unstable();
     names.dedup();
     let wanted = positional + anonymous + names.len();
-    if wanted != action.params.len() && !work.unknown.holds("/query") {
+    if wanted != action.params.len() && !is_other && !work.unknown.holds("/query") {
         let message = format!("the query takes {wanted} values, and `params` has {}", action.params.len());
         let help = "each placeholder takes one entry of `params`, in their order";
         work.push(LocalFault::error(codes::BAD_QUERY, "/params", message).help(help));
@@ -69,6 +63,28 @@ pub(super) fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool
         params.extend(work.field(value, &format!("/params/{at}")));
     }
     Some(DbTool { action: action.clone(), params })
+}
+
+/// Reports the placeholders of other languages in a query, of which `positional` have numbers; whether there are any.
+fn other_placeholders(action: &DbAction, positional: usize, work: &mut ActionDraft<'_>) -> bool {
+    let listed = action.parameters.as_ref().and_then(|parameters| parameters.get("properties")?.as_object());
+    let mut others = sql::others(&action.query);
+    // A text of the query may hold anything, unless it is a parameter's name.
+    let is_known = |name: &str| listed.is_some_and(|listed| listed.contains_key(name));
+    others.retain(|other| !other.is_quoted || other.is_marked || is_known(other.name));
+    // Which values the query takes is not known before they are written as ours.
+    work.is_partial |= !others.is_empty();
+    for (at, other) in others.iter().enumerate() {
+        let written = action.query.get(other.range.clone()).unwrap_or_default();
+        let by_name = !other.name.is_empty() && action.params.is_empty();
+        let instead = if by_name { format!(":{}", other.name) } else { format!("${}", positional + at + 1) };
+        let how = if by_name { "" } else { ", with its value in `params`" };
+        let message = format!("`{written}` is no placeholder of a query: values are never written into it");
+        let fault = LocalFault::error(codes::BAD_QUERY, "/query", message).inside(other.range.clone());
+        let fault = fault.help(format!("write `{instead}`, without quotes around it{how}"));
+        work.push(if by_name && !other.is_quoted { fault.rename(written, &instead) } else { fault });
+    }
+    !others.is_empty()
 }
 
 pub(super) fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Option<CommandTool> {

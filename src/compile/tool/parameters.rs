@@ -8,6 +8,7 @@ use super::{ActionDraft, derived};
 use crate::compile::review::review;
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
+use crate::policy::secret_names::is_foreign_secret;
 use crate::program::fault::LocalFault;
 use crate::program::reference::{RESERVED, escape_pointer};
 use crate::program::schema::{Advice, Examined, Fix, Schema, SchemaFault, advice};
@@ -135,7 +136,8 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
             .help(format!(
                 "put it among the `required` of `parameters`, or write {{{{#if {name}}}}}...{{{{/if}}}} around it"
             ))
-        } else if schema.is_open() {
+        } else if schema.is_open() || is_foreign_secret(&named.variable.path) {
+            // `check` reports a secret in the syntax of another product, and how it is written here.
             continue;
         } else {
             let message = format!("the action's `parameters` have no `{name}`");

@@ -128,7 +128,7 @@ fn written_params_must_be_as_many_as_the_query_takes() {
     );
     assert_reported(db("a = ? AND b = ?", json!([1, 2, 3])), true, "L077 /params");
     assert_reported(db("a = $1", json!([])), true, "L077 /query");
-    assert_reported(db("a = '{{x}}'", json!([])), true, "L077 /query: {{: a query is no template");
+    assert_reported(db("a = '{{x}}'", json!([])), true, "L077 /query: {{x}}: `{{x}}` is no placeholder of a query");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::engine::dialect::{self, Saying};
 use crate::engine::event::{Finish, ModelFaultCode, Tokens, ToolFault, ToolResult};
 use crate::language;
 use crate::language::react::Dialect;
+use crate::language::script::{ANSWER, CALL, CALLS, ONE_OF_CALLS, REFUSAL, ReplyForm, TEXT};
 use crate::program::builtin;
 
 /// A script, shared by the model that it plays and the tools that it answers for, and by all runs:
@@ -161,12 +162,8 @@ impl ScriptedReply {
     fn read(peer: &Peer, number: usize, reply: Value) -> Self {
         match reply {
             Value::String(text) => Self::plain(AttemptReply { text, ..AttemptReply::default() }),
-            Value::Object(fields) if only(&fields, &["http"], &["headers", "body", "delay_ms"]) => {
-                Self::directive(number, &fields, || fails(peer, &fields))
-            }
-            Value::Object(fields) if only(&fields, &["text"], &["delay_ms", "usage", "finish"]) => {
-                Self::directive(number, &fields, || says(&fields))
-            }
+            Value::Object(fields) if is(REFUSAL, &fields) => Self::directive(number, &fields, || fails(peer, &fields)),
+            Value::Object(fields) if is(TEXT, &fields) => Self::directive(number, &fields, || says(&fields)),
             Value::Object(fields) => match saying(&fields) {
                 Some(saying) => {
                     let is_json = fields.contains_key("action");
@@ -221,16 +218,16 @@ fn saying(fields: &Map<String, Value>) -> Option<Saying> {
         let name = fields.get("action").and_then(Value::as_str)?;
         (input.is_object() && !name.is_empty()).then(|| (name.to_owned(), input))
     };
-    if only(fields, &["action"], &["thought", "action_input"]) {
+    if is(CALL, fields) {
         return Some(Saying { thought, calls: vec![call(fields)?], answer: None });
     }
-    if only(fields, &["calls"], &["thought"]) {
+    if is(CALLS, fields) {
         let calls = fields.get("calls")?.as_array().filter(|calls| !calls.is_empty())?.iter();
-        let one = |fields: &Map<String, Value>| only(fields, &["action"], &["action_input"]).then(|| call(fields))?;
+        let one = |fields: &Map<String, Value>| is(ONE_OF_CALLS, fields).then(|| call(fields))?;
         let calls: Option<Vec<_>> = calls.map(|entry| one(entry.as_object()?)).collect();
         return Some(Saying { thought, calls: calls?, answer: None });
     }
-    if only(fields, &["answer"], &["thought"]) {
+    if is(ANSWER, fields) {
         let answer = fields.get("answer")?;
         // A text that a reader would take for something else becomes a call.
         let plain = |text: &&str| {
@@ -247,10 +244,8 @@ fn saying(fields: &Map<String, Value>) -> Option<Saying> {
     None
 }
 
-/// Whether an object has the field of `needed`, and no other than those of `allowed`.
-fn only(fields: &Map<String, Value>, needed: &[&str], allowed: &[&str]) -> bool {
-    needed.iter().all(|name| fields.contains_key(*name))
-        && fields.keys().all(|name| needed.contains(&name.as_str()) || allowed.contains(&name.as_str()))
+fn is(form: ReplyForm, fields: &Map<String, Value>) -> bool {
+    form.has(fields.keys().map(String::as_str))
 }
 
 /// `{"http": 429, "headers": {...}, "body": ...}`.
@@ -304,7 +299,7 @@ fn says(fields: &Map<String, Value>) -> Result<Result<AttemptReply, AttemptFailu
 /// A tool's entry: `{"error": "..."}` is a failure, anything else the result.
 fn answer(entry: Value) -> ToolResult {
     match entry {
-        Value::Object(fields) if only(&fields, &["error"], &[]) => match fields.get("error") {
+        Value::Object(fields) if fields.keys().eq(["error"]) => match fields.get("error") {
             Some(Value::String(class)) => failed(class.clone()),
             Some(other) => failed(other.to_string()),
             None => ToolResult::Ok(Value::Object(fields)),

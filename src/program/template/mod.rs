@@ -200,11 +200,32 @@ fn spaced(text: &str, tag: &tag::TemplateTag) -> Option<TemplateFault> {
     Some(fault.help(format!("a name with a space in it is written {{{{{head}.[{last} {next}]}}}}")))
 }
 
+/// What a tag of another template language is written like here.
+fn other_language(tag: &str) -> Option<String> {
+    let inner = tag.trim_matches(['{', '}', ' ']);
+    let name = inner.split(['|', '[', ' ', '?', '=', '(', '!', '+']).next().unwrap_or_default();
+    let name = name.trim_start_matches(['$', '.', '=']).trim_end_matches('.');
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
+    let instead = if plain { format!("{{{{{name}}}}}") } else { "{{name}}".to_owned() };
+    if inner.contains('|') {
+        return Some(format!(
+            "there are no filters: write {instead}, and say in words, or let the caller send, what it shall be"
+        ));
+    }
+    if inner.starts_with('$') || inner.starts_with('.') {
+        return Some(format!("a name begins with a letter: {instead}; the run's input is {{{{input.name}}}}"));
+    }
+    let compares = ["==", "!=", ">", "<", "?", "&&", "+"].iter().any(|sign| inner.contains(sign));
+    compares
+        .then(|| "there are no expressions: {{name}}, {{#if name}}...{{/if}}, {{#each names}}...{{/each}}".to_owned())
+}
+
 /// A fault that the parser found and the scan before it did not.
 fn unread(text: &str, tags: &[tag::TemplateTag], error: &handlebars::TemplateError) -> TemplateFault {
     let places = locate::Locator::new(text, tags);
     let tag = error.pos().and_then(|(line, column)| tags.get(places.at(line, column)?));
     let range = tag.map(|tag| tag.range.clone());
+    let other = range.clone().and_then(|range| other_language(text.get(range)?));
     let named_else = range.clone().and_then(|range| text.get(range)).is_some_and(|tag| tag.contains("{else"));
     if let Some(fault) = tag.and_then(|tag| spaced(text, tag)) {
         return fault;
@@ -213,7 +234,9 @@ fn unread(text: &str, tags: &[tag::TemplateTag], error: &handlebars::TemplateErr
         code: codes::TEMPLATE,
         message: "the template can't be read here".to_owned(),
         range,
-        help: Some(if named_else {
+        help: Some(if let Some(help) = other {
+            help
+        } else if named_else {
             "a name that begins like `else` is written {{this.else_name}}".to_owned()
         } else {
             "write {{name}}, {{a.b}}, {{#if a}}...{{/if}}; \\{{ for two braces that are text".to_owned()

@@ -80,7 +80,10 @@ impl DocumentSchema {
     /// The places where a field of this name is allowed, other than `here` (a JSON pointer), in words.
     pub(super) fn home(&self, name: &str, here: &str) -> Option<String> {
         let here: Vec<&str> = here.split('/').skip(1).collect();
-        let path = self.homes().get(name)?.iter().find(|path| !same(path, &here))?;
+        let others = || self.homes().get(name).into_iter().flatten().filter(|path| !same(path, &here));
+        // What is directly in this object is nearer than what has the shortest way.
+        let inside = others().find(|path| path.rsplit_once('.').is_some_and(|(around, _)| same(around, &here)));
+        let path = inside.or_else(|| others().next())?;
         Some(match path.strip_suffix("[]") {
             _ if path.is_empty() => "at the top of the document".to_owned(),
             Some("") => "in an entry of the document".to_owned(),

@@ -52,6 +52,7 @@ pub(crate) fn shape(tree: &Tree, known: &DocumentSchema, whole: bool) -> Shaped 
         faults: Vec::new(),
         misplaced: Vec::new(),
         reported: None,
+        union: None,
         nearest: Nearest::default(),
         unknown_names: 0,
         unknown: Unknown::default(),
@@ -85,6 +86,8 @@ struct Walker<'a> {
     misplaced: Vec<String>,
     /// The missing field that is already reported for the next object.
     reported: Option<String>,
+    /// The branches of which the object that is walked next is one.
+    union: Option<&'a SchemaForm>,
     /// The search for the nearest names of unknown ones.
     nearest: Nearest,
     /// How many unknown names were looked up.

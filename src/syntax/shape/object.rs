@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::form::{Others, SchemaForm};
+use super::form::{LazyForm, Others, SchemaForm};
 use super::known::{resolve, words};
-use super::{MAX_UNKNOWN, Renamed, Walker, insert};
-use crate::diagnostic::{Diagnostic, Related, codes, shown};
+use super::{MAX_UNKNOWN, Renamed, Walker, insert, listed};
+use crate::diagnostic::{Diagnostic, Related, codes, is_slip, shown};
+use crate::syntax::foreign;
 use crate::syntax::{Member, Node, Span, quoted};
 
 /// The most places that one fault lists.
@@ -20,9 +21,27 @@ struct Near {
     lone: bool,
 }
 
+/// The object that an unknown field is in.
+struct UnknownIn<'o, 'a> {
+    form: &'o SchemaForm,
+    /// The branches of which it is one.
+    union: Option<&'a SchemaForm>,
+    /// The known fields that are not there.
+    absent: &'o [&'static str],
+}
+
+/// A field of another branch, in words: `items_path` is one of mode `foreach`.
+fn of_sibling(union: &SchemaForm, name: &str) -> Option<String> {
+    let tag = union.tag?;
+    let has = |(word, branch): &(Option<&'static str>, LazyForm)| word.filter(|_| branch.fields.contains_key(name));
+    let words: Vec<String> = union.one_of.iter().filter_map(has).map(|word| format!("`{word}`")).collect();
+    (!words.is_empty()).then(|| format!("`{name}` is a field of {tag} {}", listed(&words)))
+}
+
 impl<'a> Walker<'a> {
     pub(super) fn object(&mut self, form: &'a SchemaForm, node: &Node, members: &[Member], key: Option<Span>) -> Value {
         let mut explained: Vec<String> = self.reported.take().into_iter().collect();
+        let union = self.union.take();
         // The fields that unknown keys are read as.
         let mut meant: BTreeMap<&str, &'static str> = BTreeMap::new();
         if matches!(form.others, Others::None) {
@@ -32,7 +51,8 @@ impl<'a> Walker<'a> {
                 if !self.full() && self.unknown_names <= MAX_UNKNOWN {
                     let fields = || field_names(form.schema).into_iter().filter(|field| node.get(field).is_none());
                     let absent = absent.get_or_insert_with(|| fields().collect::<Vec<_>>());
-                    let Some(near) = self.unknown(form, absent, member, &mut homes) else { continue };
+                    let object = UnknownIn { form, union, absent };
+                    let Some(near) = self.unknown(&object, member, &mut homes) else { continue };
                     if near.lone && !meant.values().any(|field| *field == near.field) {
                         meant.insert(&member.key, near.field);
                         self.renamed.push(Renamed {
@@ -87,16 +107,14 @@ impl<'a> Walker<'a> {
     }
 
     /// Reports an unknown field. Returns the field that it is close to. Several that belong to one other place
-    /// are one fault: `homes` holds the fault that was reported for it. `absent` are the known fields that are
-    /// missing.
-    /// known fields that are not there.
+    /// are one fault: `homes` holds the fault that was reported for it.
     fn unknown(
         &mut self,
-        form: &SchemaForm,
-        absent: &[&'static str],
+        object: &UnknownIn<'_, 'a>,
         member: &Member,
         homes: &mut BTreeMap<String, usize>,
     ) -> Option<Near> {
+        let UnknownIn { form, union, absent } = *object;
         let place = self.place(member.key_span);
         let name = &*member.key;
         let (fields, required) = (field_names(form.schema), &form.required);
@@ -108,10 +126,20 @@ impl<'a> Walker<'a> {
         let message = format!("the field `{name}` is not known in {}", self.label());
         let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
         let needed = near.as_ref().is_some_and(|near| required.contains(&near.field));
+        // One letter more or less is a slip, when the value is what the field takes: `action` for `actions`.
+        let slip = near.as_ref().is_some_and(|near| {
+            is_slip(name, near.field) && form.fields.get(near.field).is_some_and(|field| field.takes(&member.value))
+        });
+        if let Some(help) = union.filter(|_| !needed && !slip).and_then(|union| of_sibling(union, name)) {
+            self.misplaced.push(name.to_owned());
+            self.report(fault.help(help));
+            return None;
+        }
+        let foreign = foreign::help_for(name);
         let (fault, explains) = match (near, home) {
             // A name that is known elsewhere is no typing mistake, unless the field that it is close to is
-            // missing.
-            (near, Some(home)) if !needed || near.is_none() => {
+            // missing, or differs by a letter.
+            (near, Some(home)) if !(needed || slip) || near.is_none() => {
                 self.misplaced.push(name.to_owned());
                 if let Some(first) = homes.get(&home).and_then(|first| self.faults.get_mut(*first)) {
                     let message = shown(&format!("`{name}` belongs {home}, too"));
@@ -129,6 +157,7 @@ impl<'a> Walker<'a> {
                 let fault = fault.help(format!("the nearest name is `{}`", near.field));
                 (if near.lone { fault.suggest(quoted(near.field)) } else { fault }, Some(near))
             }
+            (None, _) if foreign.is_some() => (fault.help(foreign.unwrap_or_default()), None),
             (None, _) => {
                 let names: Vec<String> = absent.iter().map(|field| format!("`{field}`")).collect();
                 let help = match names.as_slice() {

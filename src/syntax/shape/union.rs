@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::form::SchemaForm;
 use super::{Walker, insert, listed};
 use crate::diagnostic::{Diagnostic, Place, codes, is_lone, nearest, nearest_field};
+use crate::syntax::foreign;
 use crate::syntax::{Member, Node, NodeKind, Span, quoted, token};
 
 impl<'a> Walker<'a> {
@@ -37,10 +38,19 @@ impl<'a> Walker<'a> {
         let word = written.and_then(Node::as_str);
         let right = |word: &str| form.one_of.iter().find(|(of, _)| *of == Some(word)).map(|(_, branch)| &**branch);
         if let Some(branch) = word.and_then(right) {
+            self.union = Some(form);
             return self.walk(branch, node, key);
         }
         if let Some(rest) = &form.rest {
             return self.walk(rest, node, key);
+        }
+        if let Some(shape) = foreign::entry(node).filter(|_| matches!(tag, "type" | "kind")) {
+            let place = self.place(key.unwrap_or(Span::new(node.span.start, node.span.start + 1)));
+            let message = format!("{} is {}", self.label(), shape.what);
+            self.report(
+                Diagnostic::error(codes::FOREIGN_SHAPE, message, self.pointer.as_str(), place).help(shape.help),
+            );
+            return None;
         }
         let words: Vec<&str> = form.one_of.iter().filter_map(|(word, _)| *word).collect();
         let alike = most_alike(form, node);

@@ -54,20 +54,7 @@ fn after_authorization(text: &str, end: usize) -> bool {
 
 /// The password in `scheme://user:password@host`, and the values of secret names in queries.
 fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>) {
-    for (at, _) in text.match_indices("://") {
-        let start = at + 3;
-        let authority = text.get(start..).unwrap_or_default();
-        let length = authority
-            .find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>'))
-            .unwrap_or(authority.len());
-        let authority = authority.get(..length).unwrap_or_default();
-        let Some((user, _)) = authority.rsplit_once('@') else { continue };
-        if let Some((name, password)) = user.split_once(':')
-            && !password.is_empty()
-        {
-            found.push(start + name.len() + 1..start + user.len());
-        }
-    }
+    found.extend(secret_shapes::url_passwords(text));
     // The end of the pair: each byte of a text with many marks is scanned once.
     let mut end = 0;
     for (at, mark) in text.match_indices(['?', '&']) {

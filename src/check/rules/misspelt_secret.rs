@@ -1,0 +1,92 @@
+//! A secret in a syntax that nothing here reads: it is sent as it stands, or the model writes it.
+
+use crate::check::secret_spelling::{SpelledSecret, SpelledSource, spelled};
+use crate::check::{Rule, SentText, Subject, TextKind};
+use crate::diagnostic::{Diagnostic, codes, few_of_many};
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::MISSPELT_SECRET, check };
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for sent in subject.sent_texts() {
+        for secret in spelled(sent, &|name| subject.is_argument(sent, name)) {
+            let cursor = sent.cursor.clone().inside(secret.range.clone());
+            if subject.is_reported(&cursor.place()) {
+                continue;
+            }
+            let written = sent.text.get(secret.range.clone()).unwrap_or_default();
+            let message = match (secret.is_tag, &secret.source) {
+                (true, _) if sent.action.is_some() => {
+                    format!("`{written}` is no secret here: the model would be asked to write it")
+                }
+                (_, SpelledSource::Blank) => {
+                    format!("`{written}` stands in the place of a secret, and is sent as it is written")
+                }
+                _ => format!("`{written}` is no secret here, and is sent as it is written"),
+            };
+            found.push(with_help(cursor.report(&RULE, message), &secret, sent, subject));
+        }
+        few_of_many(found);
+    }
+}
+
+fn with_help(fault: Diagnostic, secret: &SpelledSecret, sent: &SentText<'_>, subject: &Subject<'_>) -> Diagnostic {
+    let RightSpelling { key, declare } = RightSpelling::of(secret, subject);
+    match sent.kind {
+        TextKind::Question => {
+            return fault.help("a secret never goes to a model: use it in an action's header, address or environment");
+        }
+        TextKind::Argument => {
+            let help = format!("give it in the environment: \"env\": {{\"TOKEN\": \"orgconfig:{key}\"}}{declare}");
+            return fault.help(help);
+        }
+        TextKind::Step => {
+            return fault
+                .help("a step can't take a secret: name it in the action that the step calls, as `orgconfig:key`");
+        }
+        _ => {}
+    }
+    let fault = fault.help(format!("write `orgconfig:{key}`{declare}"));
+    // With a key that the project does not have, the text would have the next error.
+    match declare.is_empty() {
+        true => fault.suggest(format!("orgconfig:{key}")),
+        false => fault,
+    }
+}
+
+/// How a secret is named here.
+struct RightSpelling {
+    key: String,
+    /// Where the key is declared, when it is not yet.
+    declare: String,
+}
+
+impl RightSpelling {
+    fn of(secret: &SpelledSecret, subject: &Subject<'_>) -> Self {
+        let project = subject.project();
+        let declared = |source: &str| {
+            let entries = project.map(|project| &project.orgconfig).into_iter().flatten();
+            entries.into_iter().find(|(_, known)| *known == source).map(|(key, _)| key.clone())
+        };
+        let (key, source) = match &secret.source {
+            SpelledSource::Key(key) => {
+                (key.clone(), format!("env:{}", key.to_ascii_uppercase().replace(['-', '.'], "_")))
+            }
+            SpelledSource::Variable(name) => {
+                let source = format!("env:{name}");
+                (declared(&source).unwrap_or_else(|| name.to_ascii_lowercase()), source)
+            }
+            SpelledSource::File(path) => {
+                let source = format!("file:{path}");
+                (declared(&source).unwrap_or_else(|| "my_key".to_owned()), source)
+            }
+            SpelledSource::Blank => ("my_key".to_owned(), "env:MY_KEY".to_owned()),
+        };
+        let known = project.is_some_and(|project| project.orgconfig.contains_key(&key));
+        let declare = match known {
+            true => String::new(),
+            false => format!(", and say in loopctl.json where it is: {{\"orgconfig\": {{\"{key}\": \"{source}\"}}}}"),
+        };
+        Self { key, declare }
+    }
+}

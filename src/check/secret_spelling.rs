@@ -1,0 +1,215 @@
+//! Secrets that a text names in a syntax that nothing here reads: `orgconfig.x`, `env:X`, `${X}`, `{{secrets.x}}`.
+
+use std::ops::Range;
+
+use super::{SentText, TextKind};
+use crate::diagnostic::nearest;
+use crate::policy::placeholder::{Notation, placeholders};
+use crate::policy::secret_names::{Secrecy, fold, holds_secrets, is_variable, secrecy};
+
+/// The word before the key of a secret.
+const ORGCONFIG: &str = "orgconfig";
+/// Words of examples that were to be replaced.
+const BLANKS: [&str; 9] =
+    ["your", "changeme", "change-me", "change_me", "replace-me", "replace_me", "insert-", "xxxx", "****"];
+/// The words before a credential in a header.
+const SCHEMES: [&str; 7] = ["bearer", "basic", "token", "apikey", "key", "digest", "auth"];
+/// The most that are found in one text.
+const MAX_FOUND: usize = 20;
+
+/// A secret that is named in another syntax.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpelledSecret {
+    /// Its place in the text, in bytes.
+    pub range: Range<usize>,
+    /// What it names.
+    pub source: SpelledSource,
+    /// Whether it is a tag of a template, which the model would fill.
+    pub is_tag: bool,
+}
+
+/// Where a secret was meant to come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpelledSource {
+    /// A key of the project's `orgconfig`.
+    Key(String),
+    /// A variable of the environment.
+    Variable(String),
+    /// A file.
+    File(String),
+    /// An example that was to be replaced.
+    Blank,
+}
+
+/// Whether what stands in a text's place is a credential, by the name that it is sent under.
+pub fn is_secret_place(sent: &SentText<'_>) -> bool {
+    !sent.kind.is_prose() && sent.kind != TextKind::Url && secrecy(&sent.field) != Secrecy::None
+}
+
+/// The credential in a text: what comes after the word for its kind in a header.
+pub fn credential<'a>(sent: &SentText<'a>) -> (usize, &'a str) {
+    let text = sent.text;
+    let is_scheme = |word: &str| {
+        let last = word.rsplit('-').next().unwrap_or_default().to_ascii_lowercase();
+        SCHEMES.contains(&&*last)
+    };
+    let scheme = text.split_once(' ').filter(|(word, _)| is_scheme(word));
+    match scheme {
+        Some((word, rest)) => (word.len() + 1, rest),
+        None => (0, text),
+    }
+}
+
+/// The secrets that a text names in another syntax. `is_argument` says which names the model writes on purpose.
+pub fn spelled(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool) -> Vec<SpelledSecret> {
+    let mut found = Vec::new();
+    if matches!(sent.kind, TextKind::Prompt | TextKind::Hint) {
+        return found;
+    }
+    named_by_word(sent, is_argument, &mut found);
+    named_by_mark(sent, is_argument, &mut found);
+    if found.is_empty() && is_secret_place(sent) {
+        let (begin, rest) = credential(sent);
+        let lower = rest.to_ascii_lowercase();
+        let source = if let Some(path) = rest.strip_prefix("file:").filter(|path| !path.is_empty()) {
+            Some(SpelledSource::File(path.to_owned()))
+        } else {
+            BLANKS.iter().any(|blank| lower.starts_with(blank)).then_some(SpelledSource::Blank)
+        };
+        let range = begin..begin + rest.len();
+        found.extend(source.map(|source| SpelledSecret { range, source, is_tag: false }));
+    }
+    found.truncate(MAX_FOUND);
+    found.sort_by_key(|secret| secret.range.start);
+    found
+}
+
+/// `orgconfig.x`, `{{secrets.x}}`, `env:X`: a word for where secrets are, and a key.
+fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found: &mut Vec<SpelledSecret>) {
+    let text = sent.text;
+    let mut at = 0;
+    while let Some(word) = next_word(text, at) {
+        at = word.end;
+        let name = text.get(word.clone()).unwrap_or_default();
+        let ours = name.len() >= 7 && (fold(name) == ORGCONFIG || nearest(&name.to_lowercase(), [ORGCONFIG]).is_some());
+        if !ours && !holds_secrets(name) {
+            continue;
+        }
+        let Some(WrittenKey { mark, key, end }) = key_after(text, word.end) else { continue };
+        let around = wrapped(text, word.start..end);
+        let is_tag = text.get(around.clone()).is_some_and(|written| written.contains("{{"));
+        let is_right = name == ORGCONFIG && mark == ":" && around == (word.start..end);
+        let alone = sent.kind != TextKind::Url && is_alone(sent, &around);
+        let braced = around.end > end;
+        let clear = match ours {
+            true => true,
+            false if is_argument(name) => false,
+            false if name.eq_ignore_ascii_case("env") => braced || (alone && is_variable(key)),
+            false => braced || (alone && mark != "/"),
+        };
+        let kind = !sent.kind.is_prose() || is_tag;
+        if is_right || !clear || !kind {
+            continue;
+        }
+        let source = match ours || !name.to_ascii_lowercase().starts_with("env") && !is_variable(key) {
+            true => SpelledSource::Key(key.to_owned()),
+            false => SpelledSource::Variable(key.to_owned()),
+        };
+        at = around.end;
+        found.push(SpelledSecret { range: around, source, is_tag });
+    }
+}
+
+fn next_word(text: &str, from: usize) -> Option<Range<usize>> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let begin = from + text.get(from..)?.find(is_word)?;
+    let rest = text.get(begin..)?;
+    Some(begin..begin + rest.find(|c| !is_word(c)).unwrap_or(rest.len()))
+}
+
+/// What follows a word for where secrets are.
+struct WrittenKey<'t> {
+    mark: &'t str,
+    key: &'t str,
+    end: usize,
+}
+
+fn key_after(text: &str, at: usize) -> Option<WrittenKey<'_>> {
+    const MARKS: [&str; 9] = ["[\"", "['", "[", "(\"", "('", "::", ":", ".", "/"];
+    let rest = text.get(at..)?;
+    let mark = MARKS.into_iter().find(|mark| rest.starts_with(mark))?;
+    let inner = rest.get(mark.len()..)?;
+    let blank = if mark == ":" { inner.len() - inner.trim_start_matches(' ').len() } else { 0 };
+    let inner = inner.get(blank..)?;
+    let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let key = inner.get(..inner.find(|c| !is_key(c)).unwrap_or(inner.len()))?.trim_end_matches(['.', '-']);
+    let begins = key.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    let end = at + mark.len() + blank + key.len();
+    begins.then_some(WrittenKey { mark: text.get(at..at + mark.len() + blank)?, key, end })
+}
+
+/// The place with the marks of a placeholder around it.
+fn wrapped(text: &str, inner: Range<usize>) -> Range<usize> {
+    let before = text.get(..inner.start).unwrap_or_default();
+    let after = text.get(inner.end..).unwrap_or_default();
+    let closed = after.trim_start_matches(['"', '\'', ']', ')', ' ']);
+    let braces = closed.len() - closed.trim_start_matches('}').len();
+    let begin =
+        before.trim_end_matches(' ').trim_end_matches("process.").trim_end_matches("os.").trim_end_matches(['$', '@']);
+    let opened = begin.trim_end_matches('{');
+    if braces > 0 && opened.len() < begin.len() {
+        let start = opened.trim_end_matches(['$', '#']).len();
+        return start..inner.end + (after.len() - closed.len()) + braces;
+    }
+    let closed = after.trim_start_matches(['"', '\'', ']', ')']);
+    let begin = before.trim_end_matches("process.").trim_end_matches("os.").trim_end_matches(['$', '@', '<', '%']);
+    let end = inner.end + (after.len() - closed.len());
+    let angle = usize::from(begin.len() < before.len() && closed.starts_with(['>', '%']));
+    begin.len()..end + angle
+}
+
+/// Whether a part is the whole text, but for the word before it.
+fn is_alone(sent: &SentText<'_>, part: &Range<usize>) -> bool {
+    let (begin, _) = credential(sent);
+    part.start <= begin && sent.text.get(part.end..).is_some_and(|rest| rest.trim().is_empty())
+}
+
+/// `$X`, `${X}`, `%X%`, `{{X}}`: a variable of the environment; in a credential's place also `<api-key>`.
+fn named_by_mark(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found: &mut Vec<SpelledSecret>) {
+    let mut marked: Vec<(Range<usize>, &str, bool)> = Vec::new();
+    for placeholder in placeholders(sent.text) {
+        let (name, range) = (placeholder.name, placeholder.range);
+        let secret = secrecy(name) != Secrecy::None;
+        let is_whole = is_alone(sent, &range);
+        let clear = match (placeholder.notation, sent.kind) {
+            (_, TextKind::Question | TextKind::Script) => false,
+            (Notation::Dollar | Notation::MarkedBraces | Notation::Percent, kind) if is_variable(name) => match kind {
+                TextKind::Header | TextKind::Url => true,
+                // Nothing is inherited: `"REGION": "$REGION"` hands nothing on.
+                TextKind::Variable => secret || is_secret_place(sent) || (is_whole && name == sent.field),
+                TextKind::Argument => secret,
+                _ => is_whole && (secret || is_secret_place(sent)),
+            },
+            (Notation::Block | Notation::Printf | Notation::Colon | Notation::At, _) => false,
+            // Lower case, or another mark: only as the credential itself.
+            _ => is_whole && is_secret_place(sent),
+        };
+        if clear && !is_argument(name) {
+            marked.push((range, name, false));
+        }
+    }
+    for (at, _) in sent.text.match_indices("{{") {
+        let Some(inner) = sent.text.get(at + 2..).and_then(|rest| Some(rest.split_once("}}")?.0)) else { break };
+        let name = inner.trim();
+        if is_variable(name) && secrecy(name) != Secrecy::None && !is_argument(name) {
+            marked.push((at..at + 2 + inner.len() + 2, name, true));
+        }
+    }
+    for (range, name, is_tag) in marked {
+        let known = found.iter().any(|other| other.range.start < range.end && range.start < other.range.end);
+        let source = if is_variable(name) { SpelledSource::Variable(name.to_owned()) } else { SpelledSource::Blank };
+        if !known {
+            found.push(SpelledSecret { range, source, is_tag });
+        }
+    }
+}

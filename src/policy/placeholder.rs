@@ -1,0 +1,176 @@
+//! How other languages write a variable in a text: `{x}`, `${x}`, `$x`, `:x`, `<x>`, `%s`, `{% if x %}`. A template
+//! here reads none of them, and SQL only some.
+
+use std::ops::Range;
+
+#[cfg(test)]
+mod tests;
+
+/// A variable, or a block, in the syntax of another language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placeholder<'t> {
+    /// Its place in the text, in bytes.
+    pub range: Range<usize>,
+    /// The name, which may have dots in it; empty for [`Printf`](Notation::Printf) and [`Block`](Notation::Block).
+    pub name: &'t str,
+    /// How it is written.
+    pub notation: Notation,
+}
+
+/// How a placeholder is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notation {
+    /// `{x}`.
+    Braces,
+    /// `${x}`, `#{x}`, `%{x}`, `$(x)`.
+    MarkedBraces,
+    /// `$x`.
+    Dollar,
+    /// `:x`.
+    Colon,
+    /// `<x>`.
+    Angle,
+    /// `%x%`, `%(x)s`.
+    Percent,
+    /// `@x` inside a longer text.
+    At,
+    /// `[[x]]`.
+    Brackets,
+    /// `%s`, `%d`.
+    Printf,
+    /// `{% if x %}`, `<%= x %>`.
+    Block,
+}
+
+/// The most that are found in one text.
+const MAX_FOUND: usize = 50;
+/// The longest name, in bytes.
+const LONGEST_NAME: usize = 100;
+/// The characters with which a placeholder begins.
+const MARKS: [char; 8] = ['{', '$', ':', '<', '%', '@', '[', '#'];
+
+/// The placeholders of a text outside of the tags of its own templates, in their order.
+pub fn placeholders(text: &str) -> Vec<Placeholder<'_>> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(step) = text.get(at..).and_then(|rest| rest.find(MARKS)) {
+        let begin = at + step;
+        let rest = text.get(begin..).unwrap_or_default();
+        if rest.starts_with("{{") {
+            match rest.find("}}") {
+                Some(end) => at = begin + end + 2,
+                None => break,
+            }
+            continue;
+        }
+        let before = text.get(..begin).and_then(|before| before.chars().next_back()).unwrap_or(' ');
+        let Some(Read { length, name, notation }) = read(rest, before) else {
+            at = begin + 1;
+            continue;
+        };
+        // A whole text of `@x` is a path, and is read.
+        if notation != Notation::At || length < text.len() {
+            found.push(Placeholder { range: begin..begin + length, name, notation });
+        }
+        if found.len() >= MAX_FOUND {
+            break;
+        }
+        at = begin + length;
+    }
+    found
+}
+
+/// What begins a text.
+struct Read<'t> {
+    length: usize,
+    name: &'t str,
+    notation: Notation,
+}
+
+fn read(rest: &str, before: char) -> Option<Read<'_>> {
+    if before == '\\' {
+        return None;
+    }
+    let joined = before.is_alphanumeric() || before == '_';
+    let mark = rest.chars().next()?;
+    let after = rest.get(1..)?;
+    let next = after.chars().next()?;
+    match (mark, next) {
+        ('{', '%') => block(rest, "%}"),
+        ('<', '%') => block(rest, "%>"),
+        ('{', _) => enclosed(rest, 1, "}", Notation::Braces).filter(|read| !follows(rest, read.length, '}')),
+        ('$' | '#' | '%', '{') => enclosed(rest, 2, "}", Notation::MarkedBraces),
+        ('$', '(') => enclosed(rest, 2, ")", Notation::MarkedBraces),
+        ('[', '[') => enclosed(rest, 2, "]]", Notation::Brackets),
+        ('%', '(') => ["s", "d", "f"].into_iter().find_map(|kind| {
+            let read = enclosed(rest, 2, ")", Notation::Percent)?;
+            rest.get(read.length..)?.starts_with(kind).then_some(Read { length: read.length + 1, ..read })
+        }),
+        ('%', _) => percent(rest, joined || before == '%'),
+        ('<', _) => angle(rest),
+        ('$', _) if !joined && before != '$' => bare(after, Notation::Dollar),
+        (':', _) if !joined && !matches!(before, ':' | ')' | ']' | '}') => bare(after, Notation::Colon),
+        ('@', _) if !joined && !matches!(before, '.' | '-' | '+' | '@') => bare(after, Notation::At),
+        _ => None,
+    }
+}
+
+fn follows(rest: &str, at: usize, c: char) -> bool {
+    rest.get(at..).is_some_and(|rest| rest.starts_with(c))
+}
+
+/// A tag of another template language, up to its end.
+fn block<'t>(rest: &'t str, end: &str) -> Option<Read<'t>> {
+    let near = rest.get(..rest.floor_char_boundary(2 * LONGEST_NAME))?;
+    Some(Read { length: near.find(end)? + end.len(), name: "", notation: Notation::Block })
+}
+
+/// A name after `begin` bytes and before `end`; between them a value in case there is none, as in `${x:-y}`.
+fn enclosed<'t>(rest: &'t str, begin: usize, end: &str, notation: Notation) -> Option<Read<'t>> {
+    let inner = rest.get(begin..)?;
+    let blank = inner.len() - inner.trim_start_matches(' ').len();
+    let name = path(inner.get(blank..)?)?;
+    let after = inner.get(blank + name.len()..)?;
+    let tail = after.trim_start_matches(' ');
+    let mut length = begin + blank + name.len() + (after.len() - tail.len());
+    if notation == Notation::MarkedBraces && tail.starts_with(":-") {
+        length += tail.get(..tail.floor_char_boundary(LONGEST_NAME))?.find(end)?;
+    } else if !tail.starts_with(end) {
+        return None;
+    }
+    Some(Read { length: length + end.len(), name, notation })
+}
+
+/// `%x%`, `%s`.
+fn percent(rest: &str, joined: bool) -> Option<Read<'_>> {
+    let name = path(rest.get(1..)?)?;
+    let length = 1 + name.len();
+    if follows(rest, length, '%') && name.len() > 1 {
+        return Some(Read { length: length + 1, name, notation: Notation::Percent });
+    }
+    let printf = matches!(name, "s" | "d") && !joined;
+    printf.then_some(Read { length, name: "", notation: Notation::Printf })
+}
+
+/// `<order id>`: letters, digits and what parts words.
+fn angle(rest: &str) -> Option<Read<'_>> {
+    let inner = rest.get(1..)?;
+    let length = inner.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ')))?;
+    let name = inner.get(..length).filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))?;
+    let fits = length <= LONGEST_NAME && follows(inner, length, '>') && !name.ends_with(' ');
+    fits.then_some(Read { length: length + 2, name, notation: Notation::Angle })
+}
+
+/// A name directly after a mark.
+fn bare(after: &str, notation: Notation) -> Option<Read<'_>> {
+    let name = path(after)?;
+    Some(Read { length: 1 + name.len(), name, notation })
+}
+
+/// Names with dots between them.
+fn path(text: &str) -> Option<&str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let length = text.find(|c| !is_name(c)).unwrap_or(text.len());
+    let name = text.get(..length)?.trim_end_matches('.');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    (begins && name.len() <= LONGEST_NAME).then_some(name)
+}

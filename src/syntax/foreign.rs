@@ -1,0 +1,158 @@
+//! What other products write where something of ours is expected: how it is known, and how it is written here.
+
+use super::Node;
+
+/// A field of another product.
+struct ForeignField {
+    name: &'static str,
+    product: &'static str,
+    /// How it is written here.
+    here: &'static str,
+}
+
+const fn field(name: &'static str, product: &'static str, here: &'static str) -> ForeignField {
+    ForeignField { name, product, here }
+}
+
+const SCHEMA: &str = "the schema of the input is `parameters` of the action";
+const HEADER: &str = "a credential is a header of the action: \"Authorization\": \"Bearer orgconfig:my_key\"";
+const NOTHING: &str = "there is nothing like it here: take it out";
+
+const FIELDS: &[ForeignField] = &[
+    field("input_schema", "Anthropic", SCHEMA),
+    field("inputSchema", "MCP", SCHEMA),
+    field("args_schema", "LangChain", SCHEMA),
+    field("argsSchema", "LangChain", SCHEMA),
+    field("function", "OpenAI", "the tool is an action of the name, and `parameters` stands in the action itself"),
+    field("functions", "OpenAI", "a tool is declared in `tools`, and defined in `actions`"),
+    field("tool_choice", "OpenAI", NOTHING),
+    field("parallel_tool_calls", "OpenAI", "`max_tool_calls_per_turn`: 1 for one call a reply"),
+    field("response_format", "OpenAI", "the schema of the answer is `answer_schema`"),
+    field("strict", "OpenAI", NOTHING),
+    field("messages", "OpenAI", "the task is `objective`, the system message `system_prompt`"),
+    field("instructions", "OpenAI's Assistants", "it is `system_prompt`, or a part of the `objective`"),
+    field("tool_resources", "OpenAI's Assistants", NOTHING),
+    field("file_ids", "OpenAI's Assistants", NOTHING),
+    field("agent_type", "LangChain", "the format of the replies is `dialect`"),
+    field("verbose", "LangChain", NOTHING),
+    field("llm", "LangChain", "it is `model`"),
+    field("return_direct", "LangChain", NOTHING),
+    field("early_stopping_method", "LangChain", "it is `on_limit`: \"answer\""),
+    field("max_execution_time", "LangChain", "it is `timeout_ms`, in milliseconds"),
+    field("handle_parsing_errors", "LangChain", NOTHING),
+    field("return_intermediate_steps", "LangChain", "it is `include_reasoning_trace`"),
+    field("max_turns", "other products", "it is `max_iterations`"),
+    field("max_steps", "other products", "it is `max_iterations`"),
+    field("bodyParameters", "n8n", "it is `body`: {\"name\": \"{{name}}\"}"),
+    field("queryParameters", "n8n", "it is `query`: {\"name\": \"{{name}}\"}"),
+    field("headerParameters", "n8n", "it is `headers`: {\"Name\": \"{{name}}\"}"),
+    field("jsonBody", "n8n", "it is `body`"),
+    field("sendBody", "n8n", NOTHING),
+    field("sendQuery", "n8n", NOTHING),
+    field("sendHeaders", "n8n", NOTHING),
+    field("authentication", "n8n", HEADER),
+    field("genericAuthType", "n8n", HEADER),
+    field("nodeCredentialType", "n8n", HEADER),
+    field("credentials", "n8n", HEADER),
+    field("typeVersion", "n8n", NOTHING),
+    field("backstory", "CrewAI", "it is a part of `system_prompt`"),
+    field("goal", "CrewAI", "it is `objective`"),
+];
+
+/// What another product's field is here, as a help; nothing for a field that none has.
+pub(super) fn help_for(name: &str) -> Option<String> {
+    let field = FIELDS.iter().find(|field| field.name == name)?;
+    Some(format!("`{name}` is a field of {}; here {}", field.product, field.here))
+}
+
+/// An entry of `tools` or `actions` in another product's shape.
+pub(super) struct ForeignEntry {
+    /// What it is, in words.
+    pub what: String,
+    /// How it is written here.
+    pub help: &'static str,
+}
+
+const AS_HERE: &str = "a tool is two things here: `{\"type\": \"action\", \"name\": \"lookup\"}` in `tools`, and in `actions` \
+                       what it does: `{\"action_name\": \"lookup\", \"kind\": \"http\", \"description\": \"...\", \"url\": \
+                       \"https://...\", \"http_method\": \"GET\", \"parameters\": {...}}`";
+
+/// What another product's entry is, when it can be nothing of ours.
+pub(super) fn entry(node: &Node) -> Option<ForeignEntry> {
+    let has = |name: &str| node.get(name).is_some();
+    if has("action_name") || has("kind") {
+        return None;
+    }
+    let kind = node.get("type").and_then(Node::as_str);
+    let shape = |what: &str, help| Some(ForeignEntry { what: what.to_owned(), help });
+    match kind {
+        Some("function") if has("function") || has("parameters") => {
+            return shape("a tool of OpenAI's API, of type `function`", AS_HERE);
+        }
+        Some(word @ ("file_search" | "code_interpreter" | "retrieval" | "web_search" | "web_search_preview")) => {
+            let what = format!("the tool `{word}` of OpenAI");
+            return Some(ForeignEntry { what, help: "no such tool is built in: write an action, and declare it" });
+        }
+        Some(word) if word.starts_with("n8n-nodes") || has("typeVersion") => {
+            let help = "a node that sends a request is an action of kind `http`: `url`, `http_method`, `headers`, `query`, `body`";
+            return shape("a node of n8n", help);
+        }
+        Some(_) => return None,
+        None => {}
+    }
+    if has("input_schema") {
+        return shape("a tool of Anthropic's API, with `input_schema`", AS_HERE);
+    }
+    if has("inputSchema") {
+        return shape("a tool of an MCP server, with `inputSchema`", AS_HERE);
+    }
+    if has("function") || (has("name") && has("parameters")) {
+        return shape("a function of OpenAI's API, with `parameters`", AS_HERE);
+    }
+    if has("name") && (has("args_schema") || has("func") || has("coroutine")) {
+        return shape("a tool of LangChain", AS_HERE);
+    }
+    None
+}
+
+/// What another product's document is, and how it is written here.
+pub(super) fn document(root: &Node) -> Option<ForeignEntry> {
+    const A_LOOP: &str = "a loop here is `{\"type\": \"loop\", \"properties\": {\"mode\": \"react\", \"objective\": \"...\", \
+                          \"tools\": [...]}}`";
+    let has = |name: &str| root.get(name).is_some();
+    let shape = |what: &str, help| Some(ForeignEntry { what: what.to_owned(), help });
+    if has("nodes") && (has("connections") || has("edges")) {
+        return shape(
+            "a workflow of n8n, or of another product with nodes and connections",
+            "a workflow here is a list of steps: `{\"definition\": {\"actions\": [...]}}`; an agent is a loop",
+        );
+    }
+    if has("instructions") && (has("tools") || has("model")) {
+        return shape("an assistant of OpenAI's API: its `instructions` are `system_prompt` here", A_LOOP);
+    }
+    if has("messages") {
+        return shape("a request of a model's API, with `messages`", A_LOOP);
+    }
+    if has("mcpServers") {
+        return shape("a list of MCP servers", "a tool here is an action: `actions`, and `tools` of a loop");
+    }
+    if has("openapi") || has("swagger") {
+        return shape(
+            "an OpenAPI description",
+            "each operation that an agent may call is an action of kind `http` here",
+        );
+    }
+    if has("StartAt") && has("States") {
+        return shape(
+            "a state machine of AWS Step Functions",
+            "a workflow here is a list of steps: `{\"definition\": {\"actions\": [...]}}`",
+        );
+    }
+    if has("_type") || (has("lc") && has("kwargs")) || has("agent_type") || (has("llm") && has("tools")) {
+        return shape("an agent of LangChain", A_LOOP);
+    }
+    if has("agents") && has("tasks") {
+        return shape("a crew of CrewAI", A_LOOP);
+    }
+    entry(root)
+}
