@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::failure::CommandError;
 use super::host::{Engine, Fault, Finished, Resume};
 use super::output::shown;
+use super::resume::local_user;
 use super::run::Watched;
 use super::signals::Signals;
 use super::surface::Surface;
@@ -77,7 +78,8 @@ impl Asker<'_> {
             pause: Some(pause.number),
             call: call.map(|call| CallId { iteration: call.iteration, index: call.index }),
             hash: call.map(|call| call.hash.clone()),
-            decision,
+            by: local_user(),
+            ..Decided::from(decision)
         };
         match (pause.kind, first) {
             (Termination::Approval, Some(call)) => {

@@ -21,6 +21,14 @@ use crate::engine::event::{CallId, Decided, Event};
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::program::Program;
 
+/// Who decides at a terminal: the user of this machine, as the record names them.
+#[expect(clippy::disallowed_methods, reason = "the command line reads the environment of its user")]
+pub fn local_user() -> Option<String> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(variable);
+    user.map(|name| name.chars().take(64).collect())
+}
+
 /// Resume a run that waits for a human or was interrupted
 ///
 /// Finished steps are not repeated. Without a decision, a run that was interrupted, or whose model could not be
@@ -60,6 +68,9 @@ pub struct ResumeCommand {
     /// The hash of the call as it was shown; refuse the decision if a different call waits now
     #[arg(long = "if", value_name = "HASH")]
     pub hash: Option<String>,
+    /// A comment to record with the decision; the model does not read it
+    #[arg(long, value_name = "TEXT")]
+    pub comment: Option<String>,
     /// The number of the pause to decide, from 1; refuse the decision if the run has another pause now
     #[arg(long, value_name = "N")]
     pub pause: Option<u32>,
@@ -134,6 +145,8 @@ impl ResumeCommand {
             pause: self.pause,
             call: self.call,
             hash: self.hash.clone(),
+            comment: self.comment.clone(),
+            by: local_user(),
         };
         written.read(DecisionSyntax::Flags).map_err(CommandError::usage)
     }

@@ -49,6 +49,6 @@ pub struct Resume {
 impl Resume {
     /// Resumes with a decision about the pause that the run is in.
     pub fn with(decision: Decision) -> Self {
-        Self { decided: Some(Decided { pause: None, call: None, hash: None, decision }), new_document: false }
+        Self { decided: Some(Decided::from(decision)), new_document: false }
     }
 }

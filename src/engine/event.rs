@@ -210,6 +210,19 @@ pub struct Decided {
     pub hash: Option<String>,
     /// The decision.
     pub decision: Decision,
+    /// Who decided: the name of a token, or a user of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// What they said about it, for the record. The model does not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+impl From<Decision> for Decided {
+    /// A decision about all that waits in the pause that the run is in.
+    fn from(decision: Decision) -> Self {
+        Self { pause: None, call: None, hash: None, decision, by: None, comment: None }
+    }
 }
 
 /// A human's decision.
@@ -228,6 +241,20 @@ pub enum Decision {
     Happened(Value),
     /// Make the uncertain call again.
     Retry,
+}
+
+impl Decision {
+    /// Its kind, as requests, flags and records name it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Answer(_) => "answer",
+            Self::Approve => "approve",
+            Self::Deny(_) => "deny",
+            Self::Edit(_) => "edit",
+            Self::Happened(_) => "happened",
+            Self::Retry => "retry",
+        }
+    }
 }
 
 /// How a run was cancelled.

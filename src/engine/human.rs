@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::consent;
 use super::conversation::Role;
 use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
+use super::decision_record::{self, DecisionRecord};
 use super::dialect;
 use super::effect::{Effect, Effects, Refused};
 use super::event::{CallId, Decided, Decision, ToolResult};
@@ -134,6 +135,7 @@ pub(super) fn decided(
     let only = paused.meant(&state.header, &decided);
     let Paused { pause, turn } = paused;
     let Some(mut turn) = turn else {
+        state.decisions.push(DecisionRecord::new(state.now.wall_ms, pause.number, &decided));
         // The answer for a stuck run is guidance.
         if let Decision::Answer(text) = decided.decision {
             let words = dialect::write_guidance(program.properties.dialect, &text);
@@ -141,12 +143,16 @@ pub(super) fn decided(
         }
         return Next::Think;
     };
-    if pause.asks.is_some() {
+    if let Some(asks) = &pause.asks {
+        let record = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
+        state.decisions.push(DecisionRecord { run_id: Some(asks.run_id.clone()), ..record });
         return subrun::decided(&pause, turn, &decided, effects);
     }
     for call in &mut turn.calls {
         let meant = only.is_none_or(|id| id == call.id) && pause.calls.contains(&call.id);
         if meant && (is_undecided(call) || pause.kind == Termination::Human) {
+            let record = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
+            state.decisions.push(record.about(call.id, consent::hash(&state.header, call), &call.input));
             decide(program, state, call, &decided.decision);
         }
     }
@@ -157,8 +163,10 @@ pub(super) fn decided(
     if let Some(question) = turn::question_of(program, &turn) {
         return turn::ask_human(state, turn, question);
     }
-    let asked = turn.calls.iter().filter(|call| call.progress == CallProgress::Asked);
-    effects.extend(asked.map(|call| Effect::CallTool(call.id)));
+    for call in turn.calls.iter().filter(|call| call.progress == CallProgress::Asked) {
+        decision_record::called(&mut state.decisions, call.id, state.now.wall_ms);
+        effects.push(Effect::CallTool(call.id));
+    }
     Next::Settle(turn)
 }
 

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::decision_record::DecisionRecord;
 use super::event::{CallId, Finish};
 use super::outcome::{Status, Termination};
 use super::record::{Question, TokenUsage, TraceEntry, WaitingCall};
@@ -146,6 +147,12 @@ pub enum Notice {
         /// The calls that wait, each to be decided on its own.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         calls: Vec<WaitingCall>,
+    },
+    /// A human decided about a pause.
+    Decided {
+        /// The decision.
+        #[serde(flatten)]
+        record: DecisionRecord,
     },
     /// The run ended, or was stopped.
     RunEnded {

@@ -3,7 +3,7 @@
 //! secrets.
 
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::consent;
@@ -11,6 +11,7 @@ use super::event::{CallId, FailedAttempt, SubrunCall, Tokens, ToolFault};
 use super::outcome::{Pause, Termination};
 use super::state::{CallProgress, Phase, State, StoredEntry};
 use super::stuck::Stuck;
+use super::timestamp::as_rfc3339;
 
 /// What happened in one call, or in one reply that could not be read. What does not apply is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -230,14 +231,4 @@ pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
             hash: consent::hash(&state.header, call),
         })
         .collect()
-}
-
-/// A time in RFC 3339, UTC, to the millisecond; the bare number where the calendar has no such time.
-pub fn rfc3339(wall_ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(wall_ms).map_or_else(|_| wall_ms.to_string(), |at| format!("{at:.3}"))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn as_rfc3339<S: Serializer>(wall_ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&rfc3339(*wall_ms))
 }

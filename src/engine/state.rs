@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::conversation::Conversation;
+use super::decision_record::DecisionRecord;
 use super::effect::Refused;
 use super::event::{
     Allowance, CallId, Decided, FailedAttempt, Finish, ModelFacts, ParentCall, SubrunQuestion, Tokens, ToolFault,
@@ -27,6 +28,8 @@ pub struct State {
     pub conversation: Conversation,
     /// What happened, one entry a call or unreadable reply.
     pub entries: Vec<StoredEntry>,
+    /// What humans decided, in their order.
+    pub decisions: Vec<DecisionRecord>,
     /// The failed requests to the model, each with its iteration.
     pub attempts: Vec<(u32, FailedAttempt)>,
     /// The agent's memory.

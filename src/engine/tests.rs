@@ -75,7 +75,7 @@ pub(super) fn returns(iteration: u32, result: ToolResult) -> EventKind {
 }
 
 pub(super) fn decides(decision: Decision, pause: Option<u32>) -> EventKind {
-    EventKind::Human(Decided { pause, call: None, hash: None, decision })
+    EventKind::Human(Decided { pause, ..Decided::from(decision) })
 }
 
 fn replies() -> impl Strategy<Value = String> {

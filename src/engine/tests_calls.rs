@@ -173,7 +173,7 @@ fn questions_are_asked_one_after_the_other_and_no_tool_runs_beside_them() {
         let Phase::Paused { pause, .. } = &state.phase else { panic!("{:?}", state.phase) };
         assert_eq!((pause.question.as_str(), pause.calls.len()), (question, 1));
         let decision = Decision::Answer(answer.to_owned());
-        let decided = Decided { pause: Some(pause.number), call: None, hash: None, decision };
+        let decided = Decided { pause: Some(pause.number), ..Decided::from(decision) };
         step(&program, &mut state, at(2 + number, EventKind::Human(decided))).unwrap();
     }
     assert_eq!(state.counters.tool_calls_made, 0);
@@ -189,7 +189,7 @@ fn calls_that_wait_for_approval_are_decided_each_on_its_own() {
     let said = calls(&[look("a"), ("act", json!({ "n": 1 })), ("act", json!({ "n": 2 }))]);
     let mut state = play(&program, vec![(0, started()), (1, said), (2, returned(0, ToolResult::Ok(json!("A"))))]);
     let decide = |index, decision| {
-        EventKind::Human(Decided { pause: None, call: Some(CallId { iteration: 1, index }), hash: None, decision })
+        EventKind::Human(Decided { call: Some(CallId { iteration: 1, index }), ..Decided::from(decision) })
     };
     step(&program, &mut state, at(3, decide(2, Decision::Deny(Some("no".to_owned()))))).unwrap();
     let effects = step(&program, &mut state, at(4, decide(1, Decision::Approve))).unwrap();
@@ -242,7 +242,7 @@ fn any_event() -> impl Strategy<Value = EventKind> {
         8 => (1..6_u32, 0..5_u32, result).prop_map(|(iteration, index, result)| EventKind::ToolReturned(ToolReturned {
             call: CallId { iteration, index }, result, duration_ms: 1, tokens: None, cost_usd: None, estimated: false, run_id: None
         })),
-        4 => decision.prop_map(|decision| EventKind::Human(Decided { pause: None, call: None, hash: None, decision })),
+        4 => decision.prop_map(|decision| EventKind::Human(Decided::from(decision))),
         2 => Just(EventKind::Resumed),
         1 => Just(EventKind::DeadlinePassed),
     ]

@@ -129,7 +129,7 @@ fn calls_that_are_held_wait_until_a_human_has_said_what_came_of_the_one_before()
         let (mut state, effects) = play(&program, vec![started(), turn(&["ask", "ask", "ask"]), EventKind::Resumed]);
         let Phase::Paused { pause, .. } = &state.phase else { panic!("{:?}", state.phase) };
         assert_eq!((pause.kind, pause.calls.as_slice(), effects), (Termination::Uncertain, &[id(0)][..], vec![]));
-        let decided = Decided { pause: None, call: None, hash: None, decision };
+        let decided = Decided::from(decision);
         assert_eq!(step(&program, &mut state, at(3, EventKind::Human(decided))).unwrap(), asked(&made));
         assert_eq!(step(&program, &mut state, at(4, paid(made[0], 1))).unwrap(), asked(&then));
     }
@@ -138,8 +138,7 @@ fn calls_that_are_held_wait_until_a_human_has_said_what_came_of_the_one_before()
 #[test]
 fn calls_that_ask_a_model_and_were_approved_wait_for_each_other_too() {
     let tool = json!({ "requires_approval": true });
-    let decide =
-        |index, decision| EventKind::Human(Decided { pause: None, call: Some(id(index)), hash: None, decision });
+    let decide = |index, decision| EventKind::Human(Decided { call: Some(id(index)), ..Decided::from(decision) });
     let happened = || {
         let edited = Decision::Edit(json!({ "text": "other" }));
         vec![started(), turn(&["ask", "ask", "ask"]), decide(2, edited), decide(1, Decision::Approve)]

@@ -260,7 +260,7 @@ fn several_calls_of_a_turn_are_decided_one_by_one_and_none_runs_before_all_are()
     }
     let decide = |call: Option<u32>, hash: Option<&str>, decision| {
         let call = call.map(|index| CallId { iteration: 1, index });
-        EventKind::Human(Decided { pause: Some(1), call, hash: hash.map(str::to_owned), decision })
+        EventKind::Human(Decided { pause: Some(1), call, hash: hash.map(str::to_owned), ..Decided::from(decision) })
     };
     // By its hash, by its place, and by both.
     let hashes: Vec<String> = waiting_calls(&state).into_iter().map(|call| call.hash).collect();

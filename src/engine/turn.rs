@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::budget;
 use super::builtin::HumanQuestion;
+use super::decision_record;
 use super::dialect::{self, Observation};
 use super::effect::{Effect, Effects};
 use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
@@ -106,6 +107,7 @@ fn start_next_held(program: &Program, state: &mut State, turn: &mut Turn, effect
         if !budget::is_spent(program, state) {
             state.counters.tool_calls_made += 1;
             call.progress = CallProgress::Asked;
+            decision_record::called(&mut state.decisions, call.id, state.now.wall_ms);
             effects.push(Effect::CallTool(call.id));
             return;
         }
@@ -202,7 +204,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
     let mut observations = Vec::with_capacity(turn.calls.len());
     let mut outcomes = Vec::with_capacity(turn.calls.len());
     for call in turn.calls {
-        let Call { tool, input, progress, run_id, .. } = call;
+        let Call { id, tool, input, progress, run_id } = call;
         let CallProgress::Done { result, duration_ms } = progress else { continue };
         let (value, error) = match result {
             ToolResult::Ok(value) => (value, None),
@@ -215,6 +217,9 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
         };
         effects.extend(keys.into_iter().filter(|_| state.header.session.is_some()).map(Effect::Remember));
         let (observation, mut text) = cut(state, value, properties.max_observation_chars);
+        if let Some(note) = decision_record::note(&state.decisions, id, &input) {
+            text.insert_str(0, &note);
+        }
         text.push_str(&kept);
         observations.push(Observation { text, failed: error.is_some() });
         outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id });

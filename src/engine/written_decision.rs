@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use super::event::{CallId, Decided, Decision};
 
+/// The most characters of a comment: it is in every trace of the run.
+const COMMENT_CHARS: usize = 2_000;
+
 /// What a human wrote: exactly one kind of decision, and what it is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WrittenDecision {
@@ -30,6 +33,10 @@ pub struct WrittenDecision {
     pub call: Option<CallId>,
     /// The hash of the call as it was shown.
     pub hash: Option<String>,
+    /// What is to be recorded with the decision.
+    pub comment: Option<String>,
+    /// Who decides.
+    pub by: Option<String>,
 }
 
 /// Where a decision is written.
@@ -97,15 +104,23 @@ impl WrittenDecision {
         if self.reason.is_some() && !is_denied {
             return Err(format!("{} goes with {}", syntax.name("reason"), syntax.name("deny")));
         }
+        if self.comment.as_deref().is_some_and(|comment| comment.chars().count() > COMMENT_CHARS) {
+            return Err(format!("{} has at most {COMMENT_CHARS} characters", syntax.name("comment")));
+        }
         let Some(decision) = decisions.pop() else {
-            let about =
-                [("pause", self.pause.is_some()), ("call", self.call.is_some()), (syntax.hash(), self.hash.is_some())];
+            let about = [
+                ("pause", self.pause.is_some()),
+                ("call", self.call.is_some()),
+                (syntax.hash(), self.hash.is_some()),
+                ("comment", self.comment.is_some()),
+            ];
             return match about.iter().find(|(_, is_given)| *is_given && !self.resume) {
                 Some((name, _)) => Err(format!("{} goes with a decision: {}", syntax.name(name), syntax.kinds())),
                 None => Ok(None),
             };
         };
-        Ok(Some(Decided { pause: self.pause, call: self.call, hash: self.hash, decision }))
+        let Self { pause, call, hash, comment, by, .. } = self;
+        Ok(Some(Decided { pause, call, hash, decision, by, comment }))
     }
 }
 

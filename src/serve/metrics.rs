@@ -199,6 +199,7 @@ impl Meter {
             Notice::RunEnded { status, termination } => metrics.ended(*status, *termination),
             Notice::Observed { .. }
             | Notice::RunResumed { .. }
+            | Notice::Decided { .. }
             | Notice::ModelAsked { .. }
             | Notice::ModelDelta { .. }
             | Notice::Progress { .. }

@@ -8,11 +8,13 @@ use serde_json::Value;
 
 use self::value::{boxed, exactly, prose};
 use super::About;
+use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
 use super::entries::attempt_sentence;
 use super::escape::{exact_html, html as escaped};
 use super::result::{PauseView, RunResult};
 use super::text::{reason, text_of_pretty, took};
 use super::units::{count, dollars, duration, plural, rfc3339};
+use crate::engine::decision_record::DecisionRecord;
 use crate::engine::outcome::Termination;
 use crate::engine::record::TraceEntry;
 
@@ -194,10 +196,13 @@ fn iterations(page: &mut String, result: &RunResult) {
             page.push_str(&folded("meta", &attempt_sentence(attempt)));
         }
         page.push_str(&folded("thought", first.thought.trim()));
-        for entry in turn {
-            call(page, entry);
+        for (index, entry) in turn.iter().enumerate() {
+            call(page, entry, decisions_about(result, entry, index));
         }
         page.push_str("</article>\n");
+    }
+    for record in decisions_about_no_call(result) {
+        page.push_str(&folded("meta", &decision_sentence(record)));
     }
     page.push_str("</div>\n");
 }
@@ -220,7 +225,7 @@ fn folded(class: &str, text: &str) -> String {
     )
 }
 
-fn call(page: &mut String, entry: &TraceEntry) {
+fn call<'a>(page: &mut String, entry: &TraceEntry, decisions: impl Iterator<Item = &'a DecisionRecord>) {
     let kind = if entry.success { "ok" } else { "bad" };
     let _ = write!(page, "<div class=\"call {kind}\">\n<p class=\"action\">");
     match &entry.action {
@@ -235,6 +240,9 @@ fn call(page: &mut String, entry: &TraceEntry) {
     let _ = writeln!(page, " <span class=\"meta\">{}</span></p>", took(entry.duration_ms));
     if let Some(input) = &entry.action_input {
         page.push_str(&boxed("in", input));
+    }
+    for record in decisions {
+        page.push_str(&folded("meta", &decision_sentence(record)));
     }
     // The call that ends a run has no observation: its answer is above.
     if !(entry.success && entry.observation.is_null()) {

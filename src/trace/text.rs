@@ -8,6 +8,7 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::approval;
+use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
 use super::entries::attempt_sentence;
 use super::escape;
 use super::json::{gist, on_one_line};
@@ -244,19 +245,24 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
     let pieces = Pieces { look, shorten: false };
     let mut shown = pieces.header(about.loop_name, &[&result.run_id, about.model, &result.started_at], about.objective);
     shown.push('\n');
-    let mut iteration = 0;
+    let (mut iteration, mut index) = (0, 0);
     let trace = result.trace.as_deref().unwrap_or_default();
     for entry in trace {
         if entry.iteration != iteration {
             if iteration != 0 {
                 shown.push('\n');
             }
-            iteration = entry.iteration;
+            (iteration, index) = (entry.iteration, 0);
             shown.push_str(&attempts(&pieces, result, |attempt| attempt == iteration));
             let cost = entry.usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
             shown.push_str(&pieces.thought(entry.iteration, &entry.thought, &cost.unwrap_or_default()));
         }
-        shown.push_str(&call_and_observation(&pieces, entry));
+        let decisions = decisions_about(result, entry, index).map(decision_sentence);
+        shown.push_str(&call_and_observation(&pieces, entry, decisions));
+        index += 1;
+    }
+    for record in decisions_about_no_call(result) {
+        shown.push_str(&pieces.remark(&decision_sentence(record)));
     }
     let last = attempts(&pieces, result, |attempt| attempt > iteration);
     shown.push_str(&last);
@@ -280,11 +286,12 @@ fn attempts(pieces: &Pieces, result: &RunResult, of: impl Fn(u32) -> bool) -> St
     attempts.map(|attempt| pieces.remark(&attempt_sentence(attempt))).collect()
 }
 
-fn call_and_observation(pieces: &Pieces, entry: &TraceEntry) -> String {
+fn call_and_observation(pieces: &Pieces, entry: &TraceEntry, decisions: impl Iterator<Item = String>) -> String {
     let mut shown = String::new();
     if let (Some(action), Some(input)) = (&entry.action, &entry.action_input) {
         shown.push_str(&pieces.call(action, input));
     }
+    shown.extend(decisions.map(|sentence| pieces.remark(&sentence)));
     // The call that ends a run has no observation: its answer is below.
     if entry.success && entry.observation.is_null() {
         return shown;

@@ -1,6 +1,6 @@
 //! Times, counts and money for people.
 
-pub use crate::engine::record::rfc3339;
+pub use crate::engine::timestamp::rfc3339;
 
 /// A span: `312 ms`, `4.2 s`, `1 min 12 s`, `2 h 3 min`.
 pub fn duration(ms: u64) -> String {

@@ -18,6 +18,7 @@ mod command_group;
 mod command_tool;
 mod controls;
 mod db_tool;
+mod decision_record;
 mod descriptors;
 mod dialects;
 mod dialects_native;

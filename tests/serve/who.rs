@@ -195,3 +195,25 @@ fn a_token_is_in_no_log() {
     assert!(logged.contains("/loops") && logged.contains("request_id"), "{logged}");
     assert!(!logged.contains(token.as_str()) && !logged.contains("wrong-token-value"), "{logged}");
 }
+
+#[test]
+fn the_record_of_a_decision_names_the_token_that_decided() {
+    let (place, tokens) = guarded();
+    let server = Serving::start(&place, &[]);
+    let of = |name: &str| bearer(&tokens.iter().find(|(known, _)| known == name).unwrap().1);
+    let send = |path: &str, token: &str, body: Value| {
+        server.send("POST", path, &[("authorization", &of(token))], body.to_string().as_bytes())
+    };
+    let run = send("/agents/execute", "acme-run", json!({ "loop": "test" })).json();
+    let id = run["agent_run_id"].as_str().unwrap();
+    let resume = format!("/agents/{id}/resume");
+    let done = send(&resume, "acme-decide", json!({ "answer": "yes", "comment": "I asked them" }));
+    assert_eq!(done.status, 200, "{done:?}");
+    let trace = server.send("GET", &format!("/agents/{id}/trace"), &[("authorization", &of("acme-read"))], b"").json();
+    let decision = &trace["decisions"][0];
+    assert_eq!(
+        (&decision["decision"], &decision["by"], &decision["comment"]),
+        (&json!("answer"), &json!("acme-decide"), &json!("I asked them")),
+        "{trace:#}"
+    );
+}

@@ -27,7 +27,7 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> EventKind {
     let alone = several && (chance.one_in(2) || !matches!(decision, Decision::Deny(_)));
     let call = alone.then(|| chance.pick(&pause.calls));
     let number = chance.one_in(2).then_some(pause.number);
-    EventKind::Human(Decided { pause: number, call, hash: None, decision })
+    EventKind::Human(Decided { pause: number, call, ..Decided::from(decision) })
 }
 
 /// A decision that this pause must refuse.
@@ -43,15 +43,7 @@ pub fn refused(chance: &mut Chance, pause: &Pause) -> EventKind {
         }
         _ => chance.pick(&[Decision::Approve, Decision::Deny(None)]),
     };
-    let old = Decided {
-        pause: Some(pause.number + 1),
-        call: None,
-        hash: None,
-        decision: Decision::Answer("late".to_owned()),
-    };
-    EventKind::Human(if chance.one_in(3) {
-        old
-    } else {
-        Decided { pause: None, call: None, hash: None, decision: other }
-    })
+    let late = Decision::Answer("late".to_owned());
+    let old = Decided { pause: Some(pause.number + 1), ..Decided::from(late) };
+    EventKind::Human(if chance.one_in(3) { old } else { Decided::from(other) })
 }

@@ -154,6 +154,7 @@ fn doing(notice: &Notice) -> Doing {
         | Notice::RunResumed { .. }
         | Notice::ModelDelta { .. }
         | Notice::Observed { .. }
+        | Notice::Decided { .. }
         | Notice::BudgetWarning { .. }
         | Notice::HistoryTrimmed { .. }
         | Notice::Progress { .. } => Doing::Same,

@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
+use crate::engine::decision_record::DecisionRecord;
 use crate::engine::event::ToolFault;
 use crate::engine::notice::Notice;
 use crate::engine::record::TraceEntry;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
+use crate::trace::decision::decision_sentence;
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
@@ -99,6 +101,13 @@ impl Story {
                 let message = self.redact.text(message);
                 let milestone = milestone.as_deref().map(|milestone| self.redact.text(milestone));
                 self.pieces.progress(&message, milestone.as_deref(), *percent)
+            }
+            Notice::Decided { record } => {
+                self.any_shown = true;
+                self.pieces.remark(&self.redact.text(&decision_sentence(&DecisionRecord {
+                    input_before: record.input_before.as_ref().map(|input| self.redact.value(input)),
+                    ..record.clone()
+                })))
             }
             Notice::ModelAsked { .. } | Notice::ModelDelta { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => {
                 String::new()

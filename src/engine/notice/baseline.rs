@@ -28,6 +28,7 @@ pub struct Baseline {
     cause: Cause,
     iterations: u32,
     entries: usize,
+    decisions: usize,
     pauses: u32,
     ended: bool,
     warned: bool,
@@ -68,6 +69,7 @@ impl Baseline {
             cause: Cause::Other,
             iterations: state.counters.iterations,
             entries: state.entries.len(),
+            decisions: state.decisions.len(),
             pauses: state.watch.pauses,
             ended: matches!(state.phase, Phase::Ended(_)),
             warned: state.watch.budget_warned,
@@ -113,6 +115,9 @@ impl Baseline {
     fn push_changes(self, state: &State, notices: &mut Vec<Notice>) {
         if state.counters.iterations > self.iterations {
             notices.push(self.replied(state));
+        }
+        for record in state.decisions.iter().skip(self.decisions) {
+            notices.push(Notice::Decided { record: record.clone() });
         }
         for (at, entry) in state.entries.iter().enumerate().skip(self.entries) {
             notices.push(observed(&state.entries, at, entry));

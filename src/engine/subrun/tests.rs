@@ -173,7 +173,7 @@ fn a_decision_of_another_kind_is_refused_and_leaves_no_mark() {
             assert_eq!(took.is_ok(), good.contains(decision), "{kind:?} {decision:?}");
             assert_eq!(tried == state, took.is_err());
         }
-        let other = Decided { pause: None, call: Some(id(9)), hash: None, decision: good[0].clone() };
+        let other = Decided { call: Some(id(9)), ..Decided::from(good[0].clone()) };
         step(&program, &mut state, at(2, EventKind::Human(other))).unwrap_err();
     }
 }

@@ -1,6 +1,6 @@
 // The page of `loopctl serve`: lists runs, follows one, and sends decisions.
 
-import { count, el, exact, exactText, fill, parse, plain, readable, took, when } from "./text.js";
+import { count, decision, el, exact, exactText, fill, parse, plain, readable, took, when } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY_MS = 2000;
@@ -231,6 +231,7 @@ const show = {
     item.firstChild.lastChild.textContent = `${event.success ? "" : "failed · "}${took(event.duration_ms)}`;
     item.append(box(event.observation, "out"));
   },
+  decided: (run, event) => (event.call ? step(run, event.call.iteration) : $("about")).append(el("p", { class: "meta" }, decision(event))),
   progress: (run, event) => step(run, event.iteration).append(el("p", { class: "progress" },
     event.percent === null || event.percent === undefined ? "" : `${plain(event.percent)} % · `, event.message)),
   paused(run) {

@@ -49,6 +49,8 @@ pub struct ResumeRequest {
     pub call: Option<String>,
     /// The hash of the call as it was shown: the decision is refused when the call is another one now.
     pub hash: Option<String>,
+    /// What is recorded with the decision, at most 2,000 characters; the model does not read it.
+    pub comment: Option<String>,
 }
 
 /// `null` is a value like any other.
@@ -58,7 +60,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> 
 
 impl ResumeRequest {
     /// The decision; none for a quarantined run, which only waits for its resumption.
-    fn decided(self) -> Result<Option<Decided>, ProblemDetails> {
+    fn decided(self, by: Option<String>) -> Result<Option<Decided>, ProblemDetails> {
         let is_true = |field: Option<bool>| field == Some(true);
         let call = self.call.as_deref().map(str::parse).transpose();
         let written = WrittenDecision {
@@ -73,6 +75,8 @@ impl ResumeRequest {
             pause: self.pause,
             call: call.map_err(|why| ProblemDetails::bad_request(format!("`call`: {why}")))?,
             hash: self.hash,
+            comment: self.comment,
+            by,
         };
         written.read(DecisionSyntax::Fields).map_err(ProblemDetails::bad_request)
     }
@@ -88,7 +92,7 @@ pub async fn resume(
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&uri)?;
     let run = app.runs.find(&caller, &run_id).await?;
-    let decided = request::body::<ResumeRequest>(&body)?.decided()?;
+    let decided = request::body::<ResumeRequest>(&body)?.decided(caller.name.clone())?;
     if app.scheduler.is_draining() {
         let detail = "the server is stopping: retry in a moment";
         return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
@@ -97,6 +101,8 @@ pub async fn resume(
         let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());
         return Err(ProblemDetails::conflict("refused", detail));
     }
+    let decision = decided.as_ref().map_or("resume", |decided| decided.decision.word());
     let active = app.scheduler.decide(&run, decided, &Owner::from(&caller)).await?;
+    tracing::info!(run_id, decision, by = caller.name.as_deref(), "decided");
     answer(&app, &run_id, Some(active), &waiting).await
 }

@@ -10,9 +10,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::decision::decisions;
 use super::entries::{attempts, entries};
 use super::redact::Redaction;
 use super::units::rfc3339;
+use crate::engine::decision_record::DecisionRecord;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use crate::engine::record::{Question, TokenDetails, TraceAttempt, TraceEntry, WaitingCall, waiting_calls};
 use crate::engine::state::{CallProgress, Phase, State};
@@ -69,6 +71,9 @@ pub struct RunResult {
     /// What happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<TraceEntry>>,
+    /// What humans decided, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<DecisionRecord>,
     /// The failed attempts at asking the model; with the trace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<TraceAttempt>,
@@ -164,6 +169,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         started_at: rfc3339(state.header.at_ms),
         finished_at: ending.map(|ending| rfc3339(ending.at_ms)),
         trace: shown.trace.then(|| entries(&state.entries, redact)),
+        decisions: decisions(&state.decisions, redact),
         attempts: if shown.trace { attempts(&state.attempts, redact) } else { Vec::new() },
     }
 }

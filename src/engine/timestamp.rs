@@ -1,0 +1,21 @@
+//! Times as records write them.
+
+use serde::Serializer;
+
+/// A time in RFC 3339, UTC, to the millisecond; the bare number where the calendar has no such time.
+pub fn rfc3339(wall_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(wall_ms).map_or_else(|_| wall_ms.to_string(), |at| format!("{at:.3}"))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+pub(super) fn as_rfc3339<S: Serializer>(wall_ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*wall_ms))
+}
+
+#[expect(clippy::ref_option, reason = "serde hands a reference")]
+pub(super) fn as_rfc3339_if_any<S: Serializer>(wall_ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match wall_ms {
+        Some(wall_ms) => as_rfc3339(wall_ms, serializer),
+        None => serializer.serialize_none(),
+    }
+}
