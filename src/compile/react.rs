@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
@@ -100,6 +101,7 @@ pub(super) fn react(
         answer,
         called: ToolNames::of(tools.iter().map(|tool| tool.name.as_str())),
         levels,
+        turn_schema: OnceLock::new(),
         tools,
         project: calls.settings.clone().unwrap_or_default(),
         sources,

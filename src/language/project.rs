@@ -65,6 +65,22 @@ pub struct Model {
     /// What a million tokens cost, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// Whether replies in the dialect `json` are constrained to the schemas of the loop's tools.
+    #[serde(default)]
+    pub constrain: Constrain,
+}
+
+/// Whether a model's replies are constrained to the schemas of the loop's tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Constrain {
+    /// Where the server speaks OpenAI's protocol, until it refuses the schema.
+    #[default]
+    Auto,
+    /// Always: a server that refuses the schema fails the call.
+    On,
+    /// Never.
+    Off,
 }
 
 /// What a million tokens cost, in US dollars.

@@ -8,12 +8,13 @@ pub mod reference;
 pub mod schema;
 pub mod template;
 pub mod tool_names;
+pub mod turn_schema;
 
 pub use bind::{Bound, bind};
 pub use schema::{Schema, SchemaFault};
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -23,6 +24,7 @@ use crate::language::{Project, ReactProperties};
 use crate::program::reference::Field;
 use crate::program::template::{Template, Variable};
 use crate::program::tool_names::ToolNames;
+use crate::program::turn_schema::TurnSchema;
 
 /// A compiled loop: immutable, shared by all its runs.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub struct Program {
     pub tools: Vec<Tool>,
     /// The names of the tools in native tool calls, where a provider allows fewer names.
     pub called: ToolNames,
+    /// The schema of a turn, made when a provider is first sent it.
+    pub turn_schema: OnceLock<Option<TurnSchema>>,
     /// The settings of the folder.
     pub project: Arc<Project>,
     /// The texts that the program was compiled from: the document first, then the files of the actions that it
@@ -85,6 +89,11 @@ impl Program {
         let patterns: usize = schemas.map(Schema::pattern_bytes).sum();
         let texts: usize = self.sources.iter().map(|source| source.text.len()).sum();
         texts.saturating_mul(TIMES_TEXT).saturating_add(patterns)
+    }
+
+    /// The schema of a turn in the dialect `json`; none when it is too large to be sent.
+    pub fn turn_schema(&self) -> Option<&TurnSchema> {
+        self.turn_schema.get_or_init(|| TurnSchema::of(self)).as_ref()
     }
 
     /// The tools that the model may call, in their order.

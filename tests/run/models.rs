@@ -131,9 +131,12 @@ fn a_failure_that_stays_is_not_tried_again_and_says_what_to_do() {
         [(400, "400"), (401, "key"), (403, "key"), (404, "base_url"), (422, "422"), (302, "redirects")]
     {
         let refusal = Answer::json("{\"error\":{\"message\":\"no such thing\"}}").status(status);
-        let server = Server::new(vec![refusal.header("location", "http://127.0.0.1:1/")]);
+        let refusal = refusal.header("location", "http://127.0.0.1:1/");
+        let server = Server::with(move |_, _| refusal.clone());
         let ran = run(&place(json!({})), &server, &[]);
-        assert_eq!((ran.code, server.requests().len()), (1, 1), "{status}: {ran:#?}");
+        // What the server does not take as it is written is sent once more, without the schema of a turn.
+        let requests = if matches!(status, 400 | 422) { 2 } else { 1 };
+        assert_eq!((ran.code, server.requests().len()), (1, requests), "{status}: {ran:#?}");
         let result = ran.json();
         assert_eq!(result["termination"], "model_error", "{status}");
         let text = result.to_string();
@@ -300,4 +303,17 @@ fn a_model_that_is_not_there_is_said_before_anything_is_kept() {
     let ran = place.call_with(&["run", "loop.json", "--model", "m", "--store", "memory"], &unreachable);
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(ran.stderr.contains("connection refused by 127.0.0.1:1"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_survives_a_server_that_refuses_constrained_replies_and_nothing_of_it_is_kept() {
+    let server = Server::reading(|_, request| match request.json()["response_format"].is_null() {
+        true => Answer::openai(&complete(json!("done")).to_string()),
+        false => Answer::json(r#"{"error":{"message":"unknown field response_format"}}"#).status(400),
+    });
+    let ran = run(&place(json!({})), &server, &[]);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!("done")), "{ran:#?}");
+    assert_eq!((server.requests().len(), &result["metadata"]["model_retries"]), (2, &json!(0)), "{result:#}");
+    assert!(result["attempts"].as_array().is_none_or(Vec::is_empty), "{result:#}");
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use bytes::BytesMut;
 
 use super::Ask;
+use super::constraint::TURN;
 use super::failure::Peer;
 use super::protocol::Protocol;
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, returned};
@@ -96,6 +97,16 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         json(buffer, &system.join("\n\n"));
         // The tools and the prompt stay cached when the history behind them is trimmed.
         buffer.extend_from_slice(b",\"cache_control\":{\"type\":\"ephemeral\"}}]");
+    }
+    if let Some(turn) = form.constraint.turn(ask) {
+        // A forced tool is this protocol's way: its input is the turn.
+        buffer.extend_from_slice(b",\"tools\":[{\"name\":");
+        json(buffer, TURN);
+        buffer.extend_from_slice(b",\"description\":\"Takes your turn.\",\"input_schema\":");
+        buffer.extend_from_slice(turn.schema.as_bytes());
+        buffer.extend_from_slice(b"}],\"tool_choice\":{\"type\":\"tool\",\"name\":");
+        json(buffer, TURN);
+        buffer.extend_from_slice(b"}");
     }
     tools(buffer, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]);
     buffer.extend_from_slice(b",\"messages\":[");

@@ -38,6 +38,8 @@ pub(super) struct AttemptFailure {
     pub(super) transient: bool,
     /// The wait that the server asked for.
     pub(super) after: Option<Duration>,
+    /// The status of the answer, when it was a refusal.
+    pub(super) status: Option<u16>,
     /// The tokens that the provider counted all the same.
     pub(super) usage: Option<Tokens>,
 }
@@ -45,17 +47,29 @@ pub(super) struct AttemptFailure {
 impl AttemptFailure {
     /// No connection, or one that broke: may help to try again.
     pub(super) fn unreachable(message: String) -> Self {
-        Self { code: ModelFaultCode::ModelUnreachable, message, transient: true, after: None, usage: None }
+        Self {
+            code: ModelFaultCode::ModelUnreachable,
+            message,
+            transient: true,
+            after: None,
+            status: None,
+            usage: None,
+        }
     }
 
     /// An answer that is not of the protocol: a server or a proxy in trouble, so it may help to try again.
     pub(super) fn protocol(message: String) -> Self {
-        Self { code: ModelFaultCode::ModelProtocol, message, transient: true, after: None, usage: None }
+        Self { code: ModelFaultCode::ModelProtocol, message, transient: true, after: None, status: None, usage: None }
     }
 
     /// A failure that stays when the same is tried again.
     pub(super) fn lasting(code: ModelFaultCode, message: String) -> Self {
-        Self { code, message, transient: false, after: None, usage: None }
+        Self { code, message, transient: false, after: None, status: None, usage: None }
+    }
+
+    /// Whether the server says that the request is not as it takes it: another one may be.
+    pub(super) fn refuses_request(&self) -> bool {
+        matches!(self.status, Some(400 | 422))
     }
 }
 
@@ -96,9 +110,14 @@ impl Peer {
             message.push_str(words);
         }
         match status {
-            408 | 409 | 429 | 500..=599 => {
-                AttemptFailure { code: ModelFaultCode::ModelUnreachable, message, transient: true, after, usage: None }
-            }
+            408 | 409 | 429 | 500..=599 => AttemptFailure {
+                code: ModelFaultCode::ModelUnreachable,
+                message,
+                transient: true,
+                after,
+                status: None,
+                usage: None,
+            },
             413 => AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message),
             400..=499 if reported.too_long() => AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message),
             400..=499 => {
@@ -107,7 +126,10 @@ impl Peer {
                     404 | 405 => " (are the model's id and base_url right?)",
                     _ => "",
                 });
-                AttemptFailure::lasting(ModelFaultCode::ModelRefused, message)
+                AttemptFailure {
+                    status: Some(status),
+                    ..AttemptFailure::lasting(ModelFaultCode::ModelRefused, message)
+                }
             }
             300..=399 => {
                 message.push_str(" (redirects are not followed: give the address that it leads to as base_url)");

@@ -5,6 +5,7 @@
 //! [`ask`] is the only place that tries again.
 
 mod anthropic;
+mod constraint;
 mod embedded;
 mod failure;
 #[cfg(fuzzing)]
@@ -162,7 +163,11 @@ impl ModelClient {
     /// Asks once, for as long as a reply may take.
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
         match tokio::time::timeout(ask.timeouts.reply, self.reply(ask, wire)).await {
-            Ok(reply) => reply.and_then(|reply| reply.unless_empty(self)),
+            Ok(Ok(reply)) => {
+                let reply = if self.form.constraint.turn(ask).is_some() { reply.turn_as_text() } else { reply };
+                reply.unless_empty(self)
+            }
+            Ok(Err(failure)) => Err(failure),
             Err(_) => Err(AttemptFailure::unreachable(format!(
                 "timed out: the model {:?} gave no whole reply within {} ms",
                 self.facts.name,
@@ -183,7 +188,7 @@ impl ModelClient {
             }
             ModelBackend::Server(endpoint) => endpoint,
         };
-        let response = endpoint.post(self.request(ask, wire), ask.timeouts.stall).await?;
+        let response = self.post(endpoint, ask, wire).await?;
         if http::is_event_stream(&response) {
             return Box::pin(self.stream(endpoint, response, ask)).await;
         }
@@ -197,6 +202,29 @@ impl ModelClient {
             deltas(&reply.text);
         }
         Ok(reply)
+    }
+
+    /// Sends the request. When the server refuses it with the schema of a turn, and takes it without, it is not sent one
+    /// again.
+    async fn post(
+        &self,
+        endpoint: &Endpoint,
+        ask: &Ask<'_>,
+        wire: &mut Wire,
+    ) -> Result<reqwest::Response, AttemptFailure> {
+        let constraint = &self.form.constraint;
+        let may_go_without = constraint.is_optional() && constraint.turn(ask).is_some();
+        let sent = endpoint.post(self.request(ask, wire), ask.timeouts.stall).await;
+        match sent {
+            Err(failure) if may_go_without && failure.refuses_request() => {
+                constraint.set_refused(true);
+                let sent = Box::pin(endpoint.post(self.request(ask, wire), ask.timeouts.stall)).await;
+                // Refused either way: it was not for the schema.
+                constraint.set_refused(sent.is_ok());
+                sent
+            }
+            sent => sent,
+        }
     }
 
     async fn stream(

@@ -8,6 +8,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::constraint::ReplyConstraint;
 use super::failure::Peer;
 use super::http::{self, Endpoint, HttpClients};
 use super::protocol::Protocol;
@@ -185,11 +186,13 @@ impl Models {
         let protocol = protocol_of(provider);
         let identity = format!("{name}\n{id}\n{url}").into();
         let origin = format!("{} {} {id}", provider.facts().name, url.host_str().unwrap_or_default()).into();
+        let mode = declared.map(|model| model.constrain).unwrap_or_default();
+        let constraint = ReplyConstraint::of(mode, provider, &url);
         let headers = headers(name, protocol, key.as_ref().map(ExposeSecret::expose_secret))?;
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
-        let form = RequestForm { protocol, id, fixed_temperature, origin, identity };
+        let form = RequestForm { protocol, id, fixed_temperature, origin, identity, constraint };
         Ok((form, Endpoint { url, headers, peer, http: Arc::clone(&self.http) }))
     }
 
@@ -243,6 +246,7 @@ fn without_server(name: &str, kind: &str) -> RequestForm {
         fixed_temperature: false,
         origin: format!("{kind} {name}").into(),
         identity: format!("{name}\n{kind}").into(),
+        constraint: ReplyConstraint::none(),
     }
 }
 

@@ -80,6 +80,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     if ask.deltas.is_some() {
         buffer.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
     }
+    form.constraint.write_response_format(buffer, ask);
     if tools(buffer, ask, [b"{\"type\":\"function\",\"function\":{\"name\":", b",\"parameters\":", b"}}"]) {
         let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);
         // Some models that reason refuse this field, too. More calls than one are not made either way.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::ModelClient;
+use super::constraint::TURN;
 use super::failure::AttemptFailure;
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
 use crate::engine::event::{Finish, Reasoning, SaidCall, Tokens};
@@ -28,6 +29,17 @@ pub(super) struct AttemptReply {
 }
 
 impl AttemptReply {
+    /// The reply of a model that was made to call the tool which takes its turn: the turn is its text.
+    pub(super) fn turn_as_text(mut self) -> Self {
+        if let [call] = self.calls.as_mut_slice()
+            && call.name == TURN
+        {
+            self.text = std::mem::take(&mut call.arguments);
+            self.calls.clear();
+        }
+        self
+    }
+
     /// The reply, unless it has nothing to say: then it is a fault, and the same question may well be
     /// answered when it is asked again.
     ///

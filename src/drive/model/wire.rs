@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Ask;
+use super::constraint::ReplyConstraint;
 use super::protocol::Protocol;
 use crate::engine::conversation::Role;
 use crate::engine::dialect;
@@ -44,6 +45,7 @@ struct WireKey {
     temperature: u64,
     stop: Vec<String>,
     stream: bool,
+    is_constrained: bool,
 }
 
 impl WireKey {
@@ -55,6 +57,7 @@ impl WireKey {
             temperature: ask.temperature.to_bits(),
             stop: ask.stop.iter().map(|text| (*text).to_owned()).collect(),
             stream: ask.deltas.is_some(),
+            is_constrained: form.constraint.turn(ask).is_some(),
         }
     }
 
@@ -65,6 +68,7 @@ impl WireKey {
             && self.temperature == ask.temperature.to_bits()
             && self.stream == ask.deltas.is_some()
             && self.stop == ask.stop
+            && self.is_constrained == form.constraint.turn(ask).is_some()
     }
 }
 
@@ -80,6 +84,8 @@ pub(super) struct RequestForm {
     pub(super) origin: Arc<str>,
     /// What distinguishes this form from every other.
     pub(super) identity: Arc<str>,
+    /// Whether its replies are constrained.
+    pub(super) constraint: ReplyConstraint,
 }
 
 impl Wire {

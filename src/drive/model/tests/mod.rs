@@ -1,6 +1,7 @@
 //! Tests of the models, most of them against a server on this machine.
 
 mod calls;
+mod constrained;
 mod faults;
 mod look_up;
 mod outage;
