@@ -45,7 +45,8 @@ impl<'s, 'a> TextScope<'s, 'a> {
     /// How a name is written here that a text spells in another syntax: `order_id`, `input.order_id`; nothing when
     /// nobody has such a name.
     pub fn meant(&self, name: &str) -> Option<String> {
-        let name = name.replace([' ', '-'], "_");
+        // `input['x']` is `input.x`.
+        let name = name.replace(['"', '\'', ']'], "").replace('[', ".").replace([' ', '-'], "_");
         let (first, rest) = name.split_once('.').map_or((&*name, ""), |(first, rest)| (first, rest));
         if first == "input" && !rest.is_empty() {
             return Some(name);

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Declared;
-use crate::diagnostic::{Diagnostic, Nearest, codes};
+use crate::diagnostic::{Diagnostic, Nearest, codes, is_slip};
 use crate::program::builtin;
 use crate::syntax::document::Document;
 use crate::syntax::{quoted, token};
 
 /// The most names that are reported.
 const MAX_FAULTS: usize = 50;
+/// The most names that are compared with each other.
+const MAX_COMPARED: usize = 200;
 
 /// A name in a script, and the pointer of the value, or of the member, that has it.
 struct ScriptName<'s> {
@@ -26,7 +28,10 @@ struct ScriptName<'s> {
 pub(super) fn names(document: &Document, declared: &Declared, faults: &mut Vec<Diagnostic>) {
     let named = gathered(&document.value);
     let known = |name: &str| declared.names.contains(name) || builtin::NAMES.contains(&name);
-    let ours = named.iter().any(|named| declared.names.contains(named.name));
+    // Many names are not compared: a script of so many has one that is known.
+    let resembles = |name: &str| declared.names.iter().take(MAX_COMPARED).any(|known| is_slip(name, known));
+    let ours = named.iter().any(|named| declared.names.contains(named.name))
+        || named.iter().take(MAX_COMPARED).any(|named| resembles(named.name));
     if declared.is_open || !ours {
         return;
     }

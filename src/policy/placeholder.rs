@@ -128,7 +128,7 @@ fn block<'t>(rest: &'t str, end: &str) -> Option<Read<'t>> {
 fn enclosed<'t>(rest: &'t str, begin: usize, end: &str, notation: Notation) -> Option<Read<'t>> {
     let inner = rest.get(begin..)?;
     let blank = inner.len() - inner.trim_start_matches(' ').len();
-    let name = path(inner.get(blank..)?)?;
+    let name = indexed(inner.get(blank..)?)?;
     let after = inner.get(blank + name.len()..)?;
     let tail = after.trim_start_matches(' ');
     let mut length = begin + blank + name.len() + (after.len() - tail.len());
@@ -164,6 +164,18 @@ fn angle(rest: &str) -> Option<Read<'_>> {
 fn bare(after: &str, notation: Notation) -> Option<Read<'_>> {
     let name = path(after)?;
     Some(Read { length: 1 + name.len(), name, notation })
+}
+
+/// A path with an index after it, as in `input["x"]`; or without one.
+fn indexed(text: &str) -> Option<&str> {
+    let name = path(text)?;
+    let index = text.get(name.len()..)?.strip_prefix('[');
+    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '"' | '\'');
+    let length = index.and_then(|index| {
+        let length = index.find(|c| !inside(c))?;
+        (length > 0 && length <= LONGEST_NAME && follows(index, length, ']')).then_some(length + 2)
+    });
+    text.get(..name.len() + length.unwrap_or_default())
 }
 
 /// Names with dots between them.

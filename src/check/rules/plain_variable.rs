@@ -113,7 +113,9 @@ impl Judgement<'_, '_, '_> {
             _ if notation == Notation::Colon && !self.is_whole() => None,
             TextKind::Step if sure => Some(Severity::Error),
             // The value is sent: what stands here may be for the one who gets it, as in the text of a mail.
-            _ if self.scope.takes_elsewhere(meant) && !self.is_whole() => sure.then_some(Severity::Warning),
+            _ if self.scope.takes_elsewhere(meant) && !self.is_whole() => {
+                (sure || notation == Notation::Dollar).then_some(Severity::Warning)
+            }
             _ if sure || self.is_whole() => Some(Severity::Error),
             _ => Some(Severity::Warning),
         }

@@ -9,6 +9,8 @@ fn the_notations_of_other_languages_are_found() {
         ("a { user.id } b", "{ user.id }", "user.id", Notation::Braces),
         ("a/${id}/b", "${id}", "id", Notation::MarkedBraces),
         ("${HOST:-localhost}", "${HOST:-localhost}", "HOST", Notation::MarkedBraces),
+        ("of {input[parcel]}.", "{input[parcel]}", "input[parcel]", Notation::Braces),
+        ("${input[\"a\"]}", "${input[\"a\"]}", "input[\"a\"]", Notation::MarkedBraces),
         ("#{id}", "#{id}", "id", Notation::MarkedBraces),
         ("$(id)", "$(id)", "id", Notation::MarkedBraces),
         ("of $id.", "$id", "id", Notation::Dollar),
