@@ -1,6 +1,6 @@
 // The page of `loopctl serve`: lists runs, follows one, and sends decisions.
 
-import { count, decision, el, exact, exactText, fill, parse, plain, readable, took, when } from "./text.js";
+import { box, called, count, decision, el, exact, exactText, fill, parse, plain, took, when } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY_MS = 2000;
@@ -191,10 +191,7 @@ function busy(text) {
   fill($("busy"), text);
 }
 
-const box = (value, kind) => (value === undefined ? [] : el("pre", { class: kind, tabindex: "0" }, readable(value)));
 const head = (action, note) => el("p", { class: "head" }, el("code", {}, action), el("span", { class: "meta" }, note));
-
-const called = (call) => call && `${plain(call.iteration)}.${plain(call.index)}`;
 
 /** The card of a call, in the order of its turn. A call that is retried after a crash keeps its place. */
 function card(run, iteration, call, action, input) {
@@ -231,7 +228,7 @@ const show = {
     item.firstChild.lastChild.textContent = `${event.success ? "" : "failed · "}${took(event.duration_ms)}`;
     item.append(box(event.observation, "out"));
   },
-  decided: (run, event) => (event.call ? step(run, event.call.iteration) : $("about")).append(el("p", { class: "meta" }, decision(event))),
+  decided: (run, event) => (event.call ? step(run, event.call.iteration) : $("about")).append(decision(event)),
   progress: (run, event) => step(run, event.iteration).append(el("p", { class: "progress" },
     event.percent === null || event.percent === undefined ? "" : `${plain(event.percent)} % · `, event.message)),
   paused(run) {

@@ -73,6 +73,14 @@ export const readable = (value) => (typeof value === "string" && !value.startsWi
 export const plain = (value) => (String(value).startsWith(MARK) ? String(value).slice(MARK.length) : String(value));
 export const took = (ms) => (ms < 1000 ? `${plain(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 export const count = (n, word) => `${plain(n)} ${word}${n === 1 ? "" : "s"}`;
-/** What a human decided, in a line. */
-export const decision = (event) => [`${event.decision}${event.by ? ` by ${event.by}` : ""}${event.comment ? `: ${event.comment}` : ""} · `, when(event.at)];
 export const when = (moment) => el("time", { datetime: moment, title: moment }, new Date(moment).toLocaleString());
+export const box = (value, kind) => (value === undefined ? [] : el("pre", { class: kind, tabindex: "0" }, readable(value)));
+/** The id of a call, like `2.0`. */
+export const called = (call) => call && `${plain(call.iteration)}.${plain(call.index)}`;
+
+/** What a human decided, in a line. */
+export function decision(event) {
+  const by = event.by ? ` by ${event.by}` : "";
+  const comment = event.comment ? `: ${event.comment}` : "";
+  return el("p", { class: "meta" }, `${event.decision}${by}${comment} · `, when(event.at));
+}

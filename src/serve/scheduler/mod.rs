@@ -37,6 +37,9 @@ use crate::journal::{RunSummary, StoreFault};
 /// The interval at which a run that another process drives is polled.
 const POLL: Duration = Duration::from_millis(250);
 
+/// How long a decision waits for a run that is driven here. Then it is refused.
+const BETWEEN_DECISIONS: Duration = Duration::from_secs(2);
+
 /// Decides which runs are driven here, and when.
 pub struct Scheduler {
     runs: Arc<RunStore>,
@@ -244,6 +247,10 @@ impl Scheduler {
         let run_id = run.run_id.as_str();
         Engine::may_resume(run)?;
         self.quotas.check_time(owner)?;
+        // The driver of a decision about another call of this pause may still be about to release the run.
+        if let Some(driven) = self.active(run_id) {
+            drop(tokio::time::timeout(BETWEEN_DECISIONS, driven.left()).await);
+        }
         let active = ActiveRun::new();
         let slot = {
             let mut schedule = self.schedule();
