@@ -65,7 +65,7 @@ pub fn schema(kind: &str) -> Option<Value> {
     if kind == "events" {
         return Some(crate::trace::events::schema());
     }
-    crate::language::schema::schema(kind)
+    crate::language::schema::published(kind)
 }
 
 /// A run as its journal records it, without the document's files.

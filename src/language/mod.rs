@@ -5,6 +5,7 @@
 pub mod action;
 pub mod agent_request;
 pub mod condition;
+mod editor;
 mod examples;
 pub mod foreach;
 pub mod loop_document;

@@ -9,7 +9,7 @@ use super::ToolDeclaration;
 
 /// The schema of a field that holds a JSON Schema.
 pub(crate) fn json_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "object", "description": "A JSON Schema." })
+    json_schema!({ "type": "object", "description": "A JSON Schema.", "x-schema": true })
 }
 
 /// Reads a field that holds a JSON Schema: an object and nothing else, as [`json_schema`] says.

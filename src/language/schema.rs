@@ -1,5 +1,5 @@
-//! The JSON Schemas of all documents, made from the types of this room: what `schemas/` holds,
-//! what `loopctl schema` prints, and what the shape of a document is judged by.
+//! The JSON Schemas of all documents, made from the types of this room: what the shape of a
+//! document is judged by, and the same as it is published.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::action::ActionsDocument;
-use super::{AgentRequest, LoopDocument, Project, Script, WorkflowDocument, examples};
+use super::{AgentRequest, LoopDocument, Project, Script, WorkflowDocument, editor, examples};
 
 /// The names of all documents that have a schema, as `loopctl schema NAME` and `schemas/NAME.json`
 /// know them.
@@ -24,6 +24,11 @@ pub fn schema(kind: &str) -> Option<Value> {
         "script" => Some(generate::<Script>("script", "A script of loopctl")),
         _ => None,
     }
+}
+
+/// The JSON Schema of a kind of document as editors and validators read it: `schemas/` and `loopctl schema`.
+pub fn published(kind: &str) -> Option<Value> {
+    schema(kind).map(|schema| editor::for_editors(&schema))
 }
 
 fn generate<T: JsonSchema>(kind: &str, title: &str) -> Value {
