@@ -90,12 +90,13 @@ fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
     let mut at = 0;
     while let Some(word) = next_word(text, at) {
         at = word.end;
+        // Few words have a key after them: this is asked first, because comparing words costs more.
+        let Some(WrittenKey { mark, key, end }) = key_after(text, word.end) else { continue };
         let name = text.get(word.clone()).unwrap_or_default();
         let ours = name.len() >= 7 && (fold(name) == ORGCONFIG || nearest(&name.to_lowercase(), [ORGCONFIG]).is_some());
         if !ours && !holds_secrets(name) {
             continue;
         }
-        let Some(WrittenKey { mark, key, end }) = key_after(text, word.end) else { continue };
         let around = wrapped(text, word.start..end);
         let is_tag = text.get(around.clone()).is_some_and(|written| written.contains("{{"));
         let is_right = name == ORGCONFIG && mark == ":" && around == (word.start..end);
