@@ -2,6 +2,7 @@
 
 use super::Subject;
 use crate::language::project::{Model, Provider};
+use crate::policy::provider::NeedsResponses;
 
 /// A model by its name.
 #[derive(Clone, Copy)]
@@ -34,6 +35,11 @@ impl<'s> NamedModel<'s> {
         }
     }
 
+    /// What keeps it from the chat completions of OpenAI's own server.
+    pub fn needs_responses(&self) -> Option<NeedsResponses> {
+        (self.provider().facts().needs_responses)(self.id()).filter(|_| self.is_official())
+    }
+
     /// The highest temperature that is sent; none when every one is, or no temperature at all.
     pub fn max_temperature(&self) -> Option<f64> {
         self.provider().facts().max_temperature.filter(|_| !self.takes_no_temperature())
@@ -41,9 +47,14 @@ impl<'s> NamedModel<'s> {
 
     /// Whether its provider refuses a temperature: then none is sent.
     pub fn takes_no_temperature(&self) -> bool {
+        (self.provider().facts().refuses_temperature)(self.id(), self.is_official())
+    }
+
+    /// Whether it is asked at the provider's own server.
+    fn is_official(&self) -> bool {
         let facts = self.provider().facts();
         let base = self.declared.and_then(|model| model.base_url.as_deref());
         let is_own = |base: &str| facts.server.as_ref().is_some_and(|own| base.contains(&format!("://{}", own.host)));
-        (facts.refuses_temperature)(self.id(), base.is_none_or(is_own))
+        base.is_none_or(is_own)
     }
 }

@@ -156,6 +156,8 @@ codes! {
     IDLE_KEYWORD = "L153" Warning "idle-keyword" "Part of a schema without effect",
     NO_MEMBER = "L154" Error "no-member" "Name below a value that does not have it",
     UNREACHED_LIMIT = "L160" Warning "unreached-limit" "Limit of model calls that never applies",
+    NEEDS_RESPONSES = "L170" Warning "needs-responses" "Model that needs the Responses API",
+    BAD_MODEL_SETTING = "L171" Error "bad-model-setting" "Setting of a model that can't be sent",
     BAD_INPUT = "L200" Error "bad-input" "Invalid input",
     MISSING_INPUT = "L201" Error "missing-input" "Missing input",
 }

@@ -1,12 +1,16 @@
 //! The project file `loopctl.json`: settings for its folder and the folders below.
 
+mod settings;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::serving::Serving;
 pub use crate::policy::provider::Provider;
+pub use settings::{ReasoningEffort, SettingFault, Thinking, ThinkingKind};
 
 /// The project file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -46,7 +50,7 @@ pub struct Project {
 pub struct Model {
     /// The protocol that its server speaks.
     pub provider: Provider,
-    /// The server, up to and without `/chat/completions` or `/messages`.
+    /// The server, up to and without `/chat/completions`, `/responses` or `/messages`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The provider's own id of the model. Default: the name that it has here.
@@ -68,6 +72,42 @@ pub struct Model {
     /// Whether replies in the dialect `json` are constrained to the schemas of the loop's tools.
     #[serde(default)]
     pub constrain: Constrain,
+    /// How much the model reasons before it replies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// Extended thinking, of providers `anthropic` and `gemini`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+    /// A seed: the same request may give the same reply then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// Texts at which the model stops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4))]
+    pub stop: Vec<String>,
+    /// The share of probability that tokens are taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub top_p: Option<f64>,
+    /// How many of the likeliest tokens are taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub top_k: Option<u32>,
+    /// The least probability of a token, as a share of the likeliest one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub min_p: Option<f64>,
+    /// How much tokens that were written often are avoided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -2.0, max = 2.0))]
+    pub frequency_penalty: Option<f64>,
+    /// How much tokens that were written at all are avoided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -2.0, max = 2.0))]
+    pub presence_penalty: Option<f64>,
+    /// More fields of each request, as the server wants them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra_body: Map<String, Value>,
 }
 
 /// Whether a model's replies are constrained to the schemas of the loop's tools.

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum Provider {
     /// OpenAI's chat completions, which many servers speak.
     Openai,
+    /// OpenAI's Responses API.
+    #[serde(rename = "openai-responses")]
+    OpenaiResponses,
     /// Anthropic's messages.
     Anthropic,
     /// No server: a script says what the model says.
@@ -27,8 +30,24 @@ pub struct ProviderFacts {
     pub id_prefix: Option<&'static str>,
     /// The highest temperature that is sent; a higher one is lowered to it.
     pub max_temperature: Option<f64>,
+    /// The settings of a model in the project file that its requests can have.
+    pub settings: &'static [&'static str],
+    /// The fields of a request that are written by loopctl.
+    pub own_fields: &'static [&'static str],
+    /// Whether the provider's own server takes tools for the model of this id only in another protocol.
+    pub needs_responses: fn(id: &str) -> Option<NeedsResponses>,
     /// Whether the model of this id refuses a temperature. `official`: it is asked at the provider's own server.
     pub refuses_temperature: fn(id: &str, official: bool) -> bool,
+}
+
+/// What keeps a model from OpenAI's chat completions (developers.openai.com/api/docs, and the server's refusals, read in
+/// November 2026).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeedsResponses {
+    /// It is not there at all.
+    Always,
+    /// It takes tools only without reasoning.
+    ForToolsWithReasoning,
 }
 
 /// A provider's own server, and the variables that name another one and its key.
@@ -57,10 +76,81 @@ static OPENAI: ProviderFacts = ProviderFacts {
     }),
     id_prefix: None,
     max_temperature: None,
-    // Other servers may have models of these names that take one.
-    refuses_temperature: |id, official| {
-        official && ["o1", "o3", "o4", "gpt-5"].iter().any(|family| id.starts_with(family))
+    settings: &[
+        "reasoning_effort",
+        "seed",
+        "stop",
+        "top_p",
+        "top_k",
+        "min_p",
+        "frequency_penalty",
+        "presence_penalty",
+        "extra_body",
+    ],
+    own_fields: &[
+        "model",
+        "messages",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "response_format",
+        "stream",
+        "stream_options",
+        "temperature",
+        "max_tokens",
+        "max_completion_tokens",
+        "n",
+        "reasoning_effort",
+        "seed",
+        "stop",
+        "top_p",
+        "top_k",
+        "min_p",
+        "frequency_penalty",
+        "presence_penalty",
+    ],
+    needs_responses: |id| {
+        if id.ends_with("-pro") || id.contains("-codex") || id.contains("-deep-research") {
+            return (gpt_version(id) >= (5, 0) || id.starts_with('o')).then_some(NeedsResponses::Always);
+        }
+        (gpt_version(id) >= (5, 4)).then_some(NeedsResponses::ForToolsWithReasoning)
     },
+    refuses_temperature: is_reasoning_model,
+};
+
+static OPENAI_RESPONSES: ProviderFacts = ProviderFacts {
+    name: "openai-responses",
+    server: Some(ProviderServer {
+        base_url: "https://api.openai.com/v1",
+        host: "api.openai.com",
+        path: "/responses",
+        base_url_variable: "OPENAI_BASE_URL",
+        key_variable: "OPENAI_API_KEY",
+    }),
+    id_prefix: None,
+    max_temperature: None,
+    settings: &["reasoning_effort", "top_p", "extra_body"],
+    own_fields: &[
+        "model",
+        "input",
+        "instructions",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "text",
+        "stream",
+        "store",
+        "include",
+        "previous_response_id",
+        "conversation",
+        "background",
+        "temperature",
+        "max_output_tokens",
+        "reasoning",
+        "top_p",
+    ],
+    needs_responses: |_| None,
+    refuses_temperature: is_reasoning_model,
 };
 
 static ANTHROPIC: ProviderFacts = ProviderFacts {
@@ -74,6 +164,24 @@ static ANTHROPIC: ProviderFacts = ProviderFacts {
     }),
     id_prefix: Some("claude"),
     max_temperature: Some(1.0),
+    settings: &["reasoning_effort", "thinking", "stop", "top_p", "top_k", "extra_body"],
+    own_fields: &[
+        "model",
+        "messages",
+        "system",
+        "tools",
+        "tool_choice",
+        "stream",
+        "temperature",
+        "max_tokens",
+        "stop_sequences",
+        "thinking",
+        "output_config",
+        "output_format",
+        "top_p",
+        "top_k",
+    ],
+    needs_responses: |_| None,
     refuses_temperature: |id, _| claude_version(id) >= (4, 7),
 };
 
@@ -82,12 +190,15 @@ static SCRIPT: ProviderFacts = ProviderFacts {
     server: None,
     id_prefix: None,
     max_temperature: None,
+    settings: &[],
+    own_fields: &[],
+    needs_responses: |_| None,
     refuses_temperature: |_, _| false,
 };
 
 impl Provider {
     /// Every provider.
-    pub const ALL: &[Self] = &[Self::Openai, Self::Anthropic, Self::Script];
+    pub const ALL: &[Self] = &[Self::Openai, Self::OpenaiResponses, Self::Anthropic, Self::Script];
 
     /// The provider that is asked for a model of which nothing is known.
     pub const DEFAULT: Self = Self::Openai;
@@ -96,6 +207,7 @@ impl Provider {
     pub fn facts(self) -> &'static ProviderFacts {
         match self {
             Self::Openai => &OPENAI,
+            Self::OpenaiResponses => &OPENAI_RESPONSES,
             Self::Anthropic => &ANTHROPIC,
             Self::Script => &SCRIPT,
         }
@@ -108,6 +220,20 @@ impl Provider {
     }
 }
 
+/// Whether a model of OpenAI reasons: it takes no temperature then. Other servers may have models of these names that
+/// take one.
+fn is_reasoning_model(id: &str, official: bool) -> bool {
+    official && (gpt_version(id) >= (5, 0) || ["o1", "o3", "o4"].iter().any(|family| id.starts_with(family)))
+}
+
+/// The version in an id like `gpt-5.4-mini` or `gpt-5`; 0 in any other one.
+fn gpt_version(id: &str) -> (u32, u32) {
+    let Some(rest) = id.strip_prefix("gpt-") else { return (0, 0) };
+    let version = rest.split('-').next().unwrap_or_default();
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    major.parse().ok().zip(minor.parse().ok()).unwrap_or((0, 0))
+}
+
 /// The version in an id like `claude-opus-4-1-20250805`; longer numbers are dates.
 fn claude_version(id: &str) -> (u32, u32) {
     let Some(rest) = id.strip_prefix("claude-") else { return (0, 0) };
@@ -118,7 +244,7 @@ fn claude_version(id: &str) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::Provider;
+    use super::{NeedsResponses, Provider};
 
     #[test]
     fn a_provider_is_named_as_documents_write_it() {
@@ -127,6 +253,20 @@ mod tests {
         }
         let schema = schemars::schema_for!(Provider);
         assert_eq!(schema.as_value()["oneOf"].as_array().unwrap().len(), Provider::ALL.len());
+    }
+
+    #[test]
+    fn models_that_need_the_responses_api_are_known_by_their_ids() {
+        let needs = Provider::Openai.facts().needs_responses;
+        for id in ["gpt-5.4", "gpt-5.4-mini", "gpt-5.6-terra", "gpt-5.10", "gpt-6"] {
+            assert_eq!(needs(id), Some(NeedsResponses::ForToolsWithReasoning), "{id}");
+        }
+        for id in ["gpt-5-pro", "o3-pro", "gpt-5.2-codex", "o4-mini-deep-research"] {
+            assert_eq!(needs(id), Some(NeedsResponses::Always), "{id}");
+        }
+        for id in ["gpt-5", "gpt-5-mini", "gpt-5.2", "gpt-4o", "gpt-4.1", "o3", "gpt-oss-20b", "qwen-pro"] {
+            assert_eq!(needs(id), None, "{id}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod absent_file;
 mod bad_base_url;
 mod bad_datasource;
 mod bad_host_entry;
+mod bad_model_setting;
 mod bad_pointer;
 mod bad_store;
 mod body_of_get;
@@ -26,6 +27,7 @@ mod named_secret;
 mod native_name;
 mod near_model;
 mod needless_write;
+mod needs_responses;
 mod no_member;
 mod odd_result_key;
 mod odd_status;
@@ -110,4 +112,6 @@ pub const RULES: &[Rule] = &[
     bad_pointer::RULE,
     no_member::RULE,
     unreached_limit::RULE,
+    needs_responses::RULE,
+    bad_model_setting::RULE,
 ];

@@ -53,4 +53,6 @@ pub const PLACES: &[&str] = &[
     "L138 loop.json:19:34 /properties/tools/0/remember/carrier: \"shipping.carrier\"",
     "L154 loop.json:51:64 /properties/objective: qty",
     "L160 loop.json:17:25 /properties/retry/for_ms: 600000",
+    "L170 loop.json:17:14 /properties/model: \"main\"",
+    "L171 loopctl.json:6:22 /models/main/extra_body/max_tokens: \"max_tokens\"",
 ];

@@ -6,23 +6,27 @@ mod answer;
 use std::borrow::Cow;
 
 use bytes::BytesMut;
+use serde_json::{Map, Value};
 
 use super::Ask;
 use super::constraint::TURN;
 use super::failure::Peer;
 use super::protocol::Protocol;
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, returned};
+use super::refused::RequestField;
 use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
-use super::wire::{RequestForm, json, tools};
+use super::settings::put;
+use super::wire::{RequestForm, json, stops, tools};
 use crate::engine::conversation::{Message, Native, Role};
+use crate::language::project::Model;
 
 /// The version of the protocol.
 const VERSION: &str = "2023-06-01";
 
 /// What closes a request: the last text, its message, and the list of messages.
-const TAIL: &[u8] = b"}]}]}";
+const TAIL: &[u8] = b"}]}]";
 /// The same, and the server keeps what it read: the next request begins with it.
-const TAIL_CACHED: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}}]}]}";
+const TAIL_CACHED: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}}]}]";
 
 /// The beginning of a history whose own is gone, up to the model's first word.
 const FIRST: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"Earlier messages are left out."}]},{"role":"assistant","content":["#;
@@ -45,8 +49,23 @@ impl Protocol for Anthropic {
         messages.iter().fold(last, |last, message| write_message(buffer, form, last, message))
     }
 
-    fn tail(&self, last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
-        tail(last, ask)
+    fn tail(&self, buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, ask: &Ask<'_>) {
+        buffer.extend_from_slice(tail(last, ask));
+        if let Some(thinking) = &form.settings.thinking
+            && may_think(form, ask)
+        {
+            buffer.extend_from_slice(b",\"thinking\":");
+            buffer.extend_from_slice(thinking.as_bytes());
+        }
+        buffer.extend_from_slice(b"}");
+    }
+
+    fn settings(&self, model: &Model) -> Map<String, Value> {
+        let mut fields = Map::new();
+        put(&mut fields, "output_config", model.reasoning_effort.map(|effort| serde_json::json!({ "effort": effort })));
+        put(&mut fields, "top_p", model.top_p);
+        put(&mut fields, "top_k", model.top_k);
+        fields
     }
 
     fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
@@ -79,15 +98,20 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     json(buffer, &form.id);
     buffer.extend_from_slice(b",\"max_tokens\":");
     json(buffer, &ask.max_tokens);
-    if !form.fixed_temperature {
+    // A model that thinks takes no temperature.
+    let thinks = form.settings.thinking.as_deref().is_some_and(|thinking| !thinking.contains("disabled"));
+    if !thinks && !form.refused.contains(RequestField::Temperature) {
         buffer.extend_from_slice(b",\"temperature\":");
         // Temperatures end at 1 here.
         json(buffer, &ask.temperature.min(1.0));
     }
-    if !ask.stop.is_empty() {
+    let stop = stops(form, ask);
+    if !stop.is_empty() {
         buffer.extend_from_slice(b",\"stop_sequences\":");
-        json(buffer, ask.stop);
+        json(buffer, &stop);
     }
+    buffer.extend_from_slice(form.settings.fields.as_bytes());
+    buffer.extend_from_slice(form.settings.extra.as_bytes());
     if ask.deltas.is_some() {
         buffer.extend_from_slice(b",\"stream\":true");
     }
@@ -194,11 +218,19 @@ fn plain_id(id: &str) -> Cow<'_, str> {
     id.chars().map(|c| if fits(c) { c.to_string() } else { format!("-{:x}-", u32::from(c)) }).collect()
 }
 
-/// What closes a request. The prompt cache is asked for in conversations that have a system prompt:
+/// Whether the model may think in this request. Within a turn of calls, the server refuses it when the model's last
+/// message has no thinking block: another model made it, or it was made before thinking was turned on.
+fn may_think(form: &RequestForm, ask: &Ask<'_>) -> bool {
+    let mut messages = ask.conversation.messages.iter().rev();
+    let last = messages.find(|message| message.role == Role::Assistant);
+    last.is_none_or(|message| message.calls().is_empty() || !returned(&form.origin, message).is_empty())
+}
+
+/// What closes the messages of a request. The prompt cache is asked for in conversations that have a system prompt:
 /// those go on, and a single question does not.
 fn tail(last: Option<Role>, ask: &Ask<'_>) -> &'static [u8] {
     match last {
-        None => b"]}",
+        None => b"]",
         Some(_) if system_of(ask).next().is_some() => TAIL_CACHED,
         Some(_) => TAIL,
     }

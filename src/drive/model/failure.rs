@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::refused::RequestField;
 use crate::drive::secret::Vault;
 use crate::engine::event::{ModelFaultCode, Tokens};
 use crate::policy::characters::is_hidden;
@@ -42,6 +43,8 @@ pub(super) struct AttemptFailure {
     pub(super) status: Option<u16>,
     /// The tokens that the provider counted all the same.
     pub(super) usage: Option<Tokens>,
+    /// The field that the model refuses: without it, the request may succeed.
+    pub(super) refused: Option<RequestField>,
 }
 
 impl AttemptFailure {
@@ -54,17 +57,26 @@ impl AttemptFailure {
             after: None,
             status: None,
             usage: None,
+            refused: None,
         }
     }
 
     /// An answer that is not of the protocol: a server or a proxy in trouble, so it may help to try again.
     pub(super) fn protocol(message: String) -> Self {
-        Self { code: ModelFaultCode::ModelProtocol, message, transient: true, after: None, status: None, usage: None }
+        Self {
+            code: ModelFaultCode::ModelProtocol,
+            message,
+            transient: true,
+            after: None,
+            status: None,
+            usage: None,
+            refused: None,
+        }
     }
 
     /// A failure that stays when the same is tried again.
     pub(super) fn lasting(code: ModelFaultCode, message: String) -> Self {
-        Self { code, message, transient: false, after: None, status: None, usage: None }
+        Self { code, message, transient: false, after: None, status: None, usage: None, refused: None }
     }
 
     /// Whether the server says that the request is not as it takes it: another one may be.
@@ -117,6 +129,7 @@ impl Peer {
                 after,
                 status: None,
                 usage: None,
+                refused: None,
             },
             413 => AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message),
             400..=499 if reported.too_long() => AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message),
@@ -124,10 +137,12 @@ impl Peer {
                 message.push_str(match status {
                     401 | 403 => " (is the key the right one?)",
                     404 | 405 => " (are the model's id and base_url right?)",
-                    _ => "",
+                    _ => reported.cure(),
                 });
+                let refused = matches!(status, 400 | 422).then(|| reported.refused_field()).flatten();
                 AttemptFailure {
                     status: Some(status),
+                    refused,
                     ..AttemptFailure::lasting(ModelFaultCode::ModelRefused, message)
                 }
             }
@@ -181,7 +196,28 @@ impl Peer {
 struct ServerError {
     message: Option<String>,
     codes: String,
+    param: Option<String>,
 }
+
+/// What to write when a server refuses what a project can change: words of the refusal, and what helps.
+const CURES: [(&str, &str); 6] = [
+    (
+        "function tools with reasoning_effort",
+        " (give this model \"provider\": \"openai-responses\" in loopctl.json, or \"reasoning_effort\": \"none\")",
+    ),
+    ("v1/responses", " (give this model \"provider\": \"openai-responses\" in loopctl.json)"),
+    (
+        "thinking.type.enabled",
+        " (write \"thinking\": {\"type\": \"adaptive\"} and \"reasoning_effort\" for this model in loopctl.json)",
+    ),
+    ("budget_tokens", " (give the loop a max_tokens above the model's thinking.budget_tokens, or lower these)"),
+    (
+        "must be passed back",
+        " (replies of this run were made without their reasoning: start another run, or turn reasoning off with \
+         \"extra_body\": {\"thinking\": {\"type\": \"disabled\"}} in loopctl.json)",
+    ),
+    ("reasoning_effort", " (give the model another \"reasoning_effort\" in loopctl.json)"),
+];
 
 impl ServerError {
     /// Reads an error answer: `{"error": {...}}`, `{"message"}`, `{"detail"}`, or plain text. Pages
@@ -196,7 +232,7 @@ impl ServerError {
                 let text = String::from_utf8_lossy(body);
                 let text = text.trim();
                 let message = (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned());
-                Self { message, codes: String::new() }
+                Self { message, ..Self::default() }
             }
         }
     }
@@ -218,7 +254,18 @@ impl ServerError {
                 .or_else(|| (error.as_object().is_some_and(|fields| !fields.is_empty())).then(|| error.to_string())),
         };
         let codes = ["code", "type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
-        Self { message, codes }
+        Self { message, codes, param: text("param") }
+    }
+
+    /// What to write in place of what was refused.
+    fn cure(&self) -> &'static str {
+        let message = self.message.as_deref().unwrap_or_default().to_lowercase();
+        CURES.iter().find(|(words, _)| message.contains(words)).map_or("", |(_, cure)| cure)
+    }
+
+    /// The field that the model does not take.
+    fn refused_field(&self) -> Option<RequestField> {
+        RequestField::refused(self.param.as_deref(), self.message.as_deref()?)
     }
 
     fn too_long(&self) -> bool {

@@ -15,8 +15,11 @@ mod models;
 mod openai;
 mod protocol;
 mod reasoning;
+mod refused;
 mod reply;
+mod responses;
 mod script;
+mod settings;
 mod sse;
 mod wire;
 
@@ -57,6 +60,7 @@ pub type Enough<'a> = &'a (dyn Fn(&[event::FailedAttempt]) -> bool + Send + Sync
 fn protocol_of(provider: Provider) -> &'static dyn Protocol {
     match provider {
         Provider::Openai | Provider::Script => &openai::Openai,
+        Provider::OpenaiResponses => &responses::Responses,
         Provider::Anthropic => &anthropic::Anthropic,
     }
 }
@@ -162,7 +166,7 @@ impl ModelClient {
 
     /// Asks once, for as long as a reply may take.
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
-        match tokio::time::timeout(ask.timeouts.reply, self.reply(ask, wire)).await {
+        match tokio::time::timeout(ask.timeouts.reply, self.learned_reply(ask, wire)).await {
             Ok(Ok(reply)) => {
                 let reply = if self.form.constraint.turn(ask).is_some() { reply.turn_as_text() } else { reply };
                 reply.unless_empty(self)
@@ -173,6 +177,21 @@ impl ModelClient {
                 self.facts.name,
                 ask.timeouts.reply.as_millis()
             ))),
+        }
+    }
+
+    /// A reply. A field that the server refuses is left out from then on: such a refusal is no failed attempt.
+    async fn learned_reply(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
+        loop {
+            let before = self.form.refused.snapshot();
+            let failure = match self.reply(ask, wire).await {
+                Err(failure) => failure,
+                reply => return reply,
+            };
+            // Each time one more field is left out: this ends.
+            if !failure.refused.is_some_and(|field| self.form.refused.learn(field, before)) {
+                return Err(failure);
+            }
         }
     }
 

@@ -12,7 +12,9 @@ use super::constraint::ReplyConstraint;
 use super::failure::Peer;
 use super::http::{self, Endpoint, HttpClients};
 use super::protocol::Protocol;
+use super::refused::RefusedFields;
 use super::script::ScriptPlayer;
+use super::settings::ModelSettings;
 use super::wire::RequestForm;
 use super::{DynModel, ModelBackend, ModelClient, TRACK, protocol_of};
 use crate::diagnostic::nearest;
@@ -42,6 +44,8 @@ pub struct Models {
     /// The environment, for addresses; keys go through the vault.
     variable: fn(&str) -> Option<String>,
     made: Mutex<BTreeMap<String, Arc<ModelClient>>>,
+    /// What was learned of the models of servers, by address and id.
+    refused: Mutex<BTreeMap<String, Arc<RefusedFields>>>,
 }
 
 impl Models {
@@ -58,6 +62,7 @@ impl Models {
             key: None,
             variable,
             made: Mutex::default(),
+            refused: Mutex::default(),
         }
     }
 
@@ -182,8 +187,12 @@ impl Models {
             None => None,
         };
         let id = declared.and_then(|model| model.model.as_deref()).unwrap_or(name).to_owned();
-        let fixed_temperature = (provider.facts().refuses_temperature)(&id, official);
         let protocol = protocol_of(provider);
+        let settings = match declared {
+            Some(model) => ModelSettings::new(name, model, &protocol.settings(model))?,
+            None => ModelSettings::default(),
+        };
+        let refused = self.refused_by(&url, &id, (provider.facts().refuses_temperature)(&id, official));
         let identity = format!("{name}\n{id}\n{url}").into();
         let origin = format!("{} {} {id}", provider.facts().name, url.host_str().unwrap_or_default()).into();
         let mode = declared.map(|model| model.constrain).unwrap_or_default();
@@ -192,8 +201,18 @@ impl Models {
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
-        let form = RequestForm { protocol, id, fixed_temperature, origin, identity, constraint };
+        let form = RequestForm { protocol, id, refused, settings, origin, identity, constraint };
         Ok((form, Endpoint { url, headers, peer, http: Arc::clone(&self.http) }))
+    }
+
+    /// The fields that a model of a server refuses: one list for all names of that model.
+    fn refused_by(&self, url: &Url, id: &str, fixed_temperature: bool) -> Arc<RefusedFields> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() >= KEPT {
+            refused.clear();
+        }
+        let known = || if fixed_temperature { RefusedFields::of_fixed_temperature() } else { RefusedFields::default() };
+        Arc::clone(refused.entry(format!("{url}\n{id}")).or_insert_with(|| Arc::new(known())))
     }
 
     /// The key of the environment. Only the provider's own server needs one.
@@ -243,7 +262,8 @@ fn without_server(name: &str, kind: &str) -> RequestForm {
     RequestForm {
         protocol: protocol_of(Provider::Script),
         id: name.to_owned(),
-        fixed_temperature: false,
+        refused: Arc::default(),
+        settings: ModelSettings::default(),
         origin: format!("{kind} {name}").into(),
         identity: format!("{name}\n{kind}").into(),
         constraint: ReplyConstraint::none(),

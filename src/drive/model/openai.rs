@@ -1,21 +1,22 @@
 //! OpenAI's chat completions, which many servers speak.
 
+mod answer;
 mod reasoning;
 
 use bytes::BytesMut;
-use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::Ask;
 use super::failure::Peer;
 use super::protocol::Protocol;
-use super::reasoning::{ReasoningParts, SealedPart, behind_call, returned};
-use super::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
-use super::wire::{RequestForm, json, tools};
+use super::reasoning::{SealedPart, returned};
+use super::refused::RequestField;
+use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::settings::put;
+use super::wire::{RequestForm, json, stops, tools};
 use crate::engine::conversation::{Message, Native, Role};
-use crate::engine::event::{Finish, SaidCall};
-use reasoning::{ReasoningFields, write_extra, write_fields};
+use crate::language::project::Model;
+use reasoning::{write_extra, write_fields};
 
 /// The protocol.
 pub(super) struct Openai;
@@ -35,12 +36,24 @@ impl Protocol for Openai {
         messages.iter().fold(last, |last, message| Some(write_message(buffer, form, last, message)))
     }
 
-    fn tail(&self, _last: Option<Role>, _ask: &Ask<'_>) -> &'static [u8] {
-        b"]}"
+    fn tail(&self, buffer: &mut BytesMut, _form: &RequestForm, _last: Option<Role>, _ask: &Ask<'_>) {
+        buffer.extend_from_slice(b"]}");
+    }
+
+    fn settings(&self, model: &Model) -> Map<String, Value> {
+        let mut fields = Map::new();
+        put(&mut fields, "reasoning_effort", model.reasoning_effort);
+        put(&mut fields, "seed", model.seed);
+        put(&mut fields, "top_p", model.top_p);
+        put(&mut fields, "top_k", model.top_k);
+        put(&mut fields, "min_p", model.min_p);
+        put(&mut fields, "frequency_penalty", model.frequency_penalty);
+        put(&mut fields, "presence_penalty", model.presence_penalty);
+        fields
     }
 
     fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
-        read(peer, body)
+        answer::read(peer, body)
     }
 
     fn piece(
@@ -50,7 +63,7 @@ impl Protocol for Openai {
         data: &[u8],
         deltas: Deltas<'_>,
     ) -> Result<bool, UnreadableReply> {
-        piece(peer, reply, data, deltas)
+        answer::piece(peer, reply, data, deltas)
     }
 
     fn key_header(&self, key: &str) -> (&'static str, String) {
@@ -63,33 +76,44 @@ impl Protocol for Openai {
 fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     buffer.extend_from_slice(b"{\"model\":");
     json(buffer, &form.id);
-    if form.fixed_temperature {
-        buffer.extend_from_slice(b",\"max_completion_tokens\":");
-        json(buffer, &ask.max_tokens);
-    } else {
+    let takes = |field| !form.refused.contains(field);
+    if takes(RequestField::Temperature) {
         buffer.extend_from_slice(b",\"temperature\":");
         json(buffer, &ask.temperature);
-        buffer.extend_from_slice(b",\"max_tokens\":");
-        json(buffer, &ask.max_tokens);
-        // The models of the other branch refuse this one too.
-        if !ask.stop.is_empty() {
-            buffer.extend_from_slice(b",\"stop\":");
-            json(buffer, ask.stop);
-        }
     }
+    let most = if takes(RequestField::MaxTokens) { "max_tokens" } else { "max_completion_tokens" };
+    buffer.extend_from_slice(b",\"");
+    buffer.extend_from_slice(most.as_bytes());
+    buffer.extend_from_slice(b"\":");
+    json(buffer, &ask.max_tokens);
+    let stop = stops(form, ask);
+    if !stop.is_empty() && takes(RequestField::Stop) {
+        buffer.extend_from_slice(b",\"stop\":");
+        json(buffer, &stop);
+    }
+    buffer.extend_from_slice(form.settings.fields.as_bytes());
+    buffer.extend_from_slice(form.settings.extra.as_bytes());
     if ask.deltas.is_some() {
-        buffer.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
+        buffer.extend_from_slice(b",\"stream\":true");
+        if takes(RequestField::StreamOptions) {
+            buffer.extend_from_slice(b",\"stream_options\":{\"include_usage\":true}");
+        }
     }
     form.constraint.write_response_format(buffer, ask);
     if tools(buffer, ask, [b"{\"type\":\"function\",\"function\":{\"name\":", b",\"parameters\":", b"}}"]) {
         let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);
         // Some models that reason refuse this field, too. More calls than one are not made either way.
-        if one && !form.fixed_temperature {
+        if one && takes(RequestField::ParallelToolCalls) {
             buffer.extend_from_slice(b",\"parallel_tool_calls\":false");
         }
     }
     buffer.extend_from_slice(b",\"messages\":[");
     0
+}
+
+/// The reasoning that goes back with a message, unless the server does not take it.
+fn sealed(form: &RequestForm, message: &Message) -> Vec<SealedPart> {
+    if form.refused.contains(RequestField::Reasoning) { Vec::new() } else { returned(&form.origin, message) }
 }
 
 /// Writes a message behind the one that `last` said.
@@ -105,7 +129,7 @@ fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, 
     });
     match message.native.as_deref() {
         None => json(buffer, &*message.text),
-        Some(native) => with_native(buffer, &message.text, native, &returned(&form.origin, message)),
+        Some(native) => with_native(buffer, &message.text, native, &sealed(form, message)),
     }
     buffer.extend_from_slice(b"}");
     message.role
@@ -145,255 +169,4 @@ fn with_native(buffer: &mut BytesMut, text: &str, native: &Native, sealed: &[Sea
             buffer.extend_from_slice(b"]");
         }
     }
-}
-
-/// An answer, or one event of a stream: only what is needed of it.
-#[derive(Deserialize)]
-struct OpenaiAnswer<'a> {
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    choices: Option<Vec<OpenaiChoice<'a>>>,
-    #[serde(borrow, default)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    model: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct OpenaiChoice<'a> {
-    #[serde(borrow, default)]
-    message: Option<OpenaiContent<'a>>,
-    #[serde(borrow, default)]
-    delta: Option<OpenaiContent<'a>>,
-    #[serde(default)]
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-struct OpenaiContent<'a> {
-    #[serde(default)]
-    content: OpenaiText,
-    #[serde(default)]
-    refusal: OpenaiText,
-    #[serde(borrow, default)]
-    tool_calls: Option<Vec<OpenaiCall<'a>>>,
-    #[serde(borrow, default)]
-    reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    reasoning: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    reasoning_details: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    extra_content: Option<&'a RawValue>,
-}
-
-impl<'a> OpenaiContent<'a> {
-    fn reasoning(&self) -> ReasoningFields<'a> {
-        ReasoningFields {
-            reasoning_content: self.reasoning_content,
-            reasoning: self.reasoning,
-            reasoning_details: self.reasoning_details,
-            extra_content: self.extra_content,
-        }
-    }
-}
-
-/// A native call, or a piece of one.
-#[derive(Deserialize)]
-struct OpenaiCall<'a> {
-    #[serde(default)]
-    index: Option<u64>,
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(borrow, default)]
-    function: Option<OpenaiFunction<'a>>,
-    #[serde(borrow, default)]
-    extra_content: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
-struct OpenaiFunction<'a> {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-}
-
-impl OpenaiCall<'_> {
-    fn call(self) -> SaidCall {
-        let OpenaiFunction { name, arguments } = self.function.unwrap_or_default();
-        let arguments = arguments.map_or("null", RawValue::get);
-        // A string, as the protocol has it; some servers give the object itself.
-        let arguments = match arguments {
-            "null" => String::new(),
-            text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
-            text => text.to_owned(),
-        };
-        SaidCall { id: self.id.unwrap_or_default(), name: name.unwrap_or_default(), arguments }
-    }
-}
-
-/// Counts as OpenAI writes them; `prompt_cache_hit_tokens` is DeepSeek's.
-#[derive(Deserialize)]
-struct OpenaiUsage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    #[serde(default)]
-    prompt_cache_hit_tokens: Option<u64>,
-    #[serde(default)]
-    prompt_tokens_details: Option<OpenaiTokenDetails>,
-    #[serde(default)]
-    completion_tokens_details: Option<OpenaiTokenDetails>,
-}
-
-#[derive(Deserialize, Default)]
-struct OpenaiTokenDetails {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-    #[serde(default)]
-    cache_write_tokens: Option<u64>,
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
-}
-
-/// A text that servers write as a string, as null, or as a list of parts.
-#[derive(Default)]
-struct OpenaiText(String);
-
-impl<'de> Deserialize<'de> for OpenaiText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextVisitor).map(Self)
-    }
-}
-
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = String;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a string, a list of text parts, or null")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<String, E> {
-        Ok(text)
-    }
-
-    fn visit_unit<E>(self) -> Result<String, E> {
-        Ok(String::new())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<String, A::Error> {
-        #[derive(Deserialize)]
-        struct TextPart {
-            #[serde(default)]
-            text: Option<String>,
-        }
-        let mut whole = String::new();
-        while let Some(part) = parts.next_element::<TextPart>()? {
-            whole.push_str(part.text.as_deref().unwrap_or_default());
-        }
-        Ok(whole)
-    }
-}
-
-/// Reads a whole answer.
-fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
-    let answer: OpenaiAnswer<'_> = serde_json::from_slice(body)?;
-    if let Some(error) = answer.error {
-        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
-    }
-    let usage = tokens(answer.usage).tokens();
-    let response_model = name(answer.model);
-    let choice = answer.choices.unwrap_or_default().into_iter().next().ok_or(UnreadableReply::Missing("choices"))?;
-    let content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
-    let finish = finish(choice.finish_reason.as_deref());
-    if content.content.0.is_empty() && !content.refusal.0.is_empty() {
-        return Ok(AttemptReply {
-            text: content.refusal.0,
-            finish: Finish::Filtered,
-            usage,
-            response_model,
-            ..AttemptReply::default()
-        });
-    }
-    let mut parts = ReasoningParts::default();
-    content.reasoning().add_to(&mut parts);
-    let calls = content.tool_calls.unwrap_or_default();
-    for (place, call) in calls.iter().enumerate() {
-        if let Some(extra) = call.extra_content {
-            parts.add(behind_call(place), extra);
-        }
-    }
-    let calls = calls.into_iter().map(OpenaiCall::call).collect();
-    Ok(AttemptReply { text: content.content.0, calls, reasoning: parts.sealed(), finish, usage, response_model })
-}
-
-/// Takes one event of a stream. `true`: it was the last one.
-fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8], deltas: Deltas<'_>) -> Result<bool, UnreadableReply> {
-    if data == b"[DONE]" {
-        pieces.ended = true;
-        return Ok(true);
-    }
-    let answer: OpenaiAnswer<'_> = serde_json::from_slice(data)?;
-    if let Some(error) = answer.error {
-        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
-    }
-    pieces.count(tokens(answer.usage));
-    if pieces.response_model.is_none() {
-        pieces.response_model = name(answer.model);
-    }
-    // The event with the usage has no choice.
-    let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
-    let content = choice.delta.or(choice.message).unwrap_or_default();
-    content.reasoning().grow(&mut pieces.reasoning);
-    pieces.add(&content.content.0, deltas);
-    if !content.refusal.0.is_empty() {
-        pieces.add(&content.refusal.0, deltas);
-        pieces.refused = true;
-    }
-    for call in content.tool_calls.unwrap_or_default() {
-        let extra = call.extra_content;
-        pieces.add_call(call.index, call.call());
-        if let Some(extra) = extra {
-            let place = pieces.place();
-            pieces.reasoning.add(place, extra);
-        }
-    }
-    if let Some(reason) = &choice.finish_reason {
-        pieces.finish = Some(finish(Some(reason)));
-    }
-    Ok(false)
-}
-
-fn finish(reason: Option<&str>) -> Finish {
-    match reason {
-        Some("length") => Finish::Length,
-        Some("content_filter") => Finish::Filtered,
-        _ => Finish::Stop,
-    }
-}
-
-/// A usage that can't be read is none: the engine estimates then.
-fn tokens(usage: Option<&RawValue>) -> CountedTokens {
-    let read = usage.and_then(|usage| serde_json::from_str::<OpenaiUsage>(usage.get()).ok());
-    let Some(usage) = read else { return CountedTokens::default() };
-    let input = usage.prompt_tokens_details.unwrap_or_default();
-    CountedTokens {
-        input: Some(usage.prompt_tokens),
-        output: Some(usage.completion_tokens),
-        cached_input: input.cached_tokens.or(usage.prompt_cache_hit_tokens),
-        cache_write: input.cache_write_tokens,
-        reasoning: usage.completion_tokens_details.and_then(|details| details.reasoning_tokens),
-    }
-}
-
-/// A name in an answer.
-fn name(raw: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(raw?.get()).ok()
 }

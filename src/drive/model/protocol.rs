@@ -2,12 +2,14 @@
 //! facts in `policy::provider`, its file beside this one, its line in [`super::protocol_of`].
 
 use bytes::BytesMut;
+use serde_json::{Map, Value};
 
 use super::Ask;
 use super::failure::Peer;
 use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
 use super::wire::RequestForm;
 use crate::engine::conversation::{Message, Role};
+use crate::language::project::Model;
 
 /// The protocol of a provider's server. A conversation is written so that it only grows at its end.
 pub(super) trait Protocol: Send + Sync {
@@ -23,8 +25,11 @@ pub(super) trait Protocol: Send + Sync {
         messages: &[Message],
     ) -> Option<Role>;
 
-    /// What closes a request, behind its messages.
-    fn tail(&self, last: Option<Role>, ask: &Ask<'_>) -> &'static [u8];
+    /// Writes what closes a request, behind its messages.
+    fn tail(&self, buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, ask: &Ask<'_>);
+
+    /// The settings of a model, as fields of a request.
+    fn settings(&self, model: &Model) -> Map<String, Value>;
 
     /// Reads a whole answer.
     ///

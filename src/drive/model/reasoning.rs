@@ -72,6 +72,12 @@ impl ReasoningParts {
         self.growing = self.growing.take().filter(|part| part.members.contains_key(member));
     }
 
+    /// Drops all that would be sent back; the readable text stays.
+    pub(super) fn drop_all(&mut self) {
+        self.parts.clear();
+        self.growing = None;
+    }
+
     fn close(&mut self) {
         if let Some(GrowingPart { at, members, .. }) = self.growing.take()
             // What was read as JSON can be written as JSON.

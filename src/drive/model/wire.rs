@@ -11,6 +11,8 @@ use serde_json::Value;
 use super::Ask;
 use super::constraint::ReplyConstraint;
 use super::protocol::Protocol;
+use super::refused::RefusedFields;
+use super::settings::ModelSettings;
 use crate::engine::conversation::Role;
 use crate::engine::dialect;
 
@@ -46,6 +48,7 @@ struct WireKey {
     stop: Vec<String>,
     stream: bool,
     is_constrained: bool,
+    refused: u8,
 }
 
 impl WireKey {
@@ -58,6 +61,7 @@ impl WireKey {
             stop: ask.stop.iter().map(|text| (*text).to_owned()).collect(),
             stream: ask.deltas.is_some(),
             is_constrained: form.constraint.turn(ask).is_some(),
+            refused: form.refused.snapshot(),
         }
     }
 
@@ -69,6 +73,7 @@ impl WireKey {
             && self.stream == ask.deltas.is_some()
             && self.stop == ask.stop
             && self.is_constrained == form.constraint.turn(ask).is_some()
+            && self.refused == form.refused.snapshot()
     }
 }
 
@@ -78,8 +83,10 @@ pub(super) struct RequestForm {
     pub(super) protocol: &'static dyn Protocol,
     /// The provider's own id of the model.
     pub(super) id: String,
-    /// Whether the model refuses a temperature.
-    pub(super) fixed_temperature: bool,
+    /// The fields that the model refuses.
+    pub(super) refused: Arc<RefusedFields>,
+    /// The settings of the model in the project file.
+    pub(super) settings: ModelSettings,
     /// Who writes the reasoning of a reply: the provider, the host and the model. It is sent back to the same.
     pub(super) origin: Arc<str>,
     /// What distinguishes this form from every other.
@@ -134,10 +141,15 @@ impl Wire {
         self.last = form.protocol.messages(&mut buffer, form, self.last, new);
         self.taken = messages.len();
         self.open = buffer.len();
-        buffer.extend_from_slice(form.protocol.tail(self.last, ask));
+        form.protocol.tail(&mut buffer, form, self.last, ask);
         self.bytes = buffer.freeze();
         self.bytes.clone()
     }
+}
+
+/// Texts at which the model stops: those of the dialect, and those of the model.
+pub(super) fn stops<'a>(form: &'a RequestForm, ask: &Ask<'a>) -> Vec<&'a str> {
+    ask.stop.iter().copied().chain(form.settings.stop.iter().map(String::as_str)).collect()
 }
 
 /// A tool as a request describes it.

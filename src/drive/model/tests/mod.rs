@@ -8,7 +8,9 @@ mod outage;
 mod reasoning;
 mod replies;
 mod requests;
+mod responses;
 mod scripts;
+mod settings;
 mod streams;
 
 #[path = "../../../../tests/common/server.rs"]

@@ -1,0 +1,267 @@
+//! The answers of chat completions, whole and in pieces.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::reasoning::ReasoningFields;
+use crate::drive::model::failure::Peer;
+use crate::drive::model::reasoning::{ReasoningParts, behind_call};
+use crate::drive::model::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
+use crate::engine::event::{Finish, SaidCall};
+
+/// An answer, or one event of a stream: only what is needed of it.
+#[derive(Deserialize)]
+struct OpenaiAnswer<'a> {
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    choices: Option<Vec<OpenaiChoice<'a>>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    model: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct OpenaiChoice<'a> {
+    #[serde(borrow, default)]
+    message: Option<OpenaiContent<'a>>,
+    #[serde(borrow, default)]
+    delta: Option<OpenaiContent<'a>>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct OpenaiContent<'a> {
+    #[serde(default)]
+    content: OpenaiText,
+    #[serde(default)]
+    refusal: OpenaiText,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<OpenaiCall<'a>>>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    extra_content: Option<&'a RawValue>,
+}
+
+impl<'a> OpenaiContent<'a> {
+    fn reasoning(&self) -> ReasoningFields<'a> {
+        ReasoningFields {
+            reasoning_content: self.reasoning_content,
+            reasoning: self.reasoning,
+            reasoning_details: self.reasoning_details,
+            extra_content: self.extra_content,
+        }
+    }
+}
+
+/// A native call, or a piece of one.
+#[derive(Deserialize)]
+struct OpenaiCall<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(borrow, default)]
+    function: Option<OpenaiFunction<'a>>,
+    #[serde(borrow, default)]
+    extra_content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct OpenaiFunction<'a> {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl OpenaiCall<'_> {
+    fn call(self) -> SaidCall {
+        let OpenaiFunction { name, arguments } = self.function.unwrap_or_default();
+        let arguments = arguments.map_or("null", RawValue::get);
+        // A string, as the protocol has it; some servers give the object itself.
+        let arguments = match arguments {
+            "null" => String::new(),
+            text if text.starts_with('"') => serde_json::from_str(text).unwrap_or_default(),
+            text => text.to_owned(),
+        };
+        SaidCall { id: self.id.unwrap_or_default(), name: name.unwrap_or_default(), arguments }
+    }
+}
+
+/// Counts as OpenAI writes them; `prompt_cache_hit_tokens` is DeepSeek's.
+#[derive(Deserialize)]
+struct OpenaiUsage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<OpenaiTokenDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<OpenaiTokenDetails>,
+}
+
+#[derive(Deserialize, Default)]
+struct OpenaiTokenDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// A text that servers write as a string, as null, or as a list of parts.
+#[derive(Default)]
+struct OpenaiText(String);
+
+impl<'de> Deserialize<'de> for OpenaiText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Self)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = String;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a string, a list of text parts, or null")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<String, E> {
+        Ok(text)
+    }
+
+    fn visit_unit<E>(self) -> Result<String, E> {
+        Ok(String::new())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<String, A::Error> {
+        #[derive(Deserialize)]
+        struct TextPart {
+            #[serde(default)]
+            text: Option<String>,
+        }
+        let mut whole = String::new();
+        while let Some(part) = parts.next_element::<TextPart>()? {
+            whole.push_str(part.text.as_deref().unwrap_or_default());
+        }
+        Ok(whole)
+    }
+}
+
+/// Reads a whole answer.
+pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+    let answer: OpenaiAnswer<'_> = serde_json::from_slice(body)?;
+    if let Some(error) = answer.error {
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    let usage = tokens(answer.usage).tokens();
+    let response_model = name(answer.model);
+    let choice = answer.choices.unwrap_or_default().into_iter().next().ok_or(UnreadableReply::Missing("choices"))?;
+    let content = choice.message.ok_or(UnreadableReply::Missing("message"))?;
+    let finish = finish(choice.finish_reason.as_deref());
+    if content.content.0.is_empty() && !content.refusal.0.is_empty() {
+        return Ok(AttemptReply {
+            text: content.refusal.0,
+            finish: Finish::Filtered,
+            usage,
+            response_model,
+            ..AttemptReply::default()
+        });
+    }
+    let mut parts = ReasoningParts::default();
+    content.reasoning().add_to(&mut parts);
+    let calls = content.tool_calls.unwrap_or_default();
+    for (place, call) in calls.iter().enumerate() {
+        if let Some(extra) = call.extra_content {
+            parts.add(behind_call(place), extra);
+        }
+    }
+    let calls = calls.into_iter().map(OpenaiCall::call).collect();
+    Ok(AttemptReply { text: content.content.0, calls, reasoning: parts.sealed(), finish, usage, response_model })
+}
+
+/// Takes one event of a stream. `true`: it was the last one.
+pub(super) fn piece(
+    peer: &Peer,
+    pieces: &mut StreamedReply,
+    data: &[u8],
+    deltas: Deltas<'_>,
+) -> Result<bool, UnreadableReply> {
+    if data == b"[DONE]" {
+        pieces.ended = true;
+        return Ok(true);
+    }
+    let answer: OpenaiAnswer<'_> = serde_json::from_slice(data)?;
+    if let Some(error) = answer.error {
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    pieces.count(tokens(answer.usage));
+    if pieces.response_model.is_none() {
+        pieces.response_model = name(answer.model);
+    }
+    // The event with the usage has no choice.
+    let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
+    let content = choice.delta.or(choice.message).unwrap_or_default();
+    content.reasoning().grow(&mut pieces.reasoning);
+    pieces.add(&content.content.0, deltas);
+    if !content.refusal.0.is_empty() {
+        pieces.add(&content.refusal.0, deltas);
+        pieces.refused = true;
+    }
+    for call in content.tool_calls.unwrap_or_default() {
+        let extra = call.extra_content;
+        pieces.add_call(call.index, call.call());
+        if let Some(extra) = extra {
+            let place = pieces.place();
+            pieces.reasoning.add(place, extra);
+        }
+    }
+    if let Some(reason) = &choice.finish_reason {
+        pieces.finish = Some(finish(Some(reason)));
+    }
+    Ok(false)
+}
+
+fn finish(reason: Option<&str>) -> Finish {
+    match reason {
+        Some("length") => Finish::Length,
+        Some("content_filter") => Finish::Filtered,
+        _ => Finish::Stop,
+    }
+}
+
+/// A usage that can't be read is none: the engine estimates then.
+fn tokens(usage: Option<&RawValue>) -> CountedTokens {
+    let read = usage.and_then(|usage| serde_json::from_str::<OpenaiUsage>(usage.get()).ok());
+    let Some(usage) = read else { return CountedTokens::default() };
+    let input = usage.prompt_tokens_details.unwrap_or_default();
+    CountedTokens {
+        input: Some(usage.prompt_tokens),
+        output: Some(usage.completion_tokens),
+        cached_input: input.cached_tokens.or(usage.prompt_cache_hit_tokens),
+        cache_write: input.cache_write_tokens,
+        reasoning: usage.completion_tokens_details.and_then(|details| details.reasoning_tokens),
+    }
+}
+
+/// A name in an answer.
+fn name(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
+}

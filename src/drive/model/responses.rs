@@ -1,0 +1,161 @@
+//! OpenAI's Responses API, without anything stored at the server (developers.openai.com/api/docs/guides/reasoning and
+//! api-reference/responses, read in November 2026): each request has the whole conversation, with the encrypted
+//! reasoning items as they came.
+
+mod answer;
+
+use bytes::BytesMut;
+use serde_json::{Map, Value};
+
+use super::Ask;
+use super::failure::Peer;
+use super::protocol::Protocol;
+use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, returned};
+use super::refused::RequestField;
+use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::settings::put;
+use super::wire::{RequestForm, json, tools};
+use crate::engine::conversation::{Message, Native, Role};
+use crate::language::project::Model;
+
+/// The protocol.
+pub(super) struct Responses;
+
+impl Protocol for Responses {
+    fn head(&self, buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
+        head(buffer, form, ask)
+    }
+
+    fn messages(
+        &self,
+        buffer: &mut BytesMut,
+        form: &RequestForm,
+        last: Option<Role>,
+        messages: &[Message],
+    ) -> Option<Role> {
+        messages.iter().fold(last, |last, message| write_message(buffer, form, last, message))
+    }
+
+    fn tail(&self, buffer: &mut BytesMut, _form: &RequestForm, _last: Option<Role>, _ask: &Ask<'_>) {
+        buffer.extend_from_slice(b"]}");
+    }
+
+    fn settings(&self, model: &Model) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let effort = model.reasoning_effort.map(|effort| serde_json::json!({ "effort": effort }));
+        put(&mut fields, "reasoning", effort);
+        put(&mut fields, "top_p", model.top_p);
+        fields
+    }
+
+    fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+        answer::read(peer, body)
+    }
+
+    fn piece(
+        &self,
+        peer: &Peer,
+        reply: &mut StreamedReply,
+        data: &[u8],
+        deltas: Deltas<'_>,
+    ) -> Result<bool, UnreadableReply> {
+        answer::piece(peer, reply, data, deltas)
+    }
+
+    fn key_header(&self, key: &str) -> (&'static str, String) {
+        ("authorization", format!("Bearer {key}"))
+    }
+}
+
+/// Writes a request up to its items. Returns how many messages it took: none, the system prompt is an item.
+fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
+    let takes = |field| !form.refused.contains(field);
+    buffer.extend_from_slice(b"{\"model\":");
+    json(buffer, &form.id);
+    buffer.extend_from_slice(b",\"store\":false");
+    if takes(RequestField::Include) {
+        buffer.extend_from_slice(b",\"include\":[\"reasoning.encrypted_content\"]");
+    }
+    if takes(RequestField::Temperature) {
+        buffer.extend_from_slice(b",\"temperature\":");
+        json(buffer, &ask.temperature);
+    }
+    buffer.extend_from_slice(b",\"max_output_tokens\":");
+    json(buffer, &ask.max_tokens);
+    buffer.extend_from_slice(form.settings.fields.as_bytes());
+    buffer.extend_from_slice(form.settings.extra.as_bytes());
+    if ask.deltas.is_some() {
+        buffer.extend_from_slice(b",\"stream\":true");
+    }
+    // Strict schemas are another language than the ones of tools: the engine validates the input.
+    if tools(buffer, ask, [b"{\"type\":\"function\",\"name\":", b",\"parameters\":", b",\"strict\":false}"]) {
+        let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);
+        if one && takes(RequestField::ParallelToolCalls) {
+            buffer.extend_from_slice(b",\"parallel_tool_calls\":false");
+        }
+    }
+    buffer.extend_from_slice(b",\"input\":[");
+    0
+}
+
+/// Writes the items of a message behind what `last` said.
+fn write_message(buffer: &mut BytesMut, form: &RequestForm, last: Option<Role>, message: &Message) -> Option<Role> {
+    let mut items = Items { buffer, is_first: last.is_none() };
+    if let Some(Native::Answers { id, .. }) = message.native.as_deref() {
+        let buffer = items.next();
+        buffer.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
+        json(buffer, id);
+        buffer.extend_from_slice(b",\"output\":");
+        json(buffer, &*message.text);
+        buffer.extend_from_slice(b"}");
+        return Some(message.role);
+    }
+    let sealed = returned(&form.origin, message);
+    items.reasoning(&sealed, BEFORE_TEXT);
+    if !message.text.is_empty() {
+        let buffer = items.next();
+        buffer.extend_from_slice(match message.role {
+            Role::System => b"{\"role\":\"system\",\"content\":".as_slice(),
+            Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
+            Role::User | Role::Tool => b"{\"role\":\"user\",\"content\":",
+        });
+        json(buffer, &*message.text);
+        buffer.extend_from_slice(b"}");
+    }
+    items.reasoning(&sealed, BEHIND_TEXT);
+    for (place, call) in message.calls().iter().enumerate() {
+        let buffer = items.next();
+        buffer.extend_from_slice(b"{\"type\":\"function_call\",\"call_id\":");
+        json(buffer, &call.id);
+        buffer.extend_from_slice(b",\"name\":");
+        json(buffer, &call.name);
+        buffer.extend_from_slice(b",\"arguments\":");
+        json(buffer, &call.arguments);
+        buffer.extend_from_slice(b"}");
+        items.reasoning(&sealed, behind_call(place));
+    }
+    if items.is_first { last } else { Some(message.role) }
+}
+
+/// The items of a request, each behind a comma but for the first.
+struct Items<'a> {
+    buffer: &'a mut BytesMut,
+    is_first: bool,
+}
+
+impl Items<'_> {
+    fn next(&mut self) -> &mut BytesMut {
+        if !std::mem::replace(&mut self.is_first, false) {
+            self.buffer.extend_from_slice(b",");
+        }
+        self.buffer
+    }
+
+    /// Writes the reasoning items of this place in the reply, as they came.
+    fn reasoning(&mut self, sealed: &[SealedPart], place: usize) {
+        for part in sealed.iter().filter(|part| part.at == place) {
+            let item = part.json.get();
+            self.next().extend_from_slice(item.as_bytes());
+        }
+    }
+}

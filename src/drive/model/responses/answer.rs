@@ -1,0 +1,212 @@
+//! The answers of the Responses API, whole and in pieces.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::drive::model::failure::Peer;
+use crate::drive::model::reasoning::BEFORE_TEXT;
+use crate::drive::model::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
+use crate::engine::event::{Finish, SaidCall};
+
+/// A response: only what is needed of it.
+#[derive(Deserialize)]
+struct WholeResponse<'a> {
+    #[serde(default)]
+    status: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    output: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    incomplete_details: Option<IncompleteDetails>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct IncompleteDetails {
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// An item of the output.
+#[derive(Deserialize)]
+struct OutputItem<'a> {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    content: Option<Vec<OutputText>>,
+    #[serde(default)]
+    summary: Option<Vec<OutputText>>,
+    #[serde(borrow, default)]
+    encrypted_content: Option<&'a RawValue>,
+    #[serde(default)]
+    call_id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct OutputText {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ResponseUsage {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    input_tokens_details: Option<ResponseTokenDetails>,
+    #[serde(default)]
+    output_tokens_details: Option<ResponseTokenDetails>,
+}
+
+#[derive(Deserialize, Default)]
+struct ResponseTokenDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// One event of a stream.
+#[derive(Deserialize)]
+struct ResponseEvent<'a> {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    delta: Option<String>,
+    #[serde(borrow, default)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads a whole answer.
+pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+    let response: WholeResponse<'_> = serde_json::from_slice(body)?;
+    let mut whole = StreamedReply::default();
+    for item in response.output.as_deref().ok_or_else(|| missing_output(peer, &response))? {
+        whole_item(&mut whole, item, true)?;
+    }
+    ended(peer, &mut whole, response)?;
+    Ok(whole.whole().unwrap_or_default())
+}
+
+/// Why an answer has no output.
+fn missing_output(peer: &Peer, response: &WholeResponse<'_>) -> UnreadableReply {
+    match response.error {
+        Some(error) => UnreadableReply::Failed(peer.error_object(error.get().as_bytes())),
+        None => UnreadableReply::Missing("output"),
+    }
+}
+
+/// Takes one event of a stream. `true`: it was the last one.
+pub(super) fn piece(
+    peer: &Peer,
+    pieces: &mut StreamedReply,
+    data: &[u8],
+    deltas: Deltas<'_>,
+) -> Result<bool, UnreadableReply> {
+    if data == b"[DONE]" {
+        return Ok(true);
+    }
+    let event: ResponseEvent<'_> = serde_json::from_slice(data)?;
+    match (event.kind.as_str(), event.response) {
+        ("error", _) => {
+            let error = event.error.map_or(data, |error| error.get().as_bytes());
+            return Err(UnreadableReply::Failed(peer.error_object(error)));
+        }
+        ("response.output_text.delta", _) => pieces.add(event.delta.as_deref().unwrap_or_default(), deltas),
+        ("response.refusal.delta", _) => {
+            pieces.add(event.delta.as_deref().unwrap_or_default(), deltas);
+            pieces.refused = true;
+        }
+        ("response.output_item.done", _) => {
+            if let Some(item) = event.item {
+                whole_item(pieces, item, false)?;
+            }
+        }
+        ("response.completed" | "response.incomplete" | "response.failed", Some(response)) => {
+            ended(peer, pieces, serde_json::from_str(response.get())?)?;
+        }
+        _ => {}
+    }
+    Ok(pieces.ended)
+}
+
+/// Takes an item in; its text only when it did not come in pieces.
+fn whole_item(whole: &mut StreamedReply, raw: &RawValue, with_text: bool) -> Result<(), UnreadableReply> {
+    let item: OutputItem<'_> = serde_json::from_str(raw.get())?;
+    match item.kind.as_str() {
+        "message" if with_text => {
+            for part in item.content.unwrap_or_default() {
+                whole.add(part.text.as_deref().unwrap_or_default(), None);
+                if let Some(refusal) = part.refusal {
+                    whole.add(&refusal, None);
+                    whole.refused = true;
+                }
+            }
+        }
+        "function_call" => whole.add_whole_call(SaidCall {
+            id: item.call_id.unwrap_or_default(),
+            name: item.name.unwrap_or_default(),
+            arguments: item.arguments.unwrap_or_default(),
+        }),
+        "reasoning" => {
+            for part in item.summary.iter().chain(&item.content).flatten() {
+                whole.reasoning.end_paragraph();
+                whole.reasoning.read(part.text.as_deref().unwrap_or_default());
+            }
+            // The server has stored nothing: an item without its content would not be found.
+            if item.encrypted_content.is_some() || item.content.is_some_and(|content| !content.is_empty()) {
+                let place = whole.place();
+                whole.reasoning.add(place, raw);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Takes in what a response says at its end.
+fn ended(peer: &Peer, whole: &mut StreamedReply, response: WholeResponse<'_>) -> Result<(), UnreadableReply> {
+    if let Some(error) = response.error {
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    whole.response_model = response.model;
+    let usage = response.usage.and_then(|usage| serde_json::from_str::<ResponseUsage>(usage.get()).ok());
+    if let Some(usage) = usage {
+        whole.count(CountedTokens {
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            cached_input: usage.input_tokens_details.unwrap_or_default().cached_tokens,
+            cache_write: None,
+            reasoning: usage.output_tokens_details.unwrap_or_default().reasoning_tokens,
+        });
+    }
+    let reason = response.incomplete_details.and_then(|details| details.reason);
+    let finish = match (response.status.as_deref(), reason.as_deref()) {
+        (Some("incomplete"), Some("content_filter")) => Finish::Filtered,
+        (Some("incomplete"), _) => Finish::Length,
+        _ => Finish::Stop,
+    };
+    if finish == Finish::Length && whole.place() == BEFORE_TEXT {
+        // The item that must follow its reasoning was never written.
+        whole.reasoning.drop_all();
+    }
+    whole.finish = Some(finish);
+    whole.ended = true;
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! How a model is asked, beside what a loop says: what all requests to it have.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Model;
+
+/// How much a model reasons before it replies. Not every model takes every word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningEffort {
+    /// Not at all.
+    None,
+    /// As little as it can.
+    Minimal,
+    /// Little.
+    Low,
+    /// Between the two.
+    Medium,
+    /// Much.
+    High,
+    /// Very much.
+    Xhigh,
+    /// As much as it can.
+    Max,
+}
+
+/// Extended thinking of Anthropic's models, in Anthropic's own form. Gemini takes `budget_tokens`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Thinking {
+    /// Whether the model thinks.
+    #[serde(rename = "type")]
+    pub kind: ThinkingKind,
+    /// The most tokens that it thinks, for `enabled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub budget_tokens: Option<u32>,
+}
+
+/// Whether a model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingKind {
+    /// As much as the model decides: newer models.
+    Adaptive,
+    /// Up to `budget_tokens`: older models.
+    Enabled,
+    /// Not at all.
+    Disabled,
+}
+
+/// A setting of a model that can't be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingFault {
+    /// Its place in the model, as a JSON pointer.
+    pub pointer: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Model {
+    /// The settings that can't be sent: those that the provider does not have, and fields of `extra_body` that
+    /// loopctl writes itself.
+    pub fn setting_faults(&self) -> Vec<SettingFault> {
+        let facts = self.provider.facts();
+        let lacks = |name: &&str| !facts.settings.contains(name);
+        let lacking = self.written_settings().into_iter().filter(lacks).map(|name| SettingFault {
+            pointer: format!("/{name}"),
+            message: format!("requests of the provider `{}` have no `{name}`", facts.name),
+        });
+        let owned = self.extra_body.keys().filter(|name| facts.own_fields.contains(&name.as_str()));
+        let owned = owned.map(|name| SettingFault {
+            pointer: format!("/extra_body/{name}"),
+            message: format!("`extra_body` can't have the field `{name}`, which loopctl writes itself"),
+        });
+        lacking.chain(owned).collect()
+    }
+
+    fn written_settings(&self) -> Vec<&'static str> {
+        [
+            ("reasoning_effort", self.reasoning_effort.is_some()),
+            ("thinking", self.thinking.is_some()),
+            ("seed", self.seed.is_some()),
+            ("stop", !self.stop.is_empty()),
+            ("top_p", self.top_p.is_some()),
+            ("top_k", self.top_k.is_some()),
+            ("min_p", self.min_p.is_some()),
+            ("frequency_penalty", self.frequency_penalty.is_some()),
+            ("presence_penalty", self.presence_penalty.is_some()),
+            ("extra_body", !self.extra_body.is_empty()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_written)| is_written.then_some(name))
+        .collect()
+    }
+}
