@@ -50,7 +50,7 @@ pub struct Project {
 pub struct Model {
     /// The protocol that its server speaks.
     pub provider: Provider,
-    /// The server, up to and without `/chat/completions`, `/responses` or `/messages`.
+    /// The server, up to and without `/chat/completions`, `/responses`, `/messages` or `/models/...`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The provider's own id of the model. Default: the name that it has here.

@@ -15,6 +15,8 @@ pub enum Provider {
     OpenaiResponses,
     /// Anthropic's messages.
     Anthropic,
+    /// Google's Gemini API.
+    Gemini,
     /// No server: a script says what the model says.
     Script,
 }
@@ -57,7 +59,7 @@ pub struct ProviderServer {
     pub base_url: &'static str,
     /// The host of `base_url`.
     pub host: &'static str,
-    /// What follows the base.
+    /// What follows the base; `{model}` is the id of the model.
     pub path: &'static str,
     /// The variable that names another base.
     pub base_url_variable: &'static str,
@@ -185,6 +187,42 @@ static ANTHROPIC: ProviderFacts = ProviderFacts {
     refuses_temperature: |id, _| claude_version(id) >= (4, 7),
 };
 
+static GEMINI: ProviderFacts = ProviderFacts {
+    name: "gemini",
+    server: Some(ProviderServer {
+        base_url: "https://generativelanguage.googleapis.com/v1beta",
+        host: "generativelanguage.googleapis.com",
+        path: "/models/{model}:generateContent",
+        base_url_variable: "GEMINI_BASE_URL",
+        key_variable: "GEMINI_API_KEY",
+    }),
+    id_prefix: Some("gemini-"),
+    max_temperature: Some(2.0),
+    settings: &[
+        "reasoning_effort",
+        "thinking",
+        "seed",
+        "stop",
+        "top_p",
+        "top_k",
+        "frequency_penalty",
+        "presence_penalty",
+        "extra_body",
+    ],
+    own_fields: &[
+        "contents",
+        "systemInstruction",
+        "system_instruction",
+        "tools",
+        "toolConfig",
+        "tool_config",
+        "generationConfig",
+        "generation_config",
+    ],
+    needs_responses: |_| None,
+    refuses_temperature: |_, _| false,
+};
+
 static SCRIPT: ProviderFacts = ProviderFacts {
     name: "script",
     server: None,
@@ -198,7 +236,7 @@ static SCRIPT: ProviderFacts = ProviderFacts {
 
 impl Provider {
     /// Every provider.
-    pub const ALL: &[Self] = &[Self::Openai, Self::OpenaiResponses, Self::Anthropic, Self::Script];
+    pub const ALL: &[Self] = &[Self::Openai, Self::OpenaiResponses, Self::Anthropic, Self::Gemini, Self::Script];
 
     /// The provider that is asked for a model of which nothing is known.
     pub const DEFAULT: Self = Self::Openai;
@@ -209,6 +247,7 @@ impl Provider {
             Self::Openai => &OPENAI,
             Self::OpenaiResponses => &OPENAI_RESPONSES,
             Self::Anthropic => &ANTHROPIC,
+            Self::Gemini => &GEMINI,
             Self::Script => &SCRIPT,
         }
     }

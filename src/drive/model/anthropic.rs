@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::Ask;
 use super::constraint::TURN;
 use super::failure::Peer;
-use super::protocol::Protocol;
+use super::protocol::{NewMessages, Protocol};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, returned};
 use super::refused::RequestField;
 use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
@@ -44,7 +44,7 @@ impl Protocol for Anthropic {
         buffer: &mut BytesMut,
         form: &RequestForm,
         last: Option<Role>,
-        messages: &[Message],
+        messages: NewMessages<'_>,
     ) -> Option<Role> {
         messages.iter().fold(last, |last, message| write_message(buffer, form, last, message))
     }

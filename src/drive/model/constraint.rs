@@ -48,7 +48,8 @@ impl ReplyConstraint {
     /// For a model at a server. `auto` is for OpenAI's protocol alone: where a tool must be forced, a model can do less.
     pub(super) fn of(mode: Constrain, provider: Provider, url: &Url) -> Self {
         let is_openai = provider == Provider::Openai;
-        let mode = if mode == Constrain::Auto && !is_openai { Constrain::Off } else { mode };
+        let has_means = is_openai || provider == Provider::Anthropic && mode == Constrain::On;
+        let mode = if has_means { mode } else { Constrain::Off };
         Self { mode, has_branches: is_openai && url.scheme() == "http", refused: refused_by(url) }
     }
 

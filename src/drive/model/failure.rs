@@ -16,7 +16,8 @@ use crate::policy::characters::is_hidden;
 const SHOWN: usize = 300;
 
 /// Words by which servers say that a request is longer than the model's window.
-const TOO_LONG: [&str; 9] = [
+const TOO_LONG: [&str; 10] = [
+    "exceeds the maximum number of tokens",
     "context_length_exceeded",
     "maximum context length",
     "prompt is too long",

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Client, Method, Request, Response, Url};
 
+use super::Ask;
 use super::STALL;
 use super::failure::{AttemptFailure, Peer};
 use super::sse::SseDecoder;
@@ -72,6 +73,8 @@ pub(super) fn headers() -> HeaderMap {
 pub(super) struct Endpoint {
     /// The address, whole.
     pub(super) url: Url,
+    /// Where it is asked for a stream, when that is another address.
+    pub(super) stream_url: Option<Url>,
     /// The headers, with the credentials.
     pub(super) headers: HeaderMap,
     /// The server as it is named in messages.
@@ -81,8 +84,10 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Sends a request and waits for the head of a success. `stall`: how long the server may send nothing.
-    pub(super) async fn post(&self, body: Bytes, stall: Option<Duration>) -> Result<Response, AttemptFailure> {
+    /// Sends a request and waits for the head of a success.
+    pub(super) async fn post(&self, body: Bytes, ask: &Ask<'_>) -> Result<Response, AttemptFailure> {
+        let stall = ask.timeouts.stall;
+        let url = self.stream_url.as_ref().filter(|_| ask.deltas.is_some()).unwrap_or(&self.url);
         let secure = self.url.scheme() == "https";
         if !self.http.is_made(secure) {
             // It is kept: one that could not read the certificates would never know any.
@@ -94,7 +99,7 @@ impl Endpoint {
             .map_err(|message| AttemptFailure::lasting(ModelFaultCode::ModelUnreachable, message))?;
         let mut patience = Patience::default();
         let response = loop {
-            let mut request = Request::new(Method::POST, self.url.clone());
+            let mut request = Request::new(Method::POST, url.clone());
             *request.headers_mut() = self.headers.clone();
             *request.body_mut() = Some(body.clone().into());
             match self.within(stall, client.execute(request)).await? {

@@ -10,6 +10,7 @@ mod embedded;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod gemini;
 mod http;
 mod models;
 mod openai;
@@ -62,6 +63,7 @@ fn protocol_of(provider: Provider) -> &'static dyn Protocol {
         Provider::Openai | Provider::Script => &openai::Openai,
         Provider::OpenaiResponses => &responses::Responses,
         Provider::Anthropic => &anthropic::Anthropic,
+        Provider::Gemini => &gemini::Gemini,
     }
 }
 
@@ -130,7 +132,7 @@ pub struct ModelClient {
 /// Who answers for a model.
 enum ModelBackend {
     /// A server.
-    Server(Endpoint),
+    Server(Box<Endpoint>),
     /// The embedder.
     Embedded(Arc<dyn DynModel>, Peer),
     /// A script, and the name under which the wire keeps how far it is.
@@ -233,11 +235,11 @@ impl ModelClient {
     ) -> Result<reqwest::Response, AttemptFailure> {
         let constraint = &self.form.constraint;
         let may_go_without = constraint.is_optional() && constraint.turn(ask).is_some();
-        let sent = endpoint.post(self.request(ask, wire), ask.timeouts.stall).await;
+        let sent = endpoint.post(self.request(ask, wire), ask).await;
         match sent {
             Err(failure) if may_go_without && failure.refuses_request() => {
                 constraint.set_refused(true);
-                let sent = Box::pin(endpoint.post(self.request(ask, wire), ask.timeouts.stall)).await;
+                let sent = Box::pin(endpoint.post(self.request(ask, wire), ask)).await;
                 // Refused either way: it was not for the schema.
                 constraint.set_refused(sent.is_ok());
                 sent

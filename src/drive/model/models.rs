@@ -138,7 +138,7 @@ impl Models {
             return Ok(scripted(facts, name, self.script_of(name, declared)?));
         };
         let (form, endpoint) = self.server(name, declared, provider, server)?;
-        Ok(ModelClient { facts, form, backend: ModelBackend::Server(endpoint) })
+        Ok(ModelClient { facts, form, backend: ModelBackend::Server(Box::new(endpoint)) })
     }
 
     /// Whose id a name is that the project does not have.
@@ -174,7 +174,8 @@ impl Models {
             (None, Some(base)) => (base, home.base_url_variable.to_owned()),
             (None, None) => (home.base_url.to_owned(), String::new()),
         };
-        let url = address(&base, home.path).map_err(|wrong| format!("{origin} {wrong}"))?;
+        let id = declared.and_then(|model| model.model.as_deref()).unwrap_or(name).to_owned();
+        let url = address(&base, &home.path.replace("{model}", &id)).map_err(|wrong| format!("{origin} {wrong}"))?;
         let official = url.host_str() == Some(home.host);
         let key = match declared.and_then(|model| model.api_key.as_deref()) {
             Some(source) => {
@@ -186,7 +187,6 @@ impl Models {
             None if official || !from_project => self.key(name, home, official)?,
             None => None,
         };
-        let id = declared.and_then(|model| model.model.as_deref()).unwrap_or(name).to_owned();
         let protocol = protocol_of(provider);
         let settings = match declared {
             Some(model) => ModelSettings::new(name, model, &protocol.settings(model))?,
@@ -202,7 +202,8 @@ impl Models {
         let port = url.port_or_known_default().unwrap_or_default();
         let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
         let form = RequestForm { protocol, id, refused, settings, origin, identity, constraint };
-        Ok((form, Endpoint { url, headers, peer, http: Arc::clone(&self.http) }))
+        let stream_url = protocol.stream_url(&url);
+        Ok((form, Endpoint { url, stream_url, headers, peer, http: Arc::clone(&self.http) }))
     }
 
     /// The fields that a model of a server refuses: one list for all names of that model.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Ask;
 use super::failure::Peer;
-use super::protocol::Protocol;
+use super::protocol::{NewMessages, Protocol};
 use super::reasoning::{SealedPart, returned};
 use super::refused::RequestField;
 use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
@@ -31,7 +31,7 @@ impl Protocol for Openai {
         buffer: &mut BytesMut,
         form: &RequestForm,
         last: Option<Role>,
-        messages: &[Message],
+        messages: NewMessages<'_>,
     ) -> Option<Role> {
         messages.iter().fold(last, |last, message| Some(write_message(buffer, form, last, message)))
     }

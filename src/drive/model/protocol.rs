@@ -2,6 +2,7 @@
 //! facts in `policy::provider`, its file beside this one, its line in [`super::protocol_of`].
 
 use bytes::BytesMut;
+use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::Ask;
@@ -22,7 +23,7 @@ pub(super) trait Protocol: Send + Sync {
         buffer: &mut BytesMut,
         form: &RequestForm,
         last: Option<Role>,
-        messages: &[Message],
+        messages: NewMessages<'_>,
     ) -> Option<Role>;
 
     /// Writes what closes a request, behind its messages.
@@ -49,6 +50,11 @@ pub(super) trait Protocol: Send + Sync {
         deltas: Deltas<'_>,
     ) -> Result<bool, UnreadableReply>;
 
+    /// Where a streamed reply is asked for, when that is not the same address.
+    fn stream_url(&self, _url: &Url) -> Option<Url> {
+        None
+    }
+
     /// The headers that every request has, beside those of all providers.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
@@ -56,4 +62,32 @@ pub(super) trait Protocol: Send + Sync {
 
     /// The header that carries the key: its name, and its value.
     fn key_header(&self, key: &str) -> (&'static str, String);
+}
+
+/// The messages of a conversation that are to be written.
+#[derive(Clone, Copy)]
+pub(super) struct NewMessages<'a> {
+    /// All messages.
+    pub(super) all: &'a [Message],
+    /// How many of them are written already.
+    pub(super) taken: usize,
+}
+
+impl<'a> NewMessages<'a> {
+    /// Those that are to be written.
+    pub(super) fn iter(self) -> impl Iterator<Item = &'a Message> {
+        self.all.iter().skip(self.taken)
+    }
+
+    /// The same, each with its place in the conversation.
+    pub(super) fn numbered(self) -> impl Iterator<Item = (usize, &'a Message)> {
+        self.all.iter().enumerate().skip(self.taken)
+    }
+
+    /// The name of the call that the message at this place answers.
+    pub(super) fn called(self, at: usize, id: &str) -> &'a str {
+        let mut before = self.all.iter().take(at).rev();
+        let name = before.find_map(|message| message.calls().iter().find(|call| call.id == id));
+        name.map_or("", |call| &call.name)
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Ask;
 use super::constraint::ReplyConstraint;
-use super::protocol::Protocol;
+use super::protocol::{NewMessages, Protocol};
 use super::refused::RefusedFields;
 use super::settings::ModelSettings;
 use crate::engine::conversation::Role;
@@ -136,7 +136,7 @@ impl Wire {
             self.last = None;
             self.taken = form.protocol.head(&mut buffer, form, ask);
         }
-        let new = messages.get(self.taken..).unwrap_or_default();
+        let new = NewMessages { all: messages, taken: self.taken };
         make_room(&mut buffer, new.iter().map(|message| message.size() + message.size() / 8 + 48).sum());
         self.last = form.protocol.messages(&mut buffer, form, self.last, new);
         self.taken = messages.len();
@@ -181,8 +181,18 @@ fn offers<'a>(ask: &Ask<'a>) -> impl Iterator<Item = Offer<'a>> {
 
 /// Writes the tools that a request describes, each as `begin` NAME, DESCRIPTION, `schema` PARAMETERS `end`.
 /// Gives whether there are any; without one nothing is written.
-pub(super) fn tools(buffer: &mut BytesMut, ask: &Ask<'_>, [begin, schema, end]: [&[u8]; 3]) -> bool {
-    let mut open: &[u8] = b",\"tools\":[";
+pub(super) fn tools(buffer: &mut BytesMut, ask: &Ask<'_>, parts: [&[u8]; 3]) -> bool {
+    tool_list(buffer, ask, [b",\"tools\":[", b"]"], parts)
+}
+
+/// The same in a list that begins and ends otherwise.
+pub(super) fn tool_list(
+    buffer: &mut BytesMut,
+    ask: &Ask<'_>,
+    [list, close]: [&[u8]; 2],
+    [begin, schema, end]: [&[u8]; 3],
+) -> bool {
+    let mut open = list;
     for offer in offers(ask) {
         buffer.extend_from_slice(open);
         buffer.extend_from_slice(begin);
@@ -196,7 +206,7 @@ pub(super) fn tools(buffer: &mut BytesMut, ask: &Ask<'_>, [begin, schema, end]: 
     }
     let any = open == b",";
     if any {
-        buffer.extend_from_slice(b"]");
+        buffer.extend_from_slice(close);
     }
     any
 }

@@ -1,0 +1,183 @@
+//! The answers of the Gemini API. A piece of a stream has the form of a whole answer.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::drive::model::failure::{AttemptFailure, Peer};
+use crate::drive::model::reasoning::BEHIND_TEXT;
+use crate::drive::model::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
+use crate::engine::event::{Finish, SaidCall};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiAnswer<'a> {
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    candidates: Option<Vec<GeminiCandidate<'a>>>,
+    #[serde(default)]
+    prompt_feedback: Option<PromptFeedback>,
+    #[serde(borrow, default)]
+    usage_metadata: Option<&'a RawValue>,
+    #[serde(default)]
+    model_version: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiCandidate<'a> {
+    #[serde(borrow, default)]
+    content: Option<GeminiContent<'a>>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+    #[serde(default)]
+    finish_message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct GeminiContent<'a> {
+    #[serde(borrow, default)]
+    parts: Option<Vec<GeminiPart<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiPart<'a> {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    thought: Option<bool>,
+    #[serde(borrow, default)]
+    function_call: Option<GeminiCall<'a>>,
+    #[serde(borrow, default)]
+    thought_signature: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct GeminiCall<'a> {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PromptFeedback {
+    #[serde(default)]
+    block_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UsageMetadata {
+    #[serde(default)]
+    prompt_token_count: Option<u64>,
+    #[serde(default)]
+    tool_use_prompt_token_count: Option<u64>,
+    #[serde(default)]
+    candidates_token_count: Option<u64>,
+    #[serde(default)]
+    thoughts_token_count: Option<u64>,
+    #[serde(default)]
+    cached_content_token_count: Option<u64>,
+}
+
+/// Reads a whole answer.
+pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
+    let mut whole = StreamedReply::default();
+    if !take(peer, &mut whole, body, None)? {
+        return Err(UnreadableReply::Missing("candidates"));
+    }
+    whole.ended = true;
+    Ok(whole.whole().unwrap_or_default())
+}
+
+/// Takes one event of a stream. The stream ends without a last one.
+pub(super) fn piece(
+    peer: &Peer,
+    pieces: &mut StreamedReply,
+    data: &[u8],
+    deltas: Deltas<'_>,
+) -> Result<bool, UnreadableReply> {
+    take(peer, pieces, data, deltas)?;
+    Ok(false)
+}
+
+/// Takes an answer in. Returns whether it has a candidate, or says why not.
+fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], deltas: Deltas<'_>) -> Result<bool, UnreadableReply> {
+    let answer: GeminiAnswer<'_> = serde_json::from_slice(data)?;
+    if let Some(error) = answer.error {
+        return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
+    }
+    reply.response_model = answer.model_version.or_else(|| reply.response_model.take());
+    reply.count(counted(answer.usage_metadata));
+    if let Some(reason) = answer.prompt_feedback.and_then(|feedback| feedback.block_reason) {
+        reply.add(&format!("The prompt was blocked: {reason}"), deltas);
+        reply.refused = true;
+        reply.finish = Some(Finish::Filtered);
+        return Ok(true);
+    }
+    let Some(candidate) = answer.candidates.unwrap_or_default().into_iter().next() else { return Ok(false) };
+    for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
+        take_part(reply, part, deltas);
+    }
+    if let Some(reason) = candidate.finish_reason {
+        reply.finish = Some(finish(peer, &reason, candidate.finish_message.as_deref())?);
+    }
+    Ok(true)
+}
+
+fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>, deltas: Deltas<'_>) {
+    if part.thought == Some(true) {
+        reply.reasoning.read(part.text.as_deref().unwrap_or_default());
+        return;
+    }
+    let is_call = part.function_call.is_some();
+    if let Some(call) = part.function_call {
+        reply.add_whole_call(SaidCall {
+            id: call.id.unwrap_or_default(),
+            name: call.name.unwrap_or_default(),
+            arguments: call.args.map_or_else(String::new, |args| args.get().to_owned()),
+        });
+    }
+    reply.add(part.text.as_deref().unwrap_or_default(), deltas);
+    if let Some(signature) = part.thought_signature {
+        // A call's stands behind that call; any other one belongs to the text.
+        let place = if is_call { reply.place() } else { BEHIND_TEXT };
+        reply.reasoning.add(place, signature);
+    }
+}
+
+fn counted(usage: Option<&RawValue>) -> CountedTokens {
+    let usage = usage.and_then(|usage| serde_json::from_str::<UsageMetadata>(usage.get()).ok());
+    let Some(usage) = usage else { return CountedTokens::default() };
+    let sum = |first: Option<u64>, second: Option<u64>| {
+        first.or(second.map(|_| 0)).map(|first| first.saturating_add(second.unwrap_or(0)))
+    };
+    CountedTokens {
+        input: sum(usage.prompt_token_count, usage.tool_use_prompt_token_count),
+        output: sum(usage.candidates_token_count, usage.thoughts_token_count),
+        cached_input: usage.cached_content_token_count,
+        cache_write: None,
+        reasoning: usage.thoughts_token_count,
+    }
+}
+
+/// Why the model stopped. What it could not write as a call may be written well the next time.
+fn finish(peer: &Peer, reason: &str, message: Option<&str>) -> Result<Finish, UnreadableReply> {
+    match reason {
+        "MAX_TOKENS" => Ok(Finish::Length),
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "LANGUAGE" | "IMAGE_SAFETY" => {
+            Ok(Finish::Filtered)
+        }
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MISSING_THOUGHT_SIGNATURE" => {
+            let words = peer.clean(message.unwrap_or("no reason given"));
+            let failure = format!("the model of {} stopped with {reason}: {words}", peer.name);
+            Err(UnreadableReply::Failed(AttemptFailure::protocol(failure)))
+        }
+        _ => Ok(Finish::Stop),
+    }
+}
