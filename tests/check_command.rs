@@ -249,7 +249,7 @@ const WRONG: &str = r#"{
     "max_iteration": "10", // ten
     "tools": ["__complete__", {"type": "action", "name": "loook_at"},],
     "on_stuck": {"action": "escalte"},
-    "timeout": 30
+    "timeout": 30000
   }
 }
 "#;
@@ -277,7 +277,7 @@ fn fix_applies_what_has_one_reading_says_so_and_finds_nothing_the_second_time() 
     "max_iterations": 10,
     "tools": [{"type": "action", "name": "look_at"}],
     "on_stuck": {"action": "escalate"},
-    "timeout": 30
+    "timeout": 30000
   }
 }
 "#

@@ -71,8 +71,8 @@ const PURE: &[&str] = &["diagnostic", "policy", "language", "syntax", "program",
 
 /// The room that may read and write files, and is pure otherwise.
 const FILES: &str = "project";
-/// What that room may use: a new file's name has the process's number in it.
-const OF_FILES: &[&str] = &["std::fs", "std::process"];
+/// What that room may use: a new file's name has the process's number in it, and a database is a file too.
+const OF_FILES: &[&str] = &["std::fs", "std::process", "rusqlite"];
 
 /// What no pure room says.
 const IMPURE: &[&str] = &[

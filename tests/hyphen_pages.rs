@@ -55,7 +55,7 @@ const NOTIFY: &str = r#"{"type":"send_notification","filter":{"condition":{"grea
 fn actions(names: &[&str]) -> String {
     let action = |name: &&str| {
         json!({ "action_name": name, "kind": "http", "description": "It does its work.",
-            "url": "https://api.example.com/{{id}}", "http_method": "GET" })
+            "url": "https://api.example.com/", "http_method": "GET" })
     };
     json!(names.iter().map(action).collect::<Vec<_>>()).to_string()
 }

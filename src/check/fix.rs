@@ -41,6 +41,11 @@ const SAFE: &[(&str, Safe)] = &[
     (codes::SCRIPT_REPLY, Safe::Slip),
     (codes::BAD_SCHEMA, Safe::Always),
     (codes::UNKNOWN_KEYWORD, Safe::Always),
+    (codes::BAD_BASE_URL, Safe::Always),
+    (codes::BAD_TOKEN, Safe::Always),
+    (codes::BAD_OPERAND, Safe::Always),
+    (codes::BAD_SCHEDULE, Safe::Always),
+    (codes::QUOTED_PLACEHOLDER, Safe::Always),
 ];
 
 /// The codes of faults that may throw a reader off its way.

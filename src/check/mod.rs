@@ -2,6 +2,7 @@
 //! meaning; a rule reports what has a meaning and is still a mistake. This room knows neither the
 //! loop, nor how a report is printed.
 
+mod condition;
 mod cursor;
 pub mod detect;
 mod estimate;
@@ -12,6 +13,7 @@ mod secret_spelling;
 mod sent_text;
 mod shell;
 mod sql;
+mod steps;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ use crate::syntax::document::Document;
 pub use cursor::Cursor;
 pub use rules::RULES;
 pub use sent_text::{SentText, TextKind};
+pub use sql::sql_words;
 pub use subject::Subject;
 pub use text_scope::TextScope;
 pub use used::Used;
@@ -60,7 +63,7 @@ pub fn judge(texts: &Texts, compiled: &Compiled) -> Vec<Diagnostic> {
     let documents = std::iter::once(compiled).chain(compiled.called.iter().map(|(_, called)| called));
     let documents = documents.flat_map(|compiled| {
         let shelf = compiled.shelf.beside.iter().chain(&compiled.shelf.given);
-        std::iter::once(&compiled.document).chain(shelf.map(|document| &**document))
+        std::iter::once(&compiled.document).chain(shelf.map(|document| &**document)).chain(&compiled.project)
     });
     let partial: Vec<&Document> = documents.filter(|document| !document.unknown.is_empty()).collect();
     found.retain(|fault| !partial.iter().any(|document| document.is_guessed(fault)));

@@ -34,6 +34,38 @@ pub fn verb(query: &str) -> Option<(Does, Range<usize>)> {
     (!made).then_some((does, range))
 }
 
+/// The words of a text of SQL outside of parentheses, texts, quoted names and comments.
+pub fn sql_words(query: &str) -> impl Iterator<Item = &str> {
+    SqlWords { query, at: 0 }.map(|(word, _)| word)
+}
+
+/// The places of the texts between single quotes, with their quotes, in bytes.
+pub fn texts(query: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(rest) = query.get(at..).filter(|rest| !rest.is_empty()) {
+            let c = rest.chars().next().unwrap_or(' ');
+            let length = skipped(rest).unwrap_or(c.len_utf8());
+            let begin = at;
+            at += length;
+            if c == '\'' && length > 1 && rest.get(..length).is_some_and(|text| text.ends_with('\'')) {
+                return Some(begin..at);
+            }
+        }
+        None
+    })
+}
+
+/// How long the text, quoted name or comment is that begins here.
+fn skipped(rest: &str) -> Option<usize> {
+    match rest.chars().next()? {
+        c @ ('\'' | '"' | '`') => Some(rest.get(1..).and_then(|inner| inner.find(c)).map_or(rest.len(), |at| at + 2)),
+        '-' if rest.starts_with("--") => Some(rest.find('\n').unwrap_or(rest.len())),
+        '/' if rest.starts_with("/*") => Some(rest.find("*/").map_or(rest.len(), |at| at + 2)),
+        _ => None,
+    }
+}
+
 /// The words outside of parentheses, texts, quoted names and comments.
 struct SqlWords<'q> {
     query: &'q str,
@@ -49,12 +81,10 @@ impl<'q> Iterator for SqlWords<'q> {
             let c = rest.chars().next().unwrap_or(' ');
             let word = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
             let begin = self.at;
-            self.at += match c {
-                '\'' | '"' | '`' => rest.get(1..).and_then(|inner| inner.find(c)).map_or(rest.len(), |at| at + 2),
-                '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-                '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
-                _ if !word.is_empty() => word.len(),
-                _ => c.len_utf8(),
+            self.at += match skipped(rest) {
+                Some(length) => length,
+                None if !word.is_empty() => word.len(),
+                None => c.len_utf8(),
             };
             match c {
                 '(' => depth += 1,

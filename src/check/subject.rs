@@ -14,7 +14,7 @@ use crate::compile::effort;
 use crate::compile::layout::LoopLayout;
 use crate::compile::steps::{Inner, is_foreach};
 use crate::compile::{Compiled, Texts};
-use crate::diagnostic::{Place, codes};
+use crate::diagnostic::{Diagnostic, Place, codes};
 use crate::language::{Project, ReactProperties, ToolDeclaration};
 use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
@@ -38,6 +38,8 @@ pub struct Subject<'a> {
     actions: OnceCell<Vec<Used<'a>>>,
     sent_texts: OnceCell<Vec<SentText<'a>>>,
     lone_project: OnceCell<Option<Project>>,
+    /// The project file, which the loops that are called share.
+    project: Option<&'a Document>,
     /// The registered actions around the document, which its loops share.
     catalog: Rc<OnceCell<Catalog<'a>>>,
 }
@@ -54,7 +56,8 @@ impl<'a> Subject<'a> {
     pub fn all(texts: &'a Texts, compiled: &'a Compiled) -> Vec<Self> {
         let called = compiled.called.iter().map(|(texts, called)| (texts, called));
         let documents = std::iter::once((texts, compiled)).chain(called);
-        documents.flat_map(|(texts, compiled)| Self::of_document(texts, compiled)).collect()
+        let subjects = documents.flat_map(|(texts, compiled)| Self::of_document(texts, compiled));
+        subjects.map(|subject| Self { project: compiled.project.as_ref(), ..subject }).collect()
     }
 
     fn of_document(texts: &'a Texts, compiled: &'a Compiled) -> impl Iterator<Item = Self> {
@@ -85,6 +88,7 @@ impl<'a> Subject<'a> {
             actions: OnceCell::new(),
             sent_texts: OnceCell::new(),
             lone_project: OnceCell::new(),
+            project: compiled.project.as_ref(),
             catalog,
         }
     }
@@ -158,9 +162,8 @@ impl<'a> Subject<'a> {
     /// Whether an error was reported for the document's value at a pointer, or for what is in it.
     pub fn is_faulty(&self, pointer: &str) -> bool {
         let main = &self.texts.main.name;
-        let here = |path: &str| path.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let mut errors = self.compiled.diagnostics.iter().filter(|fault| fault.is_error());
-        let reported = errors.any(|fault| fault.place.file == *main && here(&fault.path));
+        let reported = errors.any(|fault| fault.place.file == *main && is_at(&fault.path, pointer));
         reported || self.document().tree.at(pointer).is_some_and(has_fault)
     }
 
@@ -173,6 +176,12 @@ impl<'a> Subject<'a> {
     pub fn is_reported(&self, place: &Place) -> bool {
         let holds = |other: &Place| other.file == place.file && other.start <= place.start && place.end <= other.end;
         self.compiled.diagnostics.iter().any(|fault| fault.is_error() && holds(&fault.place))
+    }
+
+    /// Whether an error was already reported at this place, or in it.
+    pub fn has_error_in(&self, place: &Place) -> bool {
+        let is_in = |other: &Place| other.file == place.file && place.start <= other.start && other.end <= place.end;
+        self.compiled.diagnostics.iter().any(|fault| fault.is_error() && is_in(&fault.place))
     }
 
     /// The entries of `tools`, each with its JSON pointer.
@@ -212,22 +221,45 @@ impl<'a> Subject<'a> {
         listed.is_some_and(|listed| listed.contains_key(name))
     }
 
-    /// What the project says: the defaults without a project file, nothing when it has errors.
+    /// What the project says: the defaults without a project file, and what can be read of one with errors. A rule
+    /// that reports what is not in it asks [`knows_project`](Self::knows_project) first.
     pub fn project(&self) -> Option<&Project> {
         let document = self.document();
         if document.kind == Some(DocumentKind::Project) {
-            let read = || serde_json::from_value(document.value.clone()).ok().filter(|_| !document.is_broken());
+            let read = || serde_json::from_value(document.value.clone()).ok();
             return self.lone_project.get_or_init(read).as_ref();
         }
         self.compiled.settings.as_deref()
     }
 
+    /// Whether all that the project says of a part, at a JSON pointer, is in [`project`](Self::project): no error of
+    /// the project file stands in it, and none may stand in its place.
+    pub fn knows_project(&self, part: &str) -> bool {
+        let Some(document) = self.project_document() else { return true };
+        let mut errors = document.faults.iter().filter(|fault| fault.is_error());
+        let written = document.tree.at(part).is_some();
+        let hides = |fault: &Diagnostic| {
+            let around = fault.path.rsplit_once('/').map_or("", |(around, _)| around);
+            // What could not be read may have been this part.
+            fault.code < codes::UNKNOWN_FIELD || (fault.code == codes::UNKNOWN_FIELD && !written && is_at(part, around))
+        };
+        !errors.any(hides) && !document.unknown.holds(part) && document.unknown.below(part).is_empty()
+    }
+
     /// A place in the project file, at a JSON pointer; nothing when there is no such file.
     pub fn in_project(&self, pointer: &str) -> Option<Cursor<'a>> {
-        let document = match self.document().kind {
-            Some(DocumentKind::Project) => self.document(),
-            _ => self.compiled.project.as_ref()?,
-        };
-        Some(Cursor::new(&document.tree, pointer))
+        Some(Cursor::new(&self.project_document()?.tree, pointer))
     }
+
+    fn project_document(&self) -> Option<&'a Document> {
+        match self.document().kind {
+            Some(DocumentKind::Project) => Some(self.document()),
+            _ => self.project,
+        }
+    }
+}
+
+/// Whether a JSON pointer leads to the value at another one, or into it.
+fn is_at(pointer: &str, top: &str) -> bool {
+    pointer.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

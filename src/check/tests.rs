@@ -22,10 +22,11 @@ fn all_diagnostics(texts: &Texts) -> Vec<Diagnostic> {
     all
 }
 
-/// The same of a case, whose document may be a script: that it is no loop is no fault of it.
+/// The same of a case, whose document may be a script or a workflow: that it is no loop, or can't be run yet, is no
+/// fault of it.
 fn of_case(texts: &Texts) -> Vec<Diagnostic> {
     let mut all = all_diagnostics(texts);
-    all.retain(|fault| fault.code != codes::NO_LOOP);
+    all.retain(|fault| fault.code != codes::NO_LOOP && fault.code != codes::NOT_YET);
     all
 }
 

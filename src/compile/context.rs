@@ -1,6 +1,9 @@
 //! The context of a step: the names that the run and the steps before it supply.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
 
 /// The most names that are kept. Each of a thousand steps has a context of its own.
 const MAX_NAMES: usize = 1_000;
@@ -11,6 +14,8 @@ pub(in crate::compile) struct Context {
     /// In the order in which they are written.
     names: Vec<String>,
     known: BTreeSet<String>,
+    /// The schemas of their values, of those that have one.
+    schemas: BTreeMap<String, Arc<Value>>,
     /// Whether there may be others: a step before writes what can't be known here.
     open: bool,
 }
@@ -45,9 +50,13 @@ impl Context {
 
     /// A name is written. Beyond [`MAX_NAMES`], any other may be, too.
     pub(super) fn add(&mut self, name: &str) {
-        // A path's first part is what is looked up.
-        let first = name.trim_start_matches('@').split('.').next().unwrap_or_default();
-        if first.is_empty() || self.has(first) {
+        let first = first_part(name);
+        if first.is_empty() {
+            return;
+        }
+        if self.has(first) {
+            // The value may be that of either step.
+            self.schemas.remove(first);
             return;
         }
         if self.is_full() {
@@ -56,6 +65,22 @@ impl Context {
         }
         self.names.push(first.to_owned());
         self.known.insert(first.to_owned());
+    }
+
+    /// A name is written, with a value that matches a schema.
+    pub(super) fn add_value(&mut self, name: &str, schema: Value) {
+        let first = first_part(name);
+        let before = self.schemas.get(first).cloned();
+        let is_new = !self.has(first);
+        self.add(name);
+        if self.has(first) && (is_new || before.as_deref() == Some(&schema)) {
+            self.schemas.insert(first.to_owned(), Arc::new(schema));
+        }
+    }
+
+    /// The schema of a name's value, when it is known.
+    pub(super) fn schema(&self, name: &str) -> Option<&Value> {
+        self.schemas.get(name).map(|schema| &**schema)
     }
 
     /// Something is written whose name can't be known.
@@ -72,7 +97,17 @@ impl Context {
     pub(super) fn join(&mut self, other: &Self, but: &[&str]) {
         self.open |= other.open;
         for name in other.names.iter().filter(|name| !but.contains(&name.as_str())) {
-            self.add(name);
+            match (other.schemas.get(name), self.schemas.get(name)) {
+                // Nothing else wrote it in between.
+                (Some(there), Some(here)) if Arc::ptr_eq(there, here) => {}
+                (Some(schema), _) => self.add_value(name, Value::clone(schema)),
+                (None, _) => self.add(name),
+            }
         }
     }
+}
+
+/// The part of a path that is looked up in the context.
+fn first_part(name: &str) -> &str {
+    name.trim_start_matches('@').split('.').next().unwrap_or_default()
 }

@@ -163,15 +163,7 @@ impl<'a> Declare<'a> {
             let fault = Diagnostic::warning(codes::LEGACY_TOOL, message, pointer, place);
             self.faults.push(fault.help(format!("write {typed}")).suggest(typed));
         }
-        let declaration = ActionTool {
-            name,
-            description: None,
-            requires_approval: false,
-            max_calls: None,
-            timeout_ms: None,
-            polling: false,
-            remember: BTreeMap::new(),
-        };
+        let declaration = ActionTool { name, ..ActionTool::default() };
         self.action(&declaration, pointer, pointer);
     }
 

@@ -184,7 +184,7 @@ impl<'t> Linker<'t> {
         let compiled = (self.compile)(self, &texts, document::read(found));
         let program = compiled.program.clone();
         // Rules need no other texts, and each of thousands of loops would keep all texts around it.
-        let texts = Texts { absent: Arc::clone(&texts.absent), ..Texts::new(texts.main) };
+        let texts = Texts { outside: Arc::clone(&texts.outside), ..Texts::new(texts.main) };
         self.called.push((texts, compiled));
         self.made.insert(Arc::clone(&found.name), program.clone());
         Ok(program)

@@ -159,18 +159,21 @@ fn no_loop(main: &Document, kind: DocumentKind) -> Diagnostic {
     }
 }
 
-/// The parsed project file, and its settings when it has no errors.
+/// The parsed project file, and its settings: if it has errors, those that can be read.
 fn project(source: Option<&Source>, faults: &mut Vec<Diagnostic>) -> (Option<Document>, Option<Arc<Project>>) {
     let Some(source) = source else { return (None, Some(Arc::default())) };
     let document = document::read_as(source, Some(DocumentKind::Project));
     faults.extend(document.faults.iter().cloned());
     faults.extend_from_slice(document.pasted());
-    if document.is_broken() {
-        return (Some(document), None);
-    }
-    let settings = Project::deserialize(&document.value);
-    let settings = settings.map_err(|error| faults.push(unreadable(&document, &error))).ok();
-    (Some(document), settings.map(Arc::new))
+    let settings = match Project::deserialize(&document.value) {
+        Ok(settings) => Some(Arc::new(settings)),
+        Err(_) if document.is_broken() => None,
+        Err(error) => {
+            faults.push(unreadable(&document, &error));
+            None
+        }
+    };
+    (Some(document), settings)
 }
 
 fn head(main: &Document, faults: &mut Vec<Diagnostic>) -> Head {

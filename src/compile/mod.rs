@@ -11,6 +11,7 @@ mod link;
 mod load;
 pub mod names;
 mod not_yet;
+mod outside;
 mod prompt;
 mod react;
 mod readings;
@@ -24,7 +25,6 @@ mod tests;
 #[cfg(test)]
 mod tests_names;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -38,6 +38,7 @@ pub use alone::{Declared, alone};
 pub use effort::Effort;
 pub use link::MAX_LEVELS;
 pub use load::{compile, compile_read, once};
+pub use outside::{DatabaseProbe, DatabaseState, InitFault, OutsideFiles, QueryFault, QueryFaultKind};
 pub use readings::Readings;
 
 /// A tool written in Rust, as the compiler knows it.
@@ -73,8 +74,8 @@ pub struct Texts {
     pub embedded: Vec<ToolSignature>,
     /// Why files beside the document could not be read: reported when an action is not found.
     pub unread: Vec<Diagnostic>,
-    /// The files that the project file names and that do not exist, as it writes them.
-    pub absent: Arc<BTreeSet<String>>,
+    /// The files that the project file names and that are no documents.
+    pub outside: Arc<OutsideFiles>,
     /// The parsed files beside the document, shared with its neighbours.
     pub readings: Readings,
 }
@@ -91,7 +92,7 @@ impl Texts {
             workflows: Vec::new(),
             embedded: Vec::new(),
             unread: Vec::new(),
-            absent: Arc::default(),
+            outside: Arc::default(),
             readings: Readings::default(),
         }
     }
@@ -108,7 +109,7 @@ pub struct Compiled {
     pub document: Document,
     /// The parsed project file; none when there is none.
     pub project: Option<Document>,
-    /// The settings of the project file: none when it has errors, the defaults when there is no file.
+    /// The settings of the project file: if it has errors, those that can be read; the defaults when there is no file.
     pub settings: Option<Arc<Project>>,
     /// The documents in which actions were looked up.
     pub(crate) shelf: Arc<catalog::Shelf>,

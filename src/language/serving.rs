@@ -56,7 +56,7 @@ pub struct Token {
     #[schemars(length(min = 1, max = 64))]
     pub name: String,
     /// `sha256:` and the hexadecimal SHA-256 of the token, as `loopctl token` prints it.
-    #[schemars(length(min = 71, max = 71))]
+    #[schemars(regex(pattern = r"^sha256:[0-9a-fA-F]{64}$"))]
     pub hash: String,
     /// What its holder may do: at least one.
     pub scopes: Vec<TokenScope>,

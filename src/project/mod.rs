@@ -1,11 +1,13 @@
 //! The project: the files that belong to a document, and the way from them to a program. Only regular files are
 //! opened, no read blocks, and no file may be larger than a document.
 
-mod absent;
+#[cfg(feature = "sqlite")]
+mod databases;
 mod file;
 pub mod guarded;
 pub mod load;
 mod neighbours;
+mod outside;
 mod replace;
 
 #[cfg(test)]
@@ -19,10 +21,10 @@ use crate::compile::Texts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::syntax::MAX_BYTES;
 
-pub use absent::absent;
 pub use file::{ProjectFile, settings};
 use guarded::Unread;
 pub use neighbours::{Library, MAX_FILES, MAX_TOTAL, Neighbours};
+pub use outside::outside;
 pub use replace::replace;
 pub use walk::{MAX_WALKED, MAX_WALKED_BYTES, Target, Targets, targets};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::{ProjectFile, above};
-use super::{Gathered, absent, at, read, within};
-use crate::compile::{Readings, Texts};
+use super::{Gathered, at, outside, read, within};
+use crate::compile::{OutsideFiles, Readings, Texts};
 use crate::diagnostic::{Diagnostic, Source};
 
 /// The most files in which names are looked up.
@@ -29,7 +29,7 @@ pub struct Neighbours {
     /// The parsed files, shared by the documents of the folder.
     readings: Readings,
     unread: Vec<Diagnostic>,
-    absent: Arc<BTreeSet<String>>,
+    outside: Arc<OutsideFiles>,
     faults: Vec<Diagnostic>,
 }
 
@@ -61,7 +61,7 @@ impl Neighbours {
         texts.workflows = self.workflows.iter().map(|(_, source)| source.clone()).collect();
         texts.readings = self.readings.clone();
         texts.unread = self.unread.clone();
-        texts.absent = Arc::clone(&self.absent);
+        texts.outside = Arc::clone(&self.outside);
         Ok(Gathered { texts, root: self.root.clone() })
     }
 }
@@ -142,8 +142,8 @@ impl Library {
         };
         let (actions, loops, workflows) = (all("actions"), all("loops"), all("workflows"));
         let (unread, readings) = (search.unread, self.readings.clone());
-        let absent = Arc::new(project.as_ref().map(|project| absent(project, &root)).unwrap_or_default());
-        Neighbours { root, project, given, actions, loops, workflows, readings, unread, absent, faults }
+        let outside = Arc::new(project.as_ref().map(|project| outside(project, &root)).unwrap_or_default());
+        Neighbours { root, project, given, actions, loops, workflows, readings, unread, outside, faults }
     }
 
     fn read(&mut self, file: &Path) -> Result<Source, Box<Diagnostic>> {

@@ -110,7 +110,10 @@ impl Folder {
     /// # Errors
     /// Why nothing in the folder can run.
     pub fn texts(&self, text: &str) -> Result<Texts, Vec<Diagnostic>> {
-        self.neighbours.gathered(Source::new(REQUEST, text), None).map(|gathered| gathered.texts)
+        let gathered = self.neighbours.gathered(Source::new(REQUEST, text), None)?;
+        // Who sends a document may not see the tables of the folder's databases in what is reported of it.
+        let outside = Arc::new(gathered.texts.outside.without_databases());
+        Ok(Texts { outside, ..gathered.texts })
     }
 
     /// The program of a document that came with a request. Unless the project accepts all agent requests, the
@@ -121,7 +124,7 @@ impl Folder {
     pub fn compile(&self, text: &str) -> Result<Loaded, Unsound> {
         let mut texts = self.texts(text).map_err(|diagnostics| Unsound { diagnostics, sources: Vec::new() })?;
         if !self.project.serve.agent_requests.is_all() {
-            texts = Texts { project: texts.project, absent: texts.absent, ..Texts::new(texts.main) };
+            texts = Texts { project: texts.project, outside: texts.outside, ..Texts::new(texts.main) };
         }
         load::load_texts(&texts, self.root.clone())
     }
@@ -158,4 +161,31 @@ fn offered(path: &Path) -> Result<ServedLoop, Unsound> {
     let source = gathered.texts.project.clone();
     let Loaded { program, root, .. } = load::load_texts(&gathered.texts, gathered.root)?;
     Ok(ServedLoop { program, root, source })
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_of_a_request_is_not_held_against_the_databases_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = r#"{"datasources": {"shop": {"url": "sqlite:shop.db", "init": "shop.sql"}}}"#;
+        std::fs::write(folder.path().join("loopctl.json"), project).unwrap();
+        std::fs::write(folder.path().join("shop.sql"), "CREATE TABLE orders (id INTEGER);").unwrap();
+        let served = Folder::read(folder.path()).unwrap();
+        let action = r#"{"action_name": "find", "kind": "db", "description": "Finds it.", "datasource": "shop",
+            "query": "SELECT secret FROM orders"}"#;
+        let text =
+            format!(r#"{{"objective": "x", "tools": [{{"type": "action", "name": "find"}}], "actions": [{action}]}}"#);
+        let texts = served.texts(&text).unwrap();
+        assert!(load::load_texts(&texts, served.root.clone()).is_ok());
+        assert!(served.compile(&text).is_ok());
+        // The same document of the folder itself is.
+        let own = Texts {
+            outside: Arc::clone(&served.neighbours.gathered(texts.main.clone(), None).unwrap().texts.outside),
+            ..texts
+        };
+        assert!(load::load_texts(&own, served.root).is_err());
+    }
 }

@@ -134,6 +134,11 @@ impl Case {
     }
 }
 
+/// Whether a diagnostic is an error of its document. That workflows can't be run yet is reported of each.
+pub fn is_fault(fault: &Diagnostic) -> bool {
+    fault.is_error() && fault.code != codes::NOT_YET
+}
+
 impl CaseReport {
     /// The report on texts, and on the input of a run when the texts are sound. `code` is what they are about.
     pub fn of(code: &str, texts: &Texts, input: Option<Value>) -> Self {

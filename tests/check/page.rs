@@ -4,7 +4,7 @@ use loopctl::compile::Texts;
 use loopctl::diagnostic::Source;
 use loopctl::diagnostic::codes::Code;
 
-use super::case::CaseReport;
+use super::case::{CaseReport, is_fault};
 
 /// What is wrong with a page. Under `## Example` is a document with that fault, under
 /// `## Instead` one that does not. A block ```` ```json NAME ```` is another file beside the one before:
@@ -46,7 +46,7 @@ pub fn faults(row: &Code, without_documents: bool) -> Vec<String> {
         }
     }
     for report in clean.iter().map(|document| document.report(row.code)) {
-        let wrong = |fault: &loopctl::Diagnostic| fault.code == row.code || fault.is_error();
+        let wrong = |fault: &loopctl::Diagnostic| fault.code == row.code || is_fault(fault);
         if report.diagnostics.iter().any(wrong) {
             fail(format!("what to write instead is not sound:\n{}", report.human()));
         }

@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule { code: codes::ABSENT_FILE, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     let mut report = |pointer: String, file: Option<&String>, what: String, help: &str| {
-        let Some(file) = file.filter(|file| subject.texts.absent.contains(*file)) else { return };
+        let Some(file) = file.filter(|file| subject.texts.outside.absent.contains(*file)) else { return };
         if let Some(cursor) = subject.in_project(&pointer) {
             found.push(cursor.report(&RULE, format!("{what} is not there: `{file}`")).help(help));
         }

@@ -6,6 +6,7 @@ use std::iter;
 use crate::check::{Rule, Subject, model};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
+use crate::syntax::token;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::COST_WITHOUT_PRICE, check };
@@ -28,7 +29,8 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (written, cursor) in own.chain(fallbacks).chain(actions) {
         let (Some(cursor), Some(model)) = (cursor, model::named(subject, written)) else { continue };
         let name = model.name;
-        if model.declared.is_some_and(|model| model.price.is_some()) || reported.contains(name) {
+        let knows = subject.knows_project(&format!("/models/{}/price", token(name)));
+        if !knows || model.declared.is_some_and(|model| model.price.is_some()) || reported.contains(name) {
             continue;
         }
         reported.insert(name);

@@ -11,7 +11,7 @@ use crate::program::template::{Template, ValueEscape};
 pub const RULE: Rule = Rule { code: codes::HOST_FROM_VALUE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    if subject.project().is_none_or(|project| project.allow.hosts.is_some()) {
+    if subject.project().is_none_or(|project| project.allow.hosts.is_some()) || !subject.knows_project("/allow/hosts") {
         return;
     }
     for used in subject.actions() {

@@ -9,7 +9,8 @@ use crate::policy::host::{AllowedHost, WrittenHost};
 pub const RULE: Rule = Rule { code: codes::HOST_NOT_ALLOWED, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(written) = subject.project().and_then(|project| project.allow.hosts.as_ref()) else { return };
+    let written = subject.project().and_then(|project| project.allow.hosts.as_ref());
+    let Some(written) = written.filter(|_| subject.knows_project("/allow/hosts")) else { return };
     // An entry that can't be read is reported separately, or is written in other letters: then nothing is certain.
     let Some(entries) = written.iter().map(|text| AllowedHost::parse(text)).collect::<Option<Vec<_>>>() else { return };
     let mut nearest = Nearest::default();

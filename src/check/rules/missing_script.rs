@@ -11,7 +11,8 @@ pub const RULE: Rule = Rule { code: codes::MISSING_SCRIPT, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
     for (name, model) in &project.models {
-        if model.provider != Provider::Script || model.script.is_some() {
+        let knows = subject.knows_project(&format!("/models/{}/script", token(name)));
+        if model.provider != Provider::Script || model.script.is_some() || !knows {
             continue;
         }
         if let Some(cursor) = subject.in_project(&format!("/models/{}/provider", token(name))) {

@@ -1,15 +1,21 @@
 //! The rules, in the order of their codes. Their titles and pages are rows of [`codes::TABLE`](crate::diagnostic::codes::TABLE),
 //! with those of the faults that the compiler reports.
 
+mod absent_database;
 mod absent_file;
 mod bad_base_url;
 mod bad_datasource;
 mod bad_host_entry;
 mod bad_model_setting;
+mod bad_operand;
 mod bad_pointer;
+mod bad_schedule;
+mod bad_sql;
 mod bad_store;
+mod bad_token;
 mod body_of_get;
 mod budget_too_small;
+mod constant_condition;
 mod cost_without_price;
 mod empty_budget;
 mod filled_variable;
@@ -21,6 +27,7 @@ mod history_too_small;
 mod host_from_value;
 mod host_not_allowed;
 mod key_in_the_clear;
+mod limits_at_odds;
 mod missing_script;
 mod misspelt_secret;
 mod named_secret;
@@ -36,6 +43,7 @@ mod plain_variable;
 mod private_host;
 mod program_not_allowed;
 mod prompt_without;
+mod quoted_placeholder;
 mod refused_write;
 mod repeated_model;
 mod reply_fills_window;
@@ -45,9 +53,12 @@ mod script_reply;
 mod secret_in_args;
 mod shell_script;
 mod step_field;
+mod step_input;
+mod step_setting;
 mod stuck_never_fires;
 mod temperature_too_high;
 mod timeout_below_tool;
+mod unknown_column;
 mod unknown_datasource;
 mod unknown_secret;
 mod unreached_limit;
@@ -55,6 +66,7 @@ mod unused_action;
 mod unused_hint;
 mod written_key;
 mod written_secret;
+mod wrong_unit;
 
 use super::Rule;
 
@@ -110,8 +122,20 @@ pub const RULES: &[Rule] = &[
     filled_variable::RULE,
     misspelt_secret::RULE,
     bad_pointer::RULE,
+    bad_token::RULE,
+    constant_condition::RULE,
+    bad_operand::RULE,
+    step_input::RULE,
+    step_setting::RULE,
+    bad_schedule::RULE,
+    wrong_unit::RULE,
+    limits_at_odds::RULE,
     no_member::RULE,
     unreached_limit::RULE,
     needs_responses::RULE,
     bad_model_setting::RULE,
+    bad_sql::RULE,
+    unknown_column::RULE,
+    absent_database::RULE,
+    quoted_placeholder::RULE,
 ];

@@ -10,6 +10,10 @@ pub const RULE: Rule = Rule { code: codes::PLAIN_VARIABLE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for sent in subject.sent_texts() {
+        // An operand of a condition is judged as one.
+        if subject.compiled.steps.bare_paths.contains_key(sent.cursor.path()) {
+            continue;
+        }
         found.extend(positional(sent));
         if sent.kind == TextKind::Hint {
             found.extend(in_hint(sent));

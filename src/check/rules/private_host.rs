@@ -9,9 +9,8 @@ use crate::policy::host::{AllowedHost, WrittenHost, is_private};
 pub const RULE: Rule = Rule { code: codes::PRIVATE_HOST, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(allow) = subject.project().map(|project| &project.allow).filter(|allow| !allow.private_addresses) else {
-        return;
-    };
+    let allow = subject.project().map(|project| &project.allow).filter(|allow| !allow.private_addresses);
+    let Some(allow) = allow.filter(|_| subject.knows_project("/allow/private_addresses")) else { return };
     let entries =
         allow.hosts.as_ref().map(|hosts| hosts.iter().filter_map(|text| AllowedHost::parse(text)).collect::<Vec<_>>());
     for used in subject.actions() {

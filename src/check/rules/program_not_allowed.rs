@@ -11,7 +11,7 @@ use crate::syntax::quoted;
 pub const RULE: Rule = Rule { code: codes::PROGRAM_NOT_ALLOWED, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(project) = subject.project() else { return };
+    let Some(project) = subject.project().filter(|_| subject.knows_project("/allow/commands")) else { return };
     let allowed = &project.allow.commands;
     let entries: HashSet<&str> = allowed.iter().map(String::as_str).collect();
     let mut nearest = Nearest::default();

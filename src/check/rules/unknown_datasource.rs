@@ -9,7 +9,7 @@ use crate::syntax::quoted;
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_DATASOURCE, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(project) = subject.project() else { return };
+    let Some(project) = subject.project().filter(|_| subject.knows_project("/datasources")) else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
         let Action::Db(db) = &used.action else { continue };

@@ -15,7 +15,7 @@ const MAX_KEYS: usize = 50;
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_SECRET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(project) = subject.project() else { return };
+    let Some(project) = subject.project().filter(|_| subject.knows_project("/orgconfig")) else { return };
     let mut nearest = Nearest::default();
     for used in subject.actions() {
         used.each_secret_string(&mut |pointer, text| {

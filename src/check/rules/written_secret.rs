@@ -1,6 +1,6 @@
 //! A secret of the project that does not say where it is.
 
-use crate::check::{Rule, Subject};
+use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::syntax::{quoted, token};
 
@@ -9,29 +9,35 @@ pub const RULE: Rule = Rule { code: codes::WRITTEN_SECRET, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let Some(project) = subject.project() else { return };
-    for (key, source) in &project.orgconfig {
-        let Some(cursor) = subject.in_project(&format!("/orgconfig/{}", token(key))) else { continue };
-        if is_source(source) || subject.is_reported(&cursor.place()) {
-            continue;
-        }
+    let mut judge = |cursor: Option<Cursor<'_>>, key: &str, source: &str| {
+        let Some(cursor) = cursor.filter(|cursor| !is_source(source) && !subject.is_reported(&cursor.place())) else {
+            return;
+        };
         // The value may be the secret itself: it is not repeated.
         let fault = cursor.report(&RULE, format!("`{key}` must say where its secret is, and not what it is"));
         found.push(with_help(fault, source));
+    };
+    for (key, source) in &project.orgconfig {
+        judge(subject.in_project(&format!("/orgconfig/{}", token(key))), key, source);
+    }
+    if let Some(source) = &project.serve.callback_secret {
+        judge(subject.in_project("/serve/callback_secret"), "callback_secret", source);
     }
 }
 
-/// Whether a text says where a secret is.
+/// Whether a text says where a secret is. The name of a variable has no sign by which shells mark one.
 pub(super) fn is_source(text: &str) -> bool {
-    let named = |kind: &str| text.strip_prefix(kind).is_some_and(|rest| !rest.is_empty());
-    named("env:") || named("file:")
+    let is_marked = |c: char| c.is_whitespace() || matches!(c, '$' | '{' | '}' | '%' | '=');
+    match text.split_once(':') {
+        Some(("env", name)) => !name.is_empty() && !name.contains(is_marked),
+        Some(("file", path)) => !path.is_empty(),
+        _ => false,
+    }
 }
 
 /// The fault with what to write instead.
 pub(super) fn with_help(fault: Diagnostic, source: &str) -> Diagnostic {
-    let variable = source.strip_prefix('$').map(|name| name.trim_matches(['{', '}'])).filter(|name| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
-    });
-    match variable {
+    match variable(source) {
         Some(name) => {
             let source = format!("env:{name}");
             fault.help(format!("a variable of the environment is written `{source}`")).suggest(quoted(&source))
@@ -41,4 +47,19 @@ pub(super) fn with_help(fault: Diagnostic, source: &str) -> Diagnostic {
              kept and shared",
         ),
     }
+}
+
+/// The variable of the environment that a text names in another spelling: `$X`, `${X}`, `%X%`, `env:$X`, `ENV:X`,
+/// `process.env.X`, `{{env.X}}`.
+fn variable(source: &str) -> Option<&str> {
+    const MARKS: [&str; 7] = ["env:", "ENV:", "Env:", "process.env.", "env.", "env/", "orgconfig:env:"];
+    const SIGNS: [char; 5] = ['$', '{', '}', '%', ' '];
+    let text = source.trim_matches(SIGNS);
+    let after_mark = MARKS.iter().find_map(|mark| text.strip_prefix(mark));
+    let name = after_mark.unwrap_or(text).trim_matches(SIGNS);
+    // A bare word may be the secret itself.
+    let is_marked = after_mark.is_some() || text.len() < source.len();
+    let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    (is_marked && name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_') && name.chars().all(is_name))
+        .then_some(name)
 }

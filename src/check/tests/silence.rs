@@ -15,20 +15,40 @@ fn with(properties: &str, action: &str) -> String {
 }
 
 const GET: &str = r#""kind": "http", "url": "https://api.example.com/x", "http_method": "GET""#;
-const WRONG_PROJECT: &str = r#"{"store": 3, "allow": {"hosts": []}}"#;
+
+/// An action, what is reported of it beside a project file with an error elsewhere, and the part of the project
+/// file that it is judged by.
+const JUDGED_BY_PROJECT: [(&str, &str, &str); 4] = [
+    (r#""kind": "http", "url": "https://api.example.com/orgconfig:nope", "http_method": "GET""#, "L041", "orgconfig"),
+    (r#""kind": "db", "datasource": "s", "query": "SELECT 1""#, "L042", "datasources"),
+    (r#""kind": "command", "program": "wc""#, "L110", "allow"),
+    (r#""kind": "http", "url": "http://localhost/", "http_method": "GET""#, "L109", "allow"),
+];
 
 #[test]
-fn a_project_file_with_errors_is_no_ground_to_judge_on() {
-    let secret = with("", &GET.replace("/x\"", "/orgconfig:nope\""));
-    assert_eq!(codes(&secret, ""), ["L041"]);
-    assert_eq!(codes(&secret, WRONG_PROJECT), ["L013"]);
-    for action in [
-        r#""kind": "db", "datasource": "s", "query": "SELECT 1""#,
-        r#""kind": "command", "program": "wc""#,
-        r#""kind": "http", "url": "http://localhost/", "http_method": "GET""#,
-    ] {
-        assert_eq!(codes(&with("", action), WRONG_PROJECT), ["L013"], "{action}");
+fn an_error_of_the_project_file_leaves_its_other_settings_standing() {
+    for (action, code, _) in JUDGED_BY_PROJECT {
+        assert_eq!(codes(&with("", action), r#"{"store": 3}"#), ["L013", code], "{action}");
+        assert_eq!(codes(&with("", action), r#"{"models": {"m": {"provider": 1}}}"#), ["L013", code], "{action}");
     }
+    let project = r#"{"store": 3, "orgconfig": {"k": "hunter2hunter2"}}"#;
+    assert_eq!(codes(&with("", GET), project), ["L013", "L116"]);
+}
+
+#[test]
+fn what_an_error_of_the_project_file_may_hide_is_not_reported_as_missing() {
+    for (action, code, part) in JUDGED_BY_PROJECT {
+        for project in [
+            format!(r#"{{"{part}": 3}}"#),
+            r#"{"permissions_of_ours": {}}"#.to_owned(),
+            r#"{"store": "memory" "x"}"#.to_owned(),
+        ] {
+            let found = codes(&with("", action), &project);
+            assert!(!found.contains(&code) && !found.is_empty(), "{action}: {project}: {found:?}");
+        }
+    }
+    let price = r#"{"models": {"m": {"provider": "openai", "price": "free"}}}"#;
+    assert_eq!(codes(&with(r#", "model": "m", "budget": {"cost_usd": 1}"#, GET), price), ["L013"]);
 }
 
 #[test]
@@ -104,7 +124,7 @@ fn an_action_that_can_not_be_read_is_not_judged() {
 #[test]
 fn another_mode_and_another_kind_of_document_are_left_alone() {
     let foreach = r#"{"type": "loop", "properties": {"mode": "foreach", "items_path": "@input.x", "item_variable_name": "i",
-        "actions_to_execute": [], "result_key": "input"}}"#;
+        "actions_to_execute": [], "max_concurrency": 2}}"#;
     assert_eq!(codes(foreach, ""), ["L018"]);
     assert_eq!(codes(r#"{"replies": []}"#, ""), ["L019"]);
     assert_eq!(codes(r#"{"name": "w", "definition": {"actions": []}}"#, ""), ["L018"]);

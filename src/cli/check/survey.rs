@@ -177,7 +177,8 @@ fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Sourc
             return (faults, vec![main]);
         }
         None if document.kind == Some(DocumentKind::Project) => {
-            Texts { absent: Arc::new(project::absent(&main, &project::folder_of(&target.path))), ..Texts::new(main) }
+            let outside = project::outside(&main, &project::folder_of(&target.path));
+            Texts { outside: Arc::new(outside), ..Texts::new(main) }
         }
         None => Texts::new(main),
     };

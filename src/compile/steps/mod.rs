@@ -1,18 +1,22 @@
 //! Steps: those of workflows and of loops of mode `foreach`, and those in `onFalse`. Running them is not
 //! there yet; what they say is judged all the same, each loop among them as if it stood alone.
 
+mod known;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::layout::LoopLayout;
+use super::tool::StepInput;
 use crate::program::Program;
 use crate::syntax::document::{Document, DocumentKind};
 
+pub(crate) use known::{JsonTypes, KnownValue};
 pub(super) use walk::walk;
 
 /// The most steps of a document that are looked at.
@@ -31,6 +35,16 @@ pub(crate) struct Steps {
     pub values: Vec<String>,
     /// The names that some step takes values from.
     pub names: BTreeSet<String>,
+    /// The JSON pointers of all steps, in their order.
+    pub places: Vec<String>,
+    /// The JSON pointers of all conditions.
+    pub conditions: Vec<String>,
+    /// What is known of the values that `@paths` name, by the JSON pointers of these texts.
+    pub known: BTreeMap<String, KnownValue>,
+    /// Texts of conditions that name a value and lack the `@`: the path that is meant, by the JSON pointer of the text.
+    pub bare_paths: BTreeMap<String, String>,
+    /// The schemas of the inputs of the actions that are steps, by name.
+    pub inputs: HashMap<String, Option<Arc<StepInput>>>,
 }
 
 /// A loop that is a step.

@@ -1,17 +1,20 @@
 //! The walk through the steps of a document, in the order in which they would run.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::super::declare::Declare;
 use super::super::layout::LoopLayout;
 use super::super::prompt::{Inputs, KnownNames, unknown};
 use super::super::react::{Around, ReadLoop, react};
-use super::{Inner, MAX_STEPS, Steps, roots};
+use super::{Inner, JsonTypes, KnownValue, MAX_STEPS, Steps, known, roots};
 use crate::compile::context::Context;
 use crate::compile::link::Linker;
+use crate::compile::tool;
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::program::reference::{Field, as_path, each_text};
-use crate::syntax::document::Document;
+use crate::syntax::document::{Document, DocumentKind};
 use crate::syntax::quoted;
 
 /// The names that the engine gives to every step.
@@ -30,14 +33,19 @@ pub(in crate::compile) fn walk<'a>(
     let roots = roots(main);
     let mut context = Context::first();
     let at = |pointer: &str| main.value.pointer(pointer);
-    for condition in ["/definition/condition", "/filter"] {
+    for (pointer, condition) in [("/definition/condition", "/definition/condition"), ("/filter", "/filter/condition")] {
+        if let Some(value) = at(pointer) {
+            walk.values(pointer, value, &context);
+        }
         if let Some(value) = at(condition) {
-            walk.values(condition, value, &context);
+            walk.condition(condition, value, &context);
         }
     }
     if let Some(pointer) = roots.foreach
         && let Some(properties) = at(pointer)
     {
+        // The document is the step.
+        walk.steps.places.push(String::new());
         walk.foreach(pointer, properties, &mut context);
     }
     if let Some(pointer) = roots.list {
@@ -84,7 +92,11 @@ impl<'a> Walk<'_, 'a, '_> {
         }
         if let Some(filter) = step.get("filter") {
             self.values(&format!("{at}/filter"), filter, context);
+            if let Some(condition) = filter.get("condition") {
+                self.condition(&format!("{at}/filter/condition"), condition, context);
+            }
         }
+        self.steps.places.push(at.to_owned());
         let key = step.get("outputKey").and_then(Value::as_str);
         let otherwise = step.get("onFalse").filter(|step| step.is_object());
         let mut other = otherwise.map(|step| (step, context.clone()));
@@ -129,7 +141,7 @@ impl<'a> Walk<'_, 'a, '_> {
         self.steps.tools.extend(tools.filter_map(name).map(str::to_owned));
         self.steps.loops.push(Inner { layout, program: program.filter(|_| sound) });
         if let Some(key) = properties.get("result_key").and_then(Value::as_str) {
-            context.add(key);
+            context.add_value(key, known::result(properties.get("answer_schema")));
         }
     }
 
@@ -140,10 +152,13 @@ impl<'a> Walk<'_, 'a, '_> {
             self.items_path(&format!("{at}/items_path"), path, context);
         }
         let mut inside = context.clone();
-        inside.add("item");
+        let items = text("items_path").and_then(as_path);
+        let items = items.and_then(|path| self.schema(&path, context)?.get("items").cloned());
+        let items = items.unwrap_or(Value::Bool(true));
+        inside.add_value("item", items.clone());
         let name = text("item_variable_name").unwrap_or_default();
         if !name.is_empty() {
-            inside.add(name);
+            inside.add_value(name, items);
             if as_path(&format!("@{name}")).is_none_or(|path| path.len() != 1) {
                 let at = format!("{at}/item_variable_name");
                 let place = self.main.tree.place(&at);
@@ -155,8 +170,12 @@ impl<'a> Walk<'_, 'a, '_> {
         let mut but = vec!["item", name];
         but.retain(|name| !context.has(name));
         context.join(&inside, &but);
-        if let Some(key) = text("result_key") {
-            context.add(key);
+        match text("result_key") {
+            Some(key) if properties.get("collect_results") == Some(&Value::Bool(true)) => {
+                context.add_value(key, known::list());
+            }
+            Some(key) => context.add(key),
+            None => {}
         }
     }
 
@@ -185,11 +204,14 @@ impl<'a> Walk<'_, 'a, '_> {
         };
         match name {
             "matcher" => {
-                context.add(&text("outputMatched", "matched"));
-                context.add(&text("outputUnmatchedLeft", "unmatchedLeft"));
-                context.add(&text("outputUnmatchedRight", "unmatchedRight"));
+                context.add_value(&text("outputMatched", "matched"), known::list());
+                context.add_value(&text("outputUnmatchedLeft", "unmatchedLeft"), known::list());
+                context.add_value(&text("outputUnmatchedRight", "unmatchedRight"), known::list());
             }
-            "PbotApproval" => ["__approved", "__approval_data", "__comment"].iter().for_each(|key| context.add(key)),
+            "PbotApproval" => {
+                context.add_value("__approved", known::boolean());
+                ["__approval_data", "__comment"].iter().for_each(|key| context.add(key));
+            }
             "PbotForm" => {
                 let keys = properties.and_then(|properties| properties.get("expected_keys")?.as_array());
                 keys.into_iter().flatten().filter_map(Value::as_str).for_each(|key| context.add(key));
@@ -200,6 +222,8 @@ impl<'a> Walk<'_, 'a, '_> {
                 self.faults.append(&mut self.declare.faults);
                 match found {
                     Some(action) => {
+                        let input = || tool::step_input(action).map(Arc::new);
+                        self.steps.inputs.entry(name.to_owned()).or_insert_with(input);
                         if let Some(key) = action.get("outputKey").and_then(Value::as_str) {
                             context.add(key);
                         }
@@ -213,6 +237,45 @@ impl<'a> Walk<'_, 'a, '_> {
                 }
             }
         }
+    }
+
+    /// A condition: which of its texts name a value and lack the `@`.
+    fn condition(&mut self, at: &str, value: &Value, context: &Context) {
+        self.steps.conditions.push(at.to_owned());
+        let mut bare = Vec::new();
+        each_text(value, &mut at.to_owned(), &mut |at, text| {
+            let path = format!("@{}", text.trim_start_matches(['$', '{', '.', ' ']).trim_end_matches(['}', ' ']));
+            let Some(parts) = as_path(&path).filter(|_| !text.starts_with('@')) else { return };
+            let first = parts.first().map(String::as_str).unwrap_or_default();
+            // A word alone is more likely a word, unless a step writes it.
+            let named = context.has(first) || (parts.len() > 1 && GIVEN.contains(&first));
+            if named && !at.ends_with("/hasKey") {
+                bare.push((at.to_owned(), path));
+            }
+        });
+        self.steps.bare_paths.extend(bare);
+    }
+
+    /// What is known of the value at a path.
+    fn known(&self, path: &[String], context: &Context) -> Option<KnownValue> {
+        let (first, rest) = path.split_first()?;
+        match first.as_str() {
+            "input" => KnownValue::of_schema(self.input()?, rest),
+            "now" | "__run_id" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::TEXT)),
+            "__step" if rest.is_empty() => Some(KnownValue::of_types(JsonTypes::NUMBER)),
+            name => KnownValue::of_schema(context.schema(name)?, rest),
+        }
+    }
+
+    /// The schema of the run's input.
+    fn input(&self) -> Option<&'a Value> {
+        self.main.value.get("input").filter(|_| self.main.kind == Some(DocumentKind::Loop))
+    }
+
+    /// The schema of the value at a path.
+    fn schema<'s>(&'s self, path: &[String], context: &'s Context) -> Option<&'s Value> {
+        let (first, rest) = path.split_first()?;
+        known::part(if first == "input" { self.input()? } else { context.schema(first)? }, rest)
     }
 
     /// All texts in a value: templates and `@paths`.
@@ -233,6 +296,11 @@ impl<'a> Walk<'_, 'a, '_> {
             }
         };
         let is_path = matches!(field, Field::Path(_));
+        if let Field::Path(path) = &field
+            && let Some(known) = self.known(path, context)
+        {
+            self.steps.known.insert(at.to_owned(), known);
+        }
         let known = KnownNames { given: &GIVEN, written: context, more: &[], is_path };
         for found in field.variables() {
             let effort = &self.calls.effort;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::ToolSignature;
+use super::{ToolSignature, layout};
 use crate::diagnostic::codes;
 use crate::language::action::OnUncertain;
 use crate::language::tool::{ActionTool, LoopTool};
@@ -90,6 +90,28 @@ pub fn declared(
         on_uncertain: head.on_uncertain,
     };
     Ok((tool, work.faults))
+}
+
+/// What an action that is a step takes.
+#[derive(Debug)]
+pub(crate) struct StepInput {
+    /// The schema of its input.
+    pub schema: Schema,
+    /// Whether it sends what no template of it names.
+    pub sends_all: bool,
+    /// Whether the action has no `parameters`, and the schema consists of the names in its templates.
+    pub is_derived: bool,
+}
+
+/// What an action that is a step takes; nothing when it can't be compiled, which is reported where it stands.
+pub(crate) fn step_input(written: &Value) -> Option<StepInput> {
+    let action = layout::action(written).ok()?;
+    let declaration = ActionTool { name: action.head()?.action_name.to_owned(), ..ActionTool::default() };
+    let properties = layout::defaults()?;
+    let (tool, _) = declared(&declaration, &action, &properties, &Unknown::default()).ok()?;
+    let sends_all = matches!(&action, Action::Http(http) if http.body.is_none());
+    let is_derived = action.head()?.parameters.is_none();
+    Some(StepInput { schema: tool.parameters, sends_all, is_derived })
 }
 
 /// The tool that an embedder's function makes, under the name of its declaration.

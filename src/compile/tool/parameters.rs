@@ -125,7 +125,8 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
     for named in work.named.iter().filter(|named| named.is_argument()) {
         let name = named.first();
         let fault = if has.contains(name) {
-            if named.variable.optional || required.contains(name) {
+            // A `:name` of a query that a call leaves out is NULL.
+            if named.variable.optional || required.contains(name) || named.pointer == "/query" {
                 continue;
             }
             LocalFault::warning(

@@ -107,7 +107,12 @@ impl Walker<'_> {
         };
         let message = format!("{} must have {wanted} entries; it has {count}", self.label());
         let place = self.place(node.span);
-        self.report(Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), place));
+        let fault = Diagnostic::error(codes::WRONG_LENGTH, message, self.pointer.as_str(), place);
+        self.report(match form.count {
+            // Only the operands of a condition are pairs.
+            (Some(2), Some(2)) => fault.help("an operator compares two operands; `in` looks for one value in a list"),
+            _ => fault,
+        });
         form.count.0 != form.count.1
     }
 

@@ -117,7 +117,7 @@ impl<'a> Walker<'a> {
                 let pointer = format!("{}/{}", self.pointer, token(name));
                 let fault = Diagnostic::error(codes::UNKNOWN_FIELD, message, pointer, place);
                 self.report(match known("and") {
-                    Some(_) => fault.help("several are put together: `{\"and\": [{...}, {...}]}`"),
+                    Some(_) => fault.help("several operators are put together with `and`: `{\"and\": [{...}, {...}]}`"),
                     None => fault,
                 });
             }

@@ -1,1 +1,1 @@
-CREATE TABLE orders (id TEXT);
+CREATE TABLE orders (id TEXT, customer TEXT);

@@ -1,0 +1,185 @@
+//! An operand of a condition that its operator can't work with: the step would fail, or the text itself be compared.
+
+use serde_json::{Value, json};
+
+use crate::check::condition::{Operand, OperandForm, WrittenOperator, each_operator};
+use crate::check::{Rule, Subject};
+use crate::compile::steps::JsonTypes;
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::program::reference::as_path;
+use crate::program::schema::Schema;
+use crate::syntax::quoted;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::BAD_OPERAND, check };
+
+/// What an operator needs of an operand.
+struct Need {
+    types: JsonTypes,
+    /// In a sentence.
+    called: &'static str,
+}
+
+const NUMBERS: Need = Need { types: JsonTypes::NUMBER, called: "compares numbers" };
+const LIST: Need = Need { types: JsonTypes::LIST, called: "looks into a list, its second operand" };
+const TEXT: Need = Need { types: JsonTypes::TEXT, called: "looks into a text, its first operand" };
+const PATTERN: Need = Need { types: JsonTypes::TEXT, called: "takes a regular expression as its second operand" };
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    each_operator(subject, &mut |condition| {
+        let before = found.len();
+        let literals = condition.operands.iter().filter(|operand| operand.form == OperandForm::Literal).count();
+        for operand in &condition.operands {
+            let lone = literals == condition.operands.len();
+            found.extend(bare_path(subject, operand, lone).or_else(|| bad_length(subject, operand)));
+        }
+        // What is written in a wrong way has another type than it is meant to have.
+        if found.len() == before {
+            wrong_types(subject, condition, found);
+        }
+    });
+}
+
+/// A path without its `@`. A word alone is one only where nothing else in the comparison is a path.
+fn bare_path(subject: &Subject<'_>, operand: &Operand<'_>, lone: bool) -> Option<Diagnostic> {
+    let steps = &subject.compiled.steps;
+    let (at, inner) = match operand.written.get("length") {
+        Some(inner) if operand.form == OperandForm::Length => (format!("{}/length", operand.at), inner),
+        _ => (operand.at.clone(), operand.written),
+    };
+    let meant = steps.bare_paths.get(&at)?;
+    let text = inner.as_str()?;
+    if operand.form == OperandForm::Literal && !meant.contains('.') && !lone && !text.starts_with(['$', '{']) {
+        return None;
+    }
+    let message = match operand.form {
+        OperandForm::Template => format!("{} is no operand: a condition takes values by their `@path`", quoted(text)),
+        _ => format!("{} is a text here, and not the value that it names", quoted(text)),
+    };
+    let fault = subject.at(&at).report(&RULE, message);
+    Some(fault.help(format!("a path begins with `@`: `{meant}`")).suggest(quoted(meant)))
+}
+
+/// A length that is misspelt, or of what has none.
+fn bad_length(subject: &Subject<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
+    let members = operand.written.as_object().filter(|members| members.len() == 1)?;
+    let (name, inner) = members.iter().next()?;
+    let at = format!("{}/{name}", operand.at);
+    if name != "length" {
+        let path = inner.as_str().filter(|text| as_path(text).is_some())?;
+        let counts = nearest(name, ["length"]).is_some() || ["len", "size", "count"].contains(&name.as_str());
+        let fault = subject.at(&operand.at).report(&RULE, format!("`{name}` is no operand of a condition"));
+        let meant = if counts { json!({ "length": path }) } else { json!(path) };
+        let fault = fault.help(format!("an operand is a value, an `@path` or {{\"length\": \"@path\"}}: {meant}"));
+        return Some(fault.suggest(meant.to_string()));
+    }
+    let sized = JsonTypes::LIST.or(JsonTypes::TEXT).or(JsonTypes::OBJECT);
+    let known = subject.compiled.steps.known.get(&at);
+    let message = match inner.as_str().filter(|text| as_path(text).is_some()) {
+        None => format!("`length` takes an `@path`; {inner} was given"),
+        Some(path) => match known.filter(|known| !known.types.meets(sized)) {
+            Some(known) => format!("`{path}` is {}, and has no length", known.types.called()),
+            None => return None,
+        },
+    };
+    let help = "only a list, a text and an object have a length: {\"length\": \"@input.items\"}";
+    Some(subject.at(&at).report(&RULE, message).help(help))
+}
+
+fn wrong_types(subject: &Subject<'_>, condition: &WrittenOperator<'_>, found: &mut Vec<Diagnostic>) {
+    let needs: [&Need; 2] = match condition.operator {
+        "greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual" => [&NUMBERS, &NUMBERS],
+        "matches" => [&TEXT, &PATTERN],
+        "in" => {
+            found.extend(condition.operands.get(1).and_then(|operand| wrong_type(subject, condition, operand, &LIST)));
+            return;
+        }
+        _ => return,
+    };
+    for (operand, need) in condition.operands.iter().zip(needs) {
+        found.extend(wrong_type(subject, condition, operand, need));
+    }
+    let pattern = condition.operands.get(1).filter(|operand| operand.form == OperandForm::Literal);
+    if let (Some(operand), "matches") = (pattern, condition.operator) {
+        found.extend(bad_pattern(subject, operand));
+    }
+}
+
+fn wrong_type(
+    subject: &Subject<'_>,
+    condition: &WrittenOperator<'_>,
+    operand: &Operand<'_>,
+    need: &Need,
+) -> Option<Diagnostic> {
+    let is_number = |word: &Value| word.is_number() || word.as_str().is_some_and(is_json_number);
+    let fits = if need.types == JsonTypes::NUMBER {
+        // A text that is a number counts as one.
+        let may_be = operand.known.types.meets(JsonTypes::NUMBER.or(JsonTypes::TEXT));
+        may_be && operand.known.words.as_ref().is_none_or(|words| words.iter().any(is_number))
+    } else {
+        operand.known.types.meets(need.types)
+    };
+    if fits {
+        return quoted_number(subject, operand).filter(|_| need.types == JsonTypes::NUMBER);
+    }
+    let operator = condition.operator;
+    let message = format!("`{operator}` {}; {} is {}", need.called, operand.called(), operand.known.types.called());
+    let fault = subject.at(&operand.at).report(&RULE, message);
+    let equal = need.types == JsonTypes::NUMBER && operand.form == OperandForm::Literal;
+    let path = operand.written.as_str().filter(|_| equal).map(|text| format!("@{text}"));
+    if let Some(path) = path.filter(|path| as_path(path).is_some_and(|parts| parts.len() > 1)) {
+        return Some(fault.help(format!("a path begins with `@`: `{path}`")).suggest(quoted(&path)));
+    }
+    Some(match need.types {
+        JsonTypes::LIST if operand.written.is_string() && operand.form == OperandForm::Literal => {
+            let list = json!([operand.written]);
+            fault.help(format!("write the list: {list}")).suggest(list.to_string())
+        }
+        _ if equal => fault.help("words and truth values are compared with `equal`; the step fails otherwise"),
+        _ => fault.help("the step would fail each time: compare another value, or use another operator"),
+    })
+}
+
+/// A number in quotes: it counts as one here, and is none where `equal` compares it.
+fn quoted_number(subject: &Subject<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
+    let text = operand.written.as_str().filter(|_| operand.form == OperandForm::Literal)?;
+    let fault = subject.at(&operand.at).report(&RULE, format!("the number {text} is written as a text"));
+    let fault = Diagnostic { severity: Severity::Warning, ..fault };
+    Some(fault.help(format!("a number has no quotes: {text}")).suggest(text))
+}
+
+fn is_json_number(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Number>(text).is_ok()
+}
+
+fn bad_pattern(subject: &Subject<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
+    let text = operand.written.as_str()?;
+    if Schema::compile(json!({ "pattern": text })).is_err() {
+        let message = format!("{} is no regular expression that can be read", quoted(text));
+        let fault = subject.at(&operand.at).report(&RULE, message);
+        return Some(match text.strip_prefix('*') {
+            Some(rest) => {
+                let meant = quoted(&format!("{}$", rest.replace('.', "\\.")));
+                fault
+                    .help(format!("`*` repeats what stands before it; a text that ends so matches {meant}"))
+                    .suggest(meant)
+            }
+            None => fault.help("in JSON each `\\` is written twice: \"^INV-\\\\d+$\""),
+        });
+    }
+    let inner = text.strip_prefix('/')?;
+    let (inner, flags) = inner.rsplit_once('/')?;
+    let is_flags = flags.chars().all(|c| matches!(c, 'g' | 'i' | 'm' | 's' | 'u'));
+    let is_anchored = inner.starts_with('^') || inner.ends_with('$');
+    if !is_flags || inner.is_empty() || inner.contains('/') || (flags.is_empty() && !is_anchored) {
+        return None;
+    }
+    let meant = if flags.contains('i') { format!("(?i){inner}") } else { inner.to_owned() };
+    let message = format!("the pattern {} looks for the slashes too", quoted(text));
+    let fault = Diagnostic { severity: Severity::Warning, ..subject.at(&operand.at).report(&RULE, message) };
+    Some(
+        fault
+            .help(format!("a pattern is written without slashes and flags: {}", quoted(&meant)))
+            .suggest(quoted(&meant)),
+    )
+}

@@ -1,0 +1,162 @@
+//! A workflow's schedule that says no time.
+
+use crate::check::{Rule, Subject};
+use crate::diagnostic::{Diagnostic, Severity, codes};
+use crate::syntax::document::DocumentKind;
+use crate::syntax::quoted;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::BAD_SCHEDULE, check };
+
+/// The intervals that people write as words.
+const WORDS: [(&str, &str); 9] = [
+    ("minutely", "1m"),
+    ("hourly", "1h"),
+    ("hour", "1h"),
+    ("daily", "1d"),
+    ("day", "1d"),
+    ("nightly", "1d"),
+    ("weekly", "7d"),
+    ("week", "7d"),
+    ("1w", "7d"),
+];
+
+/// The units of an interval in the spellings that people use, with their letter.
+const UNITS: [(&str, &str); 12] = [
+    ("minutes", "m"),
+    ("minute", "m"),
+    ("mins", "m"),
+    ("min", "m"),
+    ("hours", "h"),
+    ("hour", "h"),
+    ("hrs", "h"),
+    ("hr", "h"),
+    ("days", "d"),
+    ("day", "d"),
+    ("M", "m"),
+    ("H", "h"),
+];
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    const AT: &str = "/definition/schedule";
+    if subject.document().kind != Some(DocumentKind::Workflow) || subject.is_step() {
+        return;
+    }
+    let Some(schedule) = subject.document().value.pointer(AT) else { return };
+    let text = |name: &str| schedule.get(name).and_then(serde_json::Value::as_str);
+    let mut report = |name: &str, message: String, help: &str, meant: Option<String>| {
+        let pointer = format!("{AT}/{name}");
+        if subject.is_faulty(&pointer) {
+            return;
+        }
+        let fault = subject.at(&pointer).report(&RULE, message).help(help);
+        found.push(match meant {
+            Some(meant) => fault.suggest(quoted(&meant)),
+            None => fault,
+        });
+    };
+    let every = text("every");
+    if let Some(every) = every.filter(|every| minutes(every).is_none()) {
+        let message = format!("{} is no interval", quoted(every));
+        report("every", message, "a number with `m`, `h` or `d`: `30m`, `6h`, `1d`", interval(every));
+    }
+    if let Some(at) = text("at").filter(|at| !is_time(at)) {
+        let message = format!("{} is no time of the day", quoted(at));
+        report("at", message, "`HH:MM` of 24 hours: `06:00`, `18:30`", time(at));
+    }
+    if let Some(zone) = text("timezone").filter(|zone| !may_be_zone(zone)) {
+        let message = format!("{} is no name of a time zone", quoted(zone));
+        report("timezone", message, "the IANA name of the zone: `Europe/Berlin`, `America/New_York`, `UTC`", None);
+    }
+    let short = every.and_then(minutes).is_some_and(|minutes| minutes < 24 * 60);
+    if short && text("at").is_some() {
+        let cursor = subject.at(&format!("{AT}/at")).key();
+        let message = "`at` has no effect: it counts where `every` is a day or longer";
+        let fault = cursor.report(&RULE, message).help("take it out, or write `\"every\": \"1d\"`");
+        found.push(Diagnostic { severity: Severity::Warning, ..fault });
+    }
+}
+
+/// The minutes of an interval.
+fn minutes(every: &str) -> Option<u64> {
+    let (number, unit) = every.split_at_checked(every.len().checked_sub(1)?)?;
+    let factor = match unit {
+        "m" => 1,
+        "h" => 60,
+        "d" => 24 * 60,
+        _ => return None,
+    };
+    let number: u64 = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
+    number.checked_mul(factor).filter(|minutes| *minutes > 0)
+}
+
+/// The interval that is meant by another spelling: `daily`, `5 minutes`, `3600s`, and a number of milliseconds.
+fn interval(every: &str) -> Option<String> {
+    let text = every.trim().trim_start_matches("every ").trim_start_matches('@').trim();
+    if let Some((_, meant)) = WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+        return Some((*meant).to_owned());
+    }
+    let end = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(end)?;
+    let (count, unit) = (number.parse::<u64>().ok()?, unit.trim());
+    let milliseconds = match unit {
+        "" | "ms" if count >= 60_000 => Some(count),
+        "s" | "sec" | "seconds" => count.checked_mul(1000),
+        _ => None,
+    };
+    if let Some(milliseconds) = milliseconds {
+        let minutes = (milliseconds % 60_000 == 0 && milliseconds > 0).then_some(milliseconds / 60_000)?;
+        return Some(match (minutes % 1440, minutes % 60) {
+            (0, _) => format!("{}d", minutes / 1440),
+            (_, 0) => format!("{}h", minutes / 60),
+            _ => format!("{minutes}m"),
+        });
+    }
+    let (_, letter) = UNITS.iter().find(|(word, _)| *word == unit)?;
+    Some(format!("{count}{letter}")).filter(|meant| minutes(meant).is_some())
+}
+
+fn is_time(at: &str) -> bool {
+    let Some((hours, minutes)) = at.split_once(':') else { return false };
+    let number = |text: &str, most: u8| text.len() == 2 && text.parse::<u8>().is_ok_and(|number| number <= most);
+    number(hours, 23) && number(minutes, 59)
+}
+
+/// The time that is meant by `6:00`, `06:00:00` or `6:30 PM`.
+fn time(at: &str) -> Option<String> {
+    let text = at.trim().to_ascii_uppercase();
+    let (clock, half) = match text.strip_suffix("PM") {
+        Some(clock) => (clock, Some(12)),
+        None => match text.strip_suffix("AM") {
+            Some(clock) => (clock, Some(0)),
+            None => (text.as_str(), None),
+        },
+    };
+    let mut parts = clock.trim().split(':');
+    let hours: u8 = parts.next()?.trim().parse().ok()?;
+    let minutes: u8 = parts.next().unwrap_or("00").trim().parse().ok()?;
+    if parts.next().is_some_and(|seconds| seconds != "00") {
+        return None;
+    }
+    let hours = match half {
+        Some(_) if hours > 12 || hours == 0 => return None,
+        Some(half) => hours % 12 + half,
+        None => hours,
+    };
+    Some(format!("{hours:02}:{minutes:02}")).filter(|meant| is_time(meant))
+}
+
+/// Whether a text has the form of a zone's name. Which zones there are, the system knows.
+fn may_be_zone(zone: &str) -> bool {
+    const ALONE: [&str; 16] = [
+        "UTC", "GMT", "UCT", "EST", "MST", "HST", "CET", "MET", "EET", "WET", "PRC", "ROC", "ROK", "EST5EDT",
+        "CST6CDT", "PST8PDT",
+    ];
+    let sign = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+');
+    let named = |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && part.chars().all(sign);
+    match zone.split_once('/') {
+        Some((area, place)) => named(area) && place.split('/').all(named),
+        // Some zones have the name of a country, like `Japan`; of the abbreviations there are these alone.
+        None => ALONE.contains(&zone) || (named(zone) && zone.chars().any(|c| c.is_ascii_lowercase())),
+    }
+}

@@ -1,0 +1,102 @@
+//! SQL that its database refuses: a query, or the script that makes the database.
+
+use crate::check::{Rule, Subject, Used, sql_words};
+use crate::compile::{DatabaseState, QueryFaultKind};
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::Action;
+use crate::syntax::token;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::BAD_SQL, check };
+
+/// Words of other databases, and what is written for SQLite.
+const DIALECTS: [(&str, &str); 20] = [
+    ("ilike", "`LIKE`, which takes letters of ASCII in either case"),
+    ("now", "`datetime('now')`"),
+    ("curdate", "`date('now')`"),
+    ("getdate", "`datetime('now')`"),
+    ("sysdate", "`datetime('now')`"),
+    ("interval", "`date('now', '-7 days')`"),
+    ("date_sub", "`date('now', '-7 days')`"),
+    ("date_add", "`date('now', '+7 days')`"),
+    ("dateadd", "`date('now', '+7 days')`"),
+    ("datediff", "`julianday(a) - julianday(b)`"),
+    ("date_trunc", "`strftime('%Y-%m-01', x)`"),
+    ("extract", "`strftime('%Y', x)`"),
+    ("to_char", "`strftime('%Y-%m-%d', x)`"),
+    ("date_format", "`strftime('%Y-%m-%d', x)`"),
+    ("top", "`LIMIT 10` at the end"),
+    ("fetch", "`LIMIT 10` at the end"),
+    ("len", "`length(x)`"),
+    ("nvl", "`ifnull(x, y)`"),
+    ("isnull", "`ifnull(x, y)`"),
+    ("auto_increment", "`INTEGER PRIMARY KEY`"),
+];
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(databases) = &subject.texts.outside.databases else { return };
+    for used in subject.actions() {
+        let Action::Db(db) = &used.action else { continue };
+        let place = used.at("/query").place();
+        // A foreign placeholder is reported as one.
+        if !used.knows(&["/query", "/datasource"]) || subject.has_error_in(&place) {
+            continue;
+        }
+        let Some(fault) = databases.prepare(&db.datasource, &db.query) else { continue };
+        if fault.kind == QueryFaultKind::Invalid {
+            let cursor = match fault.offset.map(|at| (at, word_at(&db.query, at))) {
+                Some((at, length)) if length > 0 => used.at("/query").inside(at..at + length),
+                _ => used.at("/query"),
+            };
+            let report = cursor.report(&RULE, format!("the database refuses the query: {}", fault.message));
+            found.push(report.help(help(&db.query, &fault.message)));
+        }
+    }
+    let Some(project) = subject.project() else { return };
+    for name in project.datasources.keys() {
+        let DatabaseState::BadInit(fault) = databases.state(name) else { continue };
+        if let Some(cursor) = subject.in_project(&format!("/datasources/{}/init", token(name))) {
+            let message =
+                format!("the script of the database `{name}` fails in line {}: {}", fault.line, fault.message);
+            found.push(cursor.report(&RULE, message).help("each call would fail, until the script makes the database"));
+        }
+    }
+}
+
+/// How long the word, or the sign, at a place of a query is.
+fn word_at(query: &str, at: usize) -> usize {
+    let Some(rest) = query.get(at..) else { return 0 };
+    let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    if word == 0 { rest.chars().next().map_or(0, char::len_utf8) } else { word }
+}
+
+/// How a query is fixed that a database refuses with a message.
+fn help(query: &str, message: &str) -> String {
+    if message.contains("more than one") {
+        return "give each statement an action of its own".to_owned();
+    }
+    if message.contains("not authorized") {
+        return "a query reaches its own database only: other files and extensions are refused".to_owned();
+    }
+    let words = query.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let dialect = words
+        .filter(|word| !word.is_empty())
+        .find_map(|word| DIALECTS.iter().find(|(other, _)| other.eq_ignore_ascii_case(word)));
+    match dialect {
+        Some((word, here)) => format!("`{}` is of another database; SQLite has {here}", word.to_uppercase()),
+        None if query.contains("::") => "`::` is of PostgreSQL; SQLite has `CAST(x AS TEXT)` and `date(x)`".to_owned(),
+        None => "the query is one of SQLite: <https://sqlite.org/lang.html>".to_owned(),
+    }
+}
+
+/// Whether a query of the loop makes a table of this name in the same database.
+pub(super) fn is_made_by_another(subject: &Subject<'_>, used: &Used<'_>, table: &str) -> bool {
+    let Action::Db(own) = &used.action else { return false };
+    subject.actions().iter().any(|other| match &other.action {
+        Action::Db(db) if db.datasource == own.datasource => {
+            let makes = sql_words(&db.query).next().is_some_and(|word| word.eq_ignore_ascii_case("CREATE"));
+            makes && sql_words(&db.query).any(|word| word.eq_ignore_ascii_case(table))
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,211 @@
+//! A condition whose outcome is known before the run.
+
+use serde_json::Value;
+
+use crate::check::condition::{Operand, OperandForm, WrittenOperator, each_operator};
+use crate::check::{Rule, Subject};
+use crate::compile::steps::JsonTypes;
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::syntax::quoted;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::CONSTANT_CONDITION, check };
+
+/// Why a condition has one outcome.
+struct Constant {
+    holds: bool,
+    /// Where it is reported.
+    at: String,
+    why: String,
+    /// The word that was meant, and its help.
+    meant: Option<String>,
+}
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let steps = &subject.compiled.steps;
+    each_operator(subject, &mut |condition| {
+        // A path without its `@` is reported as such.
+        if condition.operands.iter().any(|operand| steps.bare_paths.contains_key(&operand.at)) {
+            return;
+        }
+        let Some(constant) = constant(condition) else { return };
+        let outcome = if constant.holds { "always holds" } else { "never holds" };
+        let fault = subject
+            .at(&constant.at)
+            .report(&RULE, format!("`{}` {outcome} here: {}", condition.operator, constant.why));
+        let literal =
+            !condition.operands.is_empty() && condition.operands.iter().all(|one| one.form == OperandForm::Literal);
+        // What always holds may be meant as a switch; what no value can meet is a slip.
+        let severity = if constant.holds || literal { Severity::Warning } else { Severity::Error };
+        let fault = Diagnostic { severity, ..fault };
+        found.push(match constant.meant {
+            Some(word) => fault.help(format!("the nearest one is {word}")).suggest(word),
+            None if literal => fault.help("a value of the run is named by its `@path`: `@input.total`"),
+            None => fault.help("compare with a value of the same type; a word in quotes is a text"),
+        });
+    });
+}
+
+fn constant(condition: &WrittenOperator<'_>) -> Option<Constant> {
+    match (condition.operator, condition.operands.as_slice()) {
+        ("and" | "or", []) => of_parts(condition),
+        ("equal" | "eq" | "notEqual", [one, other]) => of_equality(condition, one, other),
+        ("in", [one, list]) => of_membership(one, list),
+        ("greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual", [one, other]) => {
+            of_order(condition, one, other)
+        }
+        _ => None,
+    }
+}
+
+fn of_equality(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<'_>) -> Option<Constant> {
+    let holds = condition.operator == "notEqual";
+    let made = |at: &str, why: String| Some(Constant { holds, at: at.to_owned(), why, meant: None });
+    if one.form == OperandForm::Literal && other.form == OperandForm::Literal {
+        let holds = is_same(one.written, other.written) != holds;
+        return Some(Constant {
+            holds,
+            at: condition.at.clone(),
+            why: "both operands are written out".to_owned(),
+            meant: None,
+        });
+    }
+    // What is missing equals null.
+    if [one, other].iter().any(|operand| operand.known.types.meets(JsonTypes::NULL)) {
+        return None;
+    }
+    let (literal, value) = if one.form == OperandForm::Literal { (one, other) } else { (other, one) };
+    if !literal.known.types.meets(value.known.types) {
+        let (left, right) = (value.known.types.called(), literal.known.types.called());
+        return made(&literal.at, format!("{} is {left}, and {} is {right}", value.called(), literal.called()));
+    }
+    if literal.form != OperandForm::Literal {
+        return None;
+    }
+    if value.form == OperandForm::Length && !is_count(literal.written) {
+        return made(&literal.at, format!("no length is {}", literal.written));
+    }
+    let words = value.known.words.as_ref().filter(|words| !words.iter().any(|word| is_same(word, literal.written)))?;
+    let meant = nearest_word(literal.written, words);
+    let why = format!("{} is always one of {}", value.called(), listed(words));
+    Some(Constant { holds, at: literal.at.clone(), why, meant })
+}
+
+fn of_membership(one: &Operand<'_>, list: &Operand<'_>) -> Option<Constant> {
+    let items = list.written.as_array()?;
+    let never = |at: &str, why: String| Some(Constant { holds: false, at: at.to_owned(), why, meant: None });
+    if items.is_empty() {
+        return never(&list.at, "the list is empty".to_owned());
+    }
+    // Entries that are `@paths` have values that are not known here.
+    let is_literal = |item: &Value| item.as_str().is_none_or(|text| !text.starts_with('@') && !text.contains("{{"));
+    if !items.iter().all(is_literal) || one.known.types.meets(JsonTypes::NULL) {
+        return None;
+    }
+    if one.form == OperandForm::Literal {
+        return None;
+    }
+    let types = items.iter().map(JsonTypes::of).reduce(JsonTypes::or)?;
+    if !one.known.types.meets(types) {
+        let (left, right) = (one.known.types.called(), types.called());
+        return never(&list.at, format!("{} is {left}, and each entry of the list is {right}", one.called()));
+    }
+    let known = |item: &Value| one.known.words.iter().flatten().any(|word| is_same(word, item));
+    let words = one.known.words.as_ref().filter(|_| !items.iter().any(known))?;
+    never(&list.at, format!("{} is always one of {}", one.called(), listed(words)))
+}
+
+/// An order in which a length, which is 0 or more, is compared with a number.
+fn of_order(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<'_>) -> Option<Constant> {
+    if one.form == OperandForm::Literal && other.form == OperandForm::Literal {
+        let (left, right) = (one.written.as_f64()?, other.written.as_f64()?);
+        let holds = match condition.operator {
+            "greaterThan" => left > right,
+            "lessThan" => left < right,
+            "greaterOrEqual" => left >= right,
+            _ => left <= right,
+        };
+        return Some(Constant {
+            holds,
+            at: condition.at.clone(),
+            why: "both operands are written out".to_owned(),
+            meant: None,
+        });
+    }
+    let (operator, bound) = match (one.form, other.form) {
+        (OperandForm::Length, OperandForm::Literal) => (condition.operator, other),
+        (OperandForm::Literal, OperandForm::Length) => (mirrored(condition.operator), one),
+        _ => return None,
+    };
+    let number = bound.written.as_f64()?;
+    let holds = match operator {
+        "lessThan" if number <= 0.0 => false,
+        "lessOrEqual" if number < 0.0 => false,
+        "greaterThan" if number < 0.0 => true,
+        "greaterOrEqual" if number <= 0.0 => true,
+        _ => return None,
+    };
+    Some(Constant { holds, at: condition.at.clone(), why: "a length is 0 or more".to_owned(), meant: None })
+}
+
+fn mirrored(operator: &str) -> &str {
+    match operator {
+        "greaterThan" => "lessThan",
+        "lessThan" => "greaterThan",
+        "greaterOrEqual" => "lessOrEqual",
+        _ => "greaterOrEqual",
+    }
+}
+
+/// Conditions that are put together: none at all, or one value that would have to be two.
+fn of_parts(condition: &WrittenOperator<'_>) -> Option<Constant> {
+    let parts = condition.written.as_array()?;
+    let holds = condition.operator == "and";
+    if parts.is_empty() {
+        return Some(Constant {
+            holds,
+            at: condition.at.clone(),
+            why: "the list of conditions is empty".to_owned(),
+            meant: None,
+        });
+    }
+    // `and` of two words for one value never holds, `or` of two words that it is not always does.
+    let operators: &[&str] = if holds { &["equal", "eq"] } else { &["notEqual"] };
+    let equalities: Vec<(&str, &Value)> = parts.iter().filter_map(|part| path_and_word(part, operators)).collect();
+    let (path, one, other) = equalities.iter().enumerate().find_map(|(index, (path, word))| {
+        let before = equalities.iter().take(index).find(|(known, other)| known == path && !is_same(other, word))?;
+        Some((*path, before.1, *word))
+    })?;
+    let why = if holds { "is not both" } else { "is never both" };
+    let why = format!("`{path}` {why} {one} and {other}");
+    Some(Constant { holds: !holds, at: condition.at.clone(), why, meant: None })
+}
+
+/// The path and the literal that a condition compares with one of these operators.
+fn path_and_word<'v>(condition: &'v Value, operators: &[&str]) -> Option<(&'v str, &'v Value)> {
+    let two = operators.iter().find_map(|operator| condition.get(operator)?.as_array())?;
+    let [one, other] = two.as_slice() else { return None };
+    let path = |value: &'v Value| value.as_str().filter(|text| text.starts_with('@'));
+    match (path(one), path(other)) {
+        (Some(path), None) if !other.is_object() => Some((path, other)),
+        (None, Some(path)) if !one.is_object() => Some((path, one)),
+        _ => None,
+    }
+}
+
+/// Whether two values are equal: numbers by what they are worth.
+fn is_same(one: &Value, other: &Value) -> bool {
+    one == other || (one.is_number() && other.is_number() && one.as_f64() == other.as_f64())
+}
+
+fn is_count(number: &Value) -> bool {
+    number.as_f64().is_none_or(|number| number >= 0.0 && number.fract() == 0.0)
+}
+
+fn nearest_word(written: &Value, words: &[Value]) -> Option<String> {
+    Some(quoted(nearest(written.as_str()?, words.iter().filter_map(Value::as_str))?))
+}
+
+fn listed(words: &[Value]) -> String {
+    words.iter().take(8).map(Value::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,50 @@
+//! A placeholder between the quotes of a text of SQL: there it is no placeholder.
+
+use std::ops::Range;
+
+use crate::check::sql::texts;
+use crate::check::{Rule, Subject, Used};
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::Action;
+use crate::language::action::DbAction;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::QUOTED_PLACEHOLDER, check };
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for used in subject.actions() {
+        let Action::Db(db) = &used.action else { continue };
+        for text in texts(&db.query).filter(|_| used.knows(&["/query"])) {
+            let Some(inner) = db.query.get(text.start + 1..text.end - 1) else { continue };
+            let Some(range) = placeholder(inner, db, used) else { continue };
+            let (before, name, after) = (inner.get(..range.start), inner.get(range.clone()), inner.get(range.end..));
+            let (Some(before), Some(name), Some(after)) = (before, name, after) else { continue };
+            let part = |text: &str| Some(format!("'{text}'")).filter(|_| !text.is_empty());
+            let parts = [part(before), Some(name.to_owned()), part(after)];
+            let meant = parts.into_iter().flatten().collect::<Vec<_>>().join(" || ");
+            let message = format!("`{name}` stands between quotes: it is a text there, and takes no value");
+            let fault = used.at("/query").inside(text).report(&RULE, message);
+            found.push(fault.help(format!("write it without the quotes: `{meant}`")).suggest(meant));
+        }
+    }
+}
+
+/// The place of a placeholder in a text: `$1` where there are `params`, or a name that the action takes.
+fn placeholder(inner: &str, db: &DbAction, used: &Used<'_>) -> Option<Range<usize>> {
+    let declared = used.written().get("parameters").and_then(|schema| schema.get("properties")?.as_object());
+    let alone = inner.trim_matches('%');
+    inner.char_indices().filter(|(_, c)| matches!(c, ':' | '$' | '@')).find_map(|(at, mark)| {
+        let rest = inner.get(at + mark.len_utf8()..)?;
+        let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let name = rest.get(..length).filter(|name| !name.is_empty())?;
+        let range = at..at + mark.len_utf8() + length;
+        let whole = inner.get(range.clone()) == Some(alone);
+        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+        let is_meant = match declared {
+            _ if is_number => whole && mark == '$' && !db.params.is_empty(),
+            Some(declared) => declared.contains_key(name),
+            None => whole && mark == ':' && db.params.is_empty(),
+        };
+        is_meant.then_some(range)
+    })
+}

@@ -1,0 +1,147 @@
+//! The input of a step, held against what its action takes.
+
+use serde_json::Value;
+
+use crate::check::steps::{WrittenStep, steps};
+use crate::check::{Rule, Subject};
+use crate::compile::steps::{JsonTypes, KnownValue};
+use crate::compile::tool::StepInput;
+use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
+use crate::program::reference::as_path;
+use crate::program::schema::Schema;
+use crate::program::template::is_template;
+use crate::syntax::quoted;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::STEP_INPUT, check };
+
+/// Names that the platform takes beside those of an action.
+const PLATFORM: [&str; 1] = ["__oauth_account__"];
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for step in steps(subject) {
+        if let Some(Some(input)) = subject.compiled.steps.inputs.get(step.kind) {
+            names(subject, &step, input, found);
+            for (name, value) in step.properties {
+                if let Some(part) = input.schema.source().get("properties").and_then(|properties| properties.get(name))
+                {
+                    of_value(subject, &step, &Given { name, value, part }, found);
+                }
+            }
+        }
+    }
+}
+
+/// The names that are missing, and those that the action does not take.
+fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found: &mut Vec<Diagnostic>) {
+    let known = input.schema.properties();
+    let mut missing: Vec<&str> = input.schema.required();
+    missing.retain(|name| !step.properties.contains_key(*name));
+    let action = step.kind;
+    let strange = step.properties.keys().filter(|name| !known.contains(&name.as_str()));
+    for name in strange.filter(|name| !PLATFORM.contains(&name.as_str())) {
+        let free = known.iter().copied().filter(|known| !step.properties.contains_key(*known));
+        let near = nearest(name, free);
+        missing.retain(|missing| Some(*missing) != near);
+        let cursor = subject.at(&step.property(name)).key();
+        // What else a request takes, its templates do not say.
+        let refused = input.schema.is_closed() && !(input.is_derived && input.sends_all);
+        if near.is_none() && !refused && (input.sends_all || input.schema.is_open()) {
+            continue;
+        }
+        let message = match refused || near.is_some() {
+            true => format!("the action `{action}` has no input `{name}`"),
+            false => format!("the action `{action}` never uses `{name}`"),
+        };
+        let certain = refused || near.is_some_and(|near| input.schema.required().contains(&near));
+        let severity = if certain { Severity::Error } else { Severity::Warning };
+        let fault = Diagnostic { severity, ..cursor.report(&RULE, message) };
+        found.push(match near {
+            Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
+            None if known.is_empty() => fault.help("it takes no input: leave `properties` empty"),
+            None => fault.help(format!("it takes {}", listed(&known))),
+        });
+    }
+    if let Some(first) = missing.first().filter(|_| !step.is_misread(subject)) {
+        let cursor = subject.at(&format!("{}/properties", step.at)).key();
+        let message = match missing.len() {
+            1 => format!("the action `{action}` needs the input `{first}`, which is not given"),
+            _ => format!("the action `{action}` needs the inputs {}, which are not given", listed(&missing)),
+        };
+        let help = format!("give each a value: {{\"{first}\": \"@input.{first}\"}}, or one that is written out");
+        found.push(cursor.report(&RULE, message).help(help));
+    }
+}
+
+/// A value that a step gives, and the schema that it must match.
+struct Given<'g> {
+    name: &'g str,
+    value: &'g Value,
+    part: &'g Value,
+}
+
+fn of_value(subject: &Subject<'_>, step: &WrittenStep<'_>, given: &Given<'_>, found: &mut Vec<Diagnostic>) {
+    let at = step.property(given.name);
+    if subject.is_faulty(&at) {
+        return;
+    }
+    let (action, name) = (step.kind, given.name);
+    let path = given.value.as_str().and_then(as_path);
+    if path.is_none() && is_literal(given.value) {
+        if refers(given.part) {
+            return;
+        }
+        let Ok(schema) = Schema::compile(given.part.clone()) else { return };
+        for fault in schema.faults(given.value) {
+            let fault_at = format!("{at}{}", fault.path);
+            let message = format!("`{name}` of the action `{action}`: {}", fault.message);
+            found
+                .push(subject.at(&fault_at).report(&RULE, message).help("the action's `parameters` say what it takes"));
+        }
+        return;
+    }
+    let Some(wanted) = KnownValue::of_schema(given.part, &[]) else { return };
+    let (given_types, what) = match (given.value.as_str(), path) {
+        (Some(text), Some(_)) => match subject.compiled.steps.known.get(&at) {
+            Some(known) => (known.types, format!("`{text}` is {}", known.types.called())),
+            None => return,
+        },
+        (Some(_), None) => (JsonTypes::TEXT, "a template gives a text".to_owned()),
+        (None, _) => return,
+    };
+    if given_types.meets(wanted.types) {
+        return;
+    }
+    let message = format!("`{name}` of the action `{action}` is {}, and {what}", wanted.types.called());
+    let fault = subject.at(&at).report(&RULE, message);
+    let inner = given.value.as_str().and_then(|text| text.strip_prefix("{{")?.strip_suffix("}}"));
+    let meant = inner.map(|inner| format!("@{}", inner.trim())).filter(|path| as_path(path).is_some());
+    found.push(match meant {
+        Some(meant) => fault.help(format!("a path keeps the type of its value: `{meant}`")).suggest(quoted(&meant)),
+        None => fault.help("give a value of that type"),
+    });
+}
+
+/// Whether a value is written out: no text in it is a path or a template.
+fn is_literal(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !is_template(text) && !text.starts_with('@') && !text.starts_with("doc:"),
+        Value::Array(items) => items.iter().all(is_literal),
+        Value::Object(members) => members.values().all(is_literal),
+        _ => true,
+    }
+}
+
+/// Whether a schema refers to another part of its document.
+fn refers(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(key, member)| key == "$ref" || refers(member)),
+        Value::Array(items) => items.iter().any(refers),
+        _ => false,
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<String> = names.iter().take(12).map(|name| format!("`{name}`")).collect();
+    shown.join(", ")
+}

@@ -1,0 +1,232 @@
+//! A number that is surely meant in another unit: seconds for milliseconds, a percentage for a share.
+
+use serde_json::Value;
+
+use crate::check::steps::steps;
+use crate::check::{Cursor, Rule, Subject, model};
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::project::Provider;
+use crate::language::react::Retry;
+use crate::language::tool::TypedTool;
+use crate::language::{Action, ToolDeclaration};
+use crate::syntax::token;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::WRONG_UNIT, check };
+
+/// The milliseconds below which no model answers.
+const MODEL: u64 = 1000;
+/// The milliseconds below which no server answers that is further away than this machine.
+const SERVER: u64 = 100;
+/// The numbers of seconds that people give to a call on this machine, where as many milliseconds are possible too.
+const SECONDS: [u64; 11] = [1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90];
+/// The characters of a sentence: fewer of a result say nothing.
+const SENTENCE: usize = 64;
+/// The seconds above which a form would be open for months: milliseconds are meant.
+const MONTHS: f64 = 10_000_000.0;
+/// The price of a million tokens below which that of one token, or of a thousand, is meant.
+const PRICE: f64 = 0.001;
+/// The bytes that one request takes with its answer.
+const REQUEST: u64 = 10_000;
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    timeouts(subject, found);
+    of_steps(subject, found);
+    of_project(subject, found);
+}
+
+fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let judged = [
+        "timeout_ms",
+        "tool_timeout_ms",
+        "stall_timeout_ms",
+        "reply_timeout_ms",
+        "last_call_timeout_ms",
+        "retry",
+        "model",
+        "max_observation_chars",
+    ];
+    if let Some(react) = subject.react(&judged) {
+        let played = model::named(subject, react.model.as_deref())
+            .is_some_and(|model| model.declared.is_some_and(|model| model.provider == Provider::Script));
+        if react.timeout_ms < MODEL && !played {
+            found.extend(seconds(subject.property("timeout_ms"), react.timeout_ms, "the whole run"));
+        }
+        if react.tool_timeout_ms < SERVER {
+            found.extend(seconds(subject.property("tool_timeout_ms"), react.tool_timeout_ms, "a call of a tool"));
+        }
+        let of_model = [
+            ("stall_timeout_ms", react.stall_timeout_ms),
+            ("reply_timeout_ms", Some(react.reply_timeout_ms)),
+            ("last_call_timeout_ms", Some(react.last_call_timeout_ms)),
+            ("retry/for_ms", react.retry.for_ms.filter(|time| *time > 0)),
+        ];
+        for (name, limit) in of_model {
+            if let Some(limit) = limit.filter(|limit| *limit < MODEL && !played) {
+                found.extend(seconds(subject.property(name), limit, "the model"));
+            }
+        }
+        found.extend(waits(subject.property("retry"), &react.retry));
+        let read = react.max_observation_chars;
+        if let Some(cursor) = subject.property("max_observation_chars").filter(|_| read < SENTENCE) {
+            let message = format!("the model reads {read} characters of a result: thousands seem to be meant");
+            let meant = read.saturating_mul(1000);
+            let help = format!("the value is in characters: {read} thousand are {meant}");
+            found.push(cursor.report(&RULE, message).help(help).suggest(meant.to_string()));
+        }
+    }
+    for (pointer, declaration) in subject.declarations() {
+        let ToolDeclaration::Typed(tool) = declaration else { continue };
+        let (limit, most, what) = match tool {
+            TypedTool::Loop(tool) => (tool.timeout_ms, MODEL, "a run of the loop"),
+            TypedTool::Action(tool) => {
+                let used = subject.actions().iter().find(|used| used.name() == tool.name);
+                let limit = tool.timeout_ms.filter(|limit| used.is_none_or(|used| is_seconds(&used.action, *limit)));
+                (limit, u64::MAX, "a call")
+            }
+            _ => continue,
+        };
+        if let Some(limit) = limit.filter(|limit| *limit < most && *limit < MODEL) {
+            found.extend(seconds(Some(subject.at(&format!("{pointer}/timeout_ms"))), limit, what));
+        }
+    }
+    for used in subject.actions() {
+        let limit = used.action.head().and_then(|head| head.timeout_ms);
+        if let Some(limit) = limit.filter(|limit| is_seconds(&used.action, *limit)) {
+            found.extend(seconds(Some(used.at("/timeout_ms")), limit, "a call"));
+        }
+        if let Action::Llm(llm) = &used.action
+            && let Some(retry) = &llm.retry
+        {
+            found.extend(waits(Some(used.at("/retry")), retry));
+        }
+    }
+}
+
+/// Whether a deadline can't be in milliseconds for what the action does.
+fn is_seconds(action: &Action, limit: u64) -> bool {
+    match action {
+        Action::Llm(_) => limit < MODEL,
+        Action::Http(_) => limit < SERVER,
+        // A query or a program of this machine may be that quick.
+        Action::Db(_) | Action::Command(_) => SECONDS.contains(&limit),
+        Action::Matcher(_) | Action::CustomTable(_) => false,
+    }
+}
+
+fn seconds(cursor: Option<Cursor<'_>>, limit: u64, what: &str) -> Option<Diagnostic> {
+    let cursor = cursor.filter(Cursor::is_written)?;
+    let fault = cursor.report(&RULE, format!("{what} gets {limit} ms: seconds seem to be meant"));
+    let meant = limit.saturating_mul(1000);
+    Some(fault.help(format!("the value is in milliseconds: {limit} seconds are {meant}")).suggest(meant.to_string()))
+}
+
+/// Waits between attempts that are over before a busy server is free again.
+fn waits(cursor: Option<Cursor<'_>>, retry: &Retry) -> Option<Diagnostic> {
+    let (first, longest) = (retry.base_ms, retry.max_ms);
+    // So little says that nothing is waited for.
+    if first == 0 || longest < 5 || first > longest || retry.attempts.is_some_and(|attempts| attempts < 2) {
+        return None;
+    }
+    let doubled = |times: u32| first.saturating_mul(1_u64.checked_shl(times).unwrap_or(u64::MAX)).min(longest);
+    // Without a number of attempts, there are many: the longest wait says how quick they are.
+    let all = match retry.attempts {
+        Some(attempts) => (1..attempts.min(64)).fold(0_u64, |all, time| all.saturating_add(doubled(time - 1))),
+        None => longest,
+    };
+    let cursor = cursor.filter(|_| all < SERVER)?;
+    let name = if cursor.below("/max_ms").is_written() && longest < SERVER { "/max_ms" } else { "/base_ms" };
+    let cursor = Some(cursor.below(name)).filter(Cursor::is_written)?;
+    let message = match retry.attempts {
+        Some(_) => format!("all retries come within {all} ms: seconds seem to be meant"),
+        None => format!("a retry comes after {all} ms at the latest: seconds seem to be meant"),
+    };
+    let value = if name == "/max_ms" { longest } else { first };
+    let meant = value.saturating_mul(1000);
+    Some(
+        cursor
+            .report(&RULE, message)
+            .help(format!("the waits are in milliseconds: {value} seconds are {meant}"))
+            .suggest(meant.to_string()),
+    )
+}
+
+fn of_steps(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for step in steps(subject) {
+        let number = |name: &str| step.properties.get(name).and_then(Value::as_f64);
+        let mut report = |at: String, message: String, help: String, meant: f64| {
+            if !subject.is_faulty(&at) {
+                found.push(subject.at(&at).report(&RULE, message).help(help).suggest(meant.to_string()));
+            }
+        };
+        match step.kind {
+            "PbotForm" => {
+                let long = |seconds: &f64| *seconds >= MONTHS && seconds % 1000.0 == 0.0;
+                let times = step.properties.get("reminder_intervals").and_then(Value::as_array).into_iter().flatten();
+                let times = times
+                    .enumerate()
+                    .map(|(at, time)| (format!("{}/{at}", step.property("reminder_intervals")), time.as_f64()));
+                let all = std::iter::once((step.property("ttl_seconds"), number("ttl_seconds"))).chain(times);
+                for (at, seconds) in all {
+                    if let Some(seconds) = seconds.filter(long) {
+                        let meant = seconds / 1000.0;
+                        let message = format!(
+                            "{seconds} seconds are {:.0} days: milliseconds seem to be meant",
+                            seconds / 86_400.0
+                        );
+                        report(at, message, format!("the value is in seconds: {meant}"), meant);
+                    }
+                }
+            }
+            "matcher" => {
+                if let Some(share) = number("fuzzyThreshold").filter(|share| *share > 0.0 && *share <= 1.0) {
+                    let message =
+                        format!("texts that are alike by {share} of 100 match: a percentage seems to be meant");
+                    let help = format!("the threshold is 0 to 100: {}", share * 100.0);
+                    report(step.property("fuzzyThreshold"), message, help, share * 100.0);
+                }
+                let relative = step.properties.get("tolerance_mode").is_some_and(|mode| mode == "relative");
+                if let Some(percent) = number("tolerance").filter(|share| relative && *share >= 1.0) {
+                    let message =
+                        format!("a relative tolerance of {percent} lets all amounts match: a share seems to be meant");
+                    let help = format!("a share is 0 to 1: {percent} % are {}", percent / 100.0);
+                    report(step.property("tolerance"), message, help, percent / 100.0);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn of_project(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    let Some(project) = subject.project() else { return };
+    for (name, model) in &project.models {
+        for (side, price) in model.price.iter().flat_map(|price| [("input", price.input), ("output", price.output)]) {
+            let cursor = subject.in_project(&format!("/models/{}/price/{side}", token(name)));
+            if let Some(cursor) = cursor.filter(|_| price > 0.0 && price < PRICE) {
+                let message = format!(
+                    "a million tokens of the model `{name}` cost {price} dollars: another unit seems to be meant"
+                );
+                found.push(
+                    cursor
+                        .report(&RULE, message)
+                        .help("the price is that of a million tokens, not of a thousand or of one"),
+                );
+            }
+        }
+    }
+    let limits = &project.serve.limits;
+    for (name, share) in [("token", &limits.token), ("org", &limits.org)] {
+        let cursor = subject.in_project(&format!("/serve/limits/{name}/bytes_per_minute"));
+        if let (Some(bytes), Some(cursor)) = (share.bytes_per_minute.filter(|bytes| *bytes < REQUEST), cursor) {
+            let meant = bytes << 20;
+            let message = format!("{bytes} bytes a minute do not hold one request: mebibytes seem to be meant");
+            found.push(
+                cursor
+                    .report(&RULE, message)
+                    .help(format!("the value is in bytes: {bytes} MiB are {meant}"))
+                    .suggest(meant.to_string()),
+            );
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What is known of the files that a project names and that are no documents: scripts, texts of SQL, databases. Who
+//! gathers texts looks at these files; nothing in this room opens one.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What is known of these files.
+#[derive(Debug, Clone, Default)]
+pub struct OutsideFiles {
+    /// Those that are not there, as the project file writes them.
+    pub absent: BTreeSet<String>,
+    /// The databases of the project's datasources, where queries may be prepared against them.
+    pub databases: Option<Arc<dyn DatabaseProbe>>,
+}
+
+impl OutsideFiles {
+    /// The same without the databases: for a document of somebody who may not look into them.
+    #[must_use]
+    pub fn without_databases(&self) -> Self {
+        Self { absent: self.absent.clone(), databases: None }
+    }
+}
+
+/// Prepares queries against databases. No query is run, and no database is changed.
+pub trait DatabaseProbe: Debug + Send + Sync {
+    /// What can be said of a datasource's database.
+    fn state(&self, datasource: &str) -> DatabaseState;
+
+    /// What the database of a datasource has against a query; nothing when it has nothing, or is not known.
+    fn prepare(&self, datasource: &str, query: &str) -> Option<QueryFault>;
+}
+
+/// What can be said of a database before a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatabaseState {
+    /// Nothing: it is of another kind, can't be read without changing it, or takes too much work.
+    Unknown,
+    /// There is no file, and no script would make it.
+    Absent,
+    /// The file is no database that can be read.
+    Unreadable(String),
+    /// The script that makes it has an error.
+    BadInit(InitFault),
+    /// Queries can be prepared. `is_made`: by its script, in memory; else the file exists already.
+    Ready {
+        /// Whether its script made it.
+        is_made: bool,
+    },
+}
+
+/// An error in the script that makes a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InitFault {
+    /// What the database says.
+    pub message: String,
+    /// The line of the script, from 1.
+    pub line: usize,
+}
+
+/// What a database has against a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryFault {
+    /// What is wrong.
+    pub kind: QueryFaultKind,
+    /// What the database says.
+    pub message: String,
+    /// Where in the query, in bytes, when the database says so.
+    pub offset: Option<usize>,
+}
+
+/// What is wrong with a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueryFaultKind {
+    /// It can't be read, or asks for what the database can't do.
+    Invalid,
+    /// It names a table or a column that the database does not have.
+    UnknownName {
+        /// The name.
+        name: String,
+        /// Whether it is that of a table.
+        is_table: bool,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+}

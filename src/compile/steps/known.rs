@@ -1,0 +1,147 @@
+//! What is known of a value before the run: its JSON types, and its words where a schema lists them.
+
+use serde_json::{Value, json};
+
+/// A set of JSON types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JsonTypes(u8);
+
+impl JsonTypes {
+    pub(crate) const NULL: Self = Self(1);
+    pub(crate) const BOOLEAN: Self = Self(2);
+    pub(crate) const NUMBER: Self = Self(4);
+    pub(crate) const TEXT: Self = Self(8);
+    pub(crate) const LIST: Self = Self(16);
+    pub(crate) const OBJECT: Self = Self(32);
+    pub(crate) const ANY: Self = Self(63);
+
+    /// The type of a value.
+    pub(crate) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::NULL,
+            Value::Bool(_) => Self::BOOLEAN,
+            Value::Number(_) => Self::NUMBER,
+            Value::String(_) => Self::TEXT,
+            Value::Array(_) => Self::LIST,
+            Value::Object(_) => Self::OBJECT,
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether a type is in both.
+    pub(crate) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The types in a sentence: `a number`, `a text or null`.
+    pub(crate) fn called(self) -> String {
+        let names = [
+            (Self::BOOLEAN, "true or false"),
+            (Self::NUMBER, "a number"),
+            (Self::TEXT, "a text"),
+            (Self::LIST, "a list"),
+            (Self::OBJECT, "an object"),
+            (Self::NULL, "null"),
+        ];
+        let names: Vec<&str> = names.into_iter().filter(|(one, _)| self.meets(*one)).map(|(_, name)| name).collect();
+        names.join(" or ")
+    }
+
+    /// The types that a schema's `type` allows.
+    fn of_name(name: &str) -> Self {
+        match name {
+            "null" => Self::NULL,
+            "boolean" => Self::BOOLEAN,
+            "number" | "integer" => Self::NUMBER,
+            "string" => Self::TEXT,
+            "array" => Self::LIST,
+            "object" => Self::OBJECT,
+            _ => Self::ANY,
+        }
+    }
+}
+
+/// What is known of a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct KnownValue {
+    /// The types that it may have.
+    pub types: JsonTypes,
+    /// The only values that it may have, where a schema lists them.
+    pub words: Option<Vec<Value>>,
+}
+
+impl KnownValue {
+    /// A value of these types.
+    pub(crate) fn of_types(types: JsonTypes) -> Self {
+        Self { types, words: None }
+    }
+
+    /// What a schema says of a part of the values that match it; nothing where it leaves the types open.
+    pub(crate) fn of_schema(schema: &Value, path: &[String]) -> Option<Self> {
+        if let Some(part) = part(schema, path) {
+            return Self::of_values(part);
+        }
+        let (_, before) = path.split_last().filter(|(last, _)| *last == "length")?;
+        let counted = Self::of_values(part(schema, before)?)?.types;
+        let others = Self::all_but(JsonTypes::LIST.or(JsonTypes::TEXT));
+        (!counted.meets(others)).then_some(Self::of_types(JsonTypes::NUMBER))
+    }
+
+    fn all_but(types: JsonTypes) -> JsonTypes {
+        JsonTypes(JsonTypes::ANY.0 & !types.0)
+    }
+
+    fn of_values(schema: &Value) -> Option<Self> {
+        let types = match schema.get("type") {
+            Some(Value::String(name)) => Some(JsonTypes::of_name(name)),
+            Some(Value::Array(names)) => {
+                names.iter().filter_map(Value::as_str).map(JsonTypes::of_name).reduce(JsonTypes::or)
+            }
+            _ => None,
+        };
+        let words = match (schema.get("const"), schema.get("enum")) {
+            (Some(word), _) => Some(vec![word.clone()]),
+            (None, Some(Value::Array(words))) if !words.is_empty() => Some(words.clone()),
+            _ => None,
+        };
+        let of_words = words.iter().flatten().map(JsonTypes::of).reduce(JsonTypes::or);
+        let types = types.or(of_words).filter(|types| *types != JsonTypes::ANY)?;
+        Some(Self { types, words })
+    }
+}
+
+/// The part of a schema that describes the value at a path.
+pub(super) fn part<'s>(schema: &'s Value, path: &[String]) -> Option<&'s Value> {
+    path.iter().try_fold(schema, |schema, name| {
+        let property = schema.get("properties").and_then(|properties| properties.get(name));
+        let is_index = name.bytes().all(|byte| byte.is_ascii_digit());
+        property.or_else(|| schema.get("items").filter(|items| is_index && items.is_object()))
+    })
+}
+
+/// The schema of what an approval writes under `__approved`.
+pub(super) fn boolean() -> Value {
+    json!({ "type": "boolean" })
+}
+
+/// The schema of a list.
+pub(super) fn list() -> Value {
+    json!({ "type": "array" })
+}
+
+/// The schema of what a loop of mode `react` writes under its `result_key`.
+pub(super) fn result(answer: Option<&Value>) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "answer": answer.cloned().unwrap_or(Value::Bool(true)),
+            "confidence": { "type": "number" },
+            "summary": { "type": "string" },
+        },
+    })
+}

@@ -1,0 +1,5 @@
+CREATE TABLE a (id INTEGER);
+CREATE TABLE b (
+  id INTEGER NOT NULL
+  name TEXT
+);

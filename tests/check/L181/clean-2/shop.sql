@@ -1,0 +1,1 @@
+CREATE TABLE copied AS SELECT 1 AS anything;
