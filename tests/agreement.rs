@@ -1,6 +1,6 @@
-//! The three that say what a loop may look like never disagree: the published schema, the types
-//! that serde reads, and the compiler. And the two that say what may run never disagree: what
-//! loading calls sound starts, and what it refuses has no program to start.
+//! The three that say what a loop may look like never disagree: the schema of the types, the types that serde reads,
+//! and the compiler; and what the published schema accepts, they accept. And the two that say what may run never
+//! disagree: what loading calls sound starts, and what it refuses has no program to start.
 #![allow(clippy::string_slice)]
 #![allow(
     clippy::unwrap_used,
@@ -44,27 +44,30 @@ use choices::{Choices, tapes};
 /// The codes that report a shape; the last one says that schema and types disagree.
 const SHAPE: [&str; 8] = ["L010", "L011", "L012", "L013", "L014", "L015", "L016", "L017"];
 
-/// The schema of a kind as it is published, and what compares with it.
-struct Published {
-    schema: Value,
+/// The schemas of a kind: that of the types, by which the compiler judges a shape, and the published one, which also
+/// has patterns.
+struct Schemas {
+    of_types: Value,
     validator: jsonschema::Validator,
+    published: jsonschema::Validator,
 }
 
-impl Published {
+impl Schemas {
     fn read(kind: &str) -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{kind}.json"));
-        let schema: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-        let validator = jsonschema::validator_for(&schema).unwrap();
-        Self { schema, validator }
+        let published: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let of_types = loopctl::language::schema::schema(kind).unwrap();
+        let validator = jsonschema::validator_for(&of_types).unwrap();
+        Self { of_types, validator, published: jsonschema::validator_for(&published).unwrap() }
     }
 }
 
-static LOOP: LazyLock<Published> = LazyLock::new(|| Published::read("loop"));
-static REQUEST: LazyLock<Published> = LazyLock::new(|| Published::read("agent-request"));
-static WORKFLOW: LazyLock<Published> = LazyLock::new(|| Published::read("workflow"));
-static ACTIONS: LazyLock<Published> = LazyLock::new(|| Published::read("actions"));
-static PROJECT: LazyLock<Published> = LazyLock::new(|| Published::read("project"));
-static SCRIPT: LazyLock<Published> = LazyLock::new(|| Published::read("script"));
+static LOOP: LazyLock<Schemas> = LazyLock::new(|| Schemas::read("loop"));
+static REQUEST: LazyLock<Schemas> = LazyLock::new(|| Schemas::read("agent-request"));
+static WORKFLOW: LazyLock<Schemas> = LazyLock::new(|| Schemas::read("workflow"));
+static ACTIONS: LazyLock<Schemas> = LazyLock::new(|| Schemas::read("actions"));
+static PROJECT: LazyLock<Schemas> = LazyLock::new(|| Schemas::read("project"));
+static SCRIPT: LazyLock<Schemas> = LazyLock::new(|| Schemas::read("script"));
 
 fn config(cases: u32, seed: u64) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
@@ -110,12 +113,14 @@ fn typed_request(document: &Value) -> Result<(), String> {
 /// All three say the same of a document; gives what they say.
 fn agree(
     kind: DocumentKind,
-    published: &Published,
+    schemas: &Schemas,
     typed: fn(&Value) -> Result<(), String>,
     document: &Value,
 ) -> Result<bool, TestCaseError> {
-    let by_schema = published.validator.is_valid(document);
+    let by_schema = schemas.validator.is_valid(document);
     let (faults, value) = read_document(kind, document);
+    let by_published = schemas.published.is_valid(document);
+    prop_assert!(!by_published || faults.is_empty(), "the published schema accepts it, {:?}: {:#}", faults, document);
     prop_assert_eq!(by_schema, faults.is_empty(), "the schema and the compiler, {:?}: {:#}", faults, document);
     // The types take what the schema takes. Its bounds they do not know.
     if by_schema {
@@ -135,7 +140,7 @@ proptest! {
 
     #[test]
     fn what_the_schema_of_loops_is_made_of_is_taken_by_all_three(tape in tapes(160)) {
-        let document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
+        let document = shapes::accepted(&LOOP.of_types, &mut Choices::new(tape));
         prop_assert!(agree(DocumentKind::Loop, &LOOP, typed::<LoopDocument>, &document)?, "{:#}", document);
         let compiled = compile(&Texts::new(Source::new("loop.json", document.to_string())));
         let shape: Vec<_> = compiled.diagnostics.iter().filter(|fault| SHAPE.contains(&fault.code)).collect();
@@ -144,7 +149,7 @@ proptest! {
 
     #[test]
     fn a_slip_in_a_loop_is_reported_by_all_three_or_by_none(tape in tapes(160), slips in tapes(12)) {
-        let mut document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
+        let mut document = shapes::accepted(&LOOP.of_types, &mut Choices::new(tape));
         let mut choices = Choices::new(slips);
         for _ in 0..=choices.below(2) {
             shapes::slip(&mut document, &mut choices);
@@ -154,14 +159,14 @@ proptest! {
 
     #[test]
     fn numbers_are_accepted_or_reported_by_all_three_however_they_are_spelled(tape in tapes(160), slips in tapes(40)) {
-        let mut document = shapes::accepted(&LOOP.schema, &mut Choices::new(tape));
+        let mut document = shapes::accepted(&LOOP.of_types, &mut Choices::new(tape));
         shapes::respell(&mut document, &mut Choices::new(slips));
         agree(DocumentKind::Loop, &LOOP, typed::<LoopDocument>, &document)?;
     }
 
     #[test]
     fn requests_are_accepted_or_reported_by_all_three(tape in tapes(160), slips in tapes(8)) {
-        let mut document = shapes::accepted(&REQUEST.schema, &mut Choices::new(tape));
+        let mut document = shapes::accepted(&REQUEST.of_types, &mut Choices::new(tape));
         prop_assert!(agree(DocumentKind::AgentRequest, &REQUEST, typed_request, &document)?, "{:#}", document);
         shapes::slip(&mut document, &mut Choices::new(slips));
         agree(DocumentKind::AgentRequest, &REQUEST, typed_request, &document)?;
@@ -173,7 +178,7 @@ proptest! {
 
     #[test]
     fn the_other_documents_are_accepted_or_reported_by_all_three(which in 0..4_usize, tape in tapes(120), slips in tapes(8)) {
-        let (kind, published): (_, &Published) = match which {
+        let (kind, schemas): (_, &Schemas) = match which {
             0 => (DocumentKind::Workflow, &WORKFLOW),
             1 => (DocumentKind::Actions, &ACTIONS),
             2 => (DocumentKind::Project, &PROJECT),
@@ -185,10 +190,10 @@ proptest! {
             2 => typed::<Project>,
             _ => typed::<Script>,
         };
-        let mut document = shapes::accepted(&published.schema, &mut Choices::new(tape));
-        prop_assert!(agree(kind, published, read, &document)?, "{:#}", document);
+        let mut document = shapes::accepted(&schemas.of_types, &mut Choices::new(tape));
+        prop_assert!(agree(kind, schemas, read, &document)?, "{:#}", document);
         shapes::slip(&mut document, &mut Choices::new(slips));
-        agree(kind, published, read, &document)?;
+        agree(kind, schemas, read, &document)?;
     }
 }
 
