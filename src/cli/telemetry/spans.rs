@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use opentelemetry::trace::{Span as _, SpanKind, Status as SpanStatus, TraceContextExt as _, Tracer as _};
-use opentelemetry::{Array, Context, KeyValue, StringValue};
+use opentelemetry::{Array, Context, KeyValue, StringValue, Value as AttributeValue};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 use serde_json::{Value, json};
 
@@ -13,7 +13,6 @@ use crate::engine::event::{CallId, Finish};
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
-use crate::language::project::Provider;
 use crate::program::Program;
 use crate::trace::Redaction;
 
@@ -110,7 +109,10 @@ impl Spans {
                         }
                     }
                     let reasons = vec![StringValue::from(finish_reason(*finish))];
-                    chat.set_attribute(KeyValue::new("gen_ai.response.finish_reasons", Array::String(reasons)));
+                    chat.set_attribute(KeyValue::new(
+                        "gen_ai.response.finish_reasons",
+                        AttributeValue::Array(Array::String(reasons)),
+                    ));
                     let model = response_model.clone().unwrap_or_else(|| self.model.clone());
                     chat.set_attribute(KeyValue::new("gen_ai.response.model", model));
                     chat.set_attributes(output.map(|output| KeyValue::new("gen_ai.output.messages", output)));
