@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 /// What the fields of a name look like, beyond their type.
-const PATTERNS: [(&str, &str); 7] = [
+const PATTERNS: [(&str, &str); 8] = [
     ("action_name", "^[^\\s@{}\"'`$:]+$"),
     ("items_path", "^@[^\\s.@]+(\\.[^\\s.@]+)*$"),
     ("item_variable_name", "^[^\\s.@0-9][^\\s.@]*$"),
     ("base_url", "^(https?://|orgconfig:)"),
     ("api_key", "^(env|file|orgconfig):.+"),
+    ("hash", "^sha256:[0-9a-fA-F]{64}$"),
     ("store", "^(memory|sqlite:.+)$"),
     ("at", "^([01][0-9]|2[0-3]):[0-5][0-9]$"),
 ];

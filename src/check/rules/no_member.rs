@@ -7,7 +7,7 @@ use crate::check::{Cursor, Rule, Subject, Used};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
 use crate::language::Action;
 use crate::program::reference::{Field, PathStep, RESERVED, each_text};
-use crate::program::schema::{AbsentStep, described};
+use crate::program::schema::{AbsentStep, described, short};
 use crate::program::template::ValueUse;
 use crate::syntax::Node;
 use crate::syntax::document::DocumentKind;
@@ -17,6 +17,9 @@ pub const RULE: Rule = Rule { code: codes::NO_MEMBER, check };
 
 /// The most faults that are reported of one text.
 const MAX_FOUND: usize = 50;
+/// The most names that are compared with one that is not there, and the most that a sentence lists.
+const MEASURED: usize = 1_000;
+const LISTED: usize = 12;
 /// The parts of a loop document whose texts take values of the input, beside those of its loop.
 const OF_STEPS: [&str; 3] = ["/properties/actions_to_execute", "/onFalse", "/filter"];
 
@@ -87,7 +90,7 @@ fn in_text(subject: &Subject<'_>, cursor: &Cursor<'_>, schemas: Schemas<'_>, fou
         if found.len() - before >= MAX_FOUND {
             return;
         }
-        let Some(fault) = judged(cursor, text, used, schemas) else { return };
+        let Some(fault) = judged(subject, cursor, text, used, schemas) else { return };
         // A block over a list names the list, and each entry of it: one fault of both is one.
         let place = (fault.place.start, fault.message.clone());
         if !subject.is_reported(&fault.place) && !known.contains(&place) {
@@ -98,7 +101,13 @@ fn in_text(subject: &Subject<'_>, cursor: &Cursor<'_>, schemas: Schemas<'_>, fou
 }
 
 /// What is wrong with a value that a text uses, by the schema that describes it.
-fn judged(cursor: &Cursor<'_>, text: &str, used: &ValueUse, schemas: Schemas<'_>) -> Option<Diagnostic> {
+fn judged(
+    subject: &Subject<'_>,
+    cursor: &Cursor<'_>,
+    text: &str,
+    used: &ValueUse,
+    schemas: Schemas<'_>,
+) -> Option<Diagnostic> {
     let PathStep::Name(first) = used.path.first()? else { return None };
     let is_input = first == "input";
     // Of the names at the top, those of arguments were looked for with their action.
@@ -110,7 +119,8 @@ fn judged(cursor: &Cursor<'_>, text: &str, used: &ValueUse, schemas: Schemas<'_>
     let way = described(schema, used.path.get(skipped..)?);
     let at = cursor.clone().inside(used.range.clone());
     if let Some(absent) = way.absent {
-        return (is_input || absent.at > 0).then(|| missing(&at, text, used, &absent, skipped));
+        let absent = AbsentStep { at: absent.at + skipped, ..absent };
+        return (is_input || absent.at > 0).then(|| missing(subject, &at, text, used, &absent));
     }
     let optional = way.optional.into_iter().map(|step| step + skipped);
     let optional = optional.filter(|step| *step >= used.guarded && (is_input || *step > 0)).min()?;
@@ -127,24 +137,32 @@ fn judged(cursor: &Cursor<'_>, text: &str, used: &ValueUse, schemas: Schemas<'_>
     Some(fault.help(help))
 }
 
-fn missing(at: &Cursor<'_>, text: &str, used: &ValueUse, absent: &AbsentStep, skipped: usize) -> Diagnostic {
-    let step = absent.at + skipped;
+fn missing(subject: &Subject<'_>, at: &Cursor<'_>, text: &str, used: &ValueUse, absent: &AbsentStep<'_>) -> Diagnostic {
+    let step = absent.at;
     let before = used.path.get(..step).unwrap_or_default();
-    let subject = match before.split_last() {
+    let owner = match before.split_last() {
         Some((PathStep::Entry, list)) => format!("an entry of `{}`", spelled(list)),
         _ => format!("`{}`", spelled(before)),
     };
-    let code = if step == 1 && skipped == 1 { codes::UNKNOWN_VARIABLE } else { codes::NO_MEMBER };
-    let message = format!("by its schema, {subject} {}", absent.why);
+    let is_of_input = step == 1 && matches!(used.path.first(), Some(PathStep::Name(first)) if first == "input");
+    let code = if is_of_input { codes::UNKNOWN_VARIABLE } else { codes::NO_MEMBER };
+    let message = format!("by its schema, {owner} {}", absent.why);
     let fault = Diagnostic::error(code, message, at.path(), at.place());
     let is_inside = before.contains(&PathStep::Entry);
     let names_input = is_inside && matches!(used.path.get(step), Some(PathStep::Name(name)) if name == "input");
     let written = text.get(used.range.clone()).unwrap_or_default();
-    match (&absent.near, used.path.get(step)) {
+    let members = || absent.members.into_iter().flat_map(|members| members.keys()).map(String::as_str);
+    let name = used.path.get(step).and_then(|step| match step {
+        PathStep::Name(name) => Some(name),
+        PathStep::Entry => None,
+    });
+    let near = name.and_then(|name| subject.compiled.effort.nearest(name, members().take(MEASURED)));
+    let known: Vec<String> = members().take(LISTED).map(short).collect();
+    match (near, name) {
         _ if names_input => {
             fault.help("inside of a block names begin at its entry, and at the top with `@root.`: {{@root.input.x}}")
         }
-        (Some(near), Some(PathStep::Name(name))) => {
+        (Some(near), Some(name)) => {
             let fault = fault.help(format!("the nearest name is `{near}`"));
             // Only where the name stands once in the text of the path, its place is clear.
             match written.matches(name.as_str()).count() {
@@ -152,11 +170,11 @@ fn missing(at: &Cursor<'_>, text: &str, used: &ValueUse, absent: &AbsentStep, sk
                 _ => fault,
             }
         }
-        _ if absent.known.is_empty() && matches!(before.last(), Some(PathStep::Entry)) => fault.help(format!(
+        _ if known.is_empty() && matches!(before.last(), Some(PathStep::Entry)) => fault.help(format!(
             "the entry itself is `{{{{this}}}}`; `{written}` is no part of it: correct it, or the `items` of the schema"
         )),
-        _ if absent.known.is_empty() => fault.help("correct the path, or the schema beside it"),
-        _ => fault.help(format!("it has `{}`", absent.known.join("`, `"))),
+        _ if known.is_empty() => fault.help("correct the path, or the schema beside it"),
+        _ => fault.help(format!("it has `{}`", known.join("`, `"))),
     }
 }
 

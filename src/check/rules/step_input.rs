@@ -1,5 +1,7 @@
 //! The input of a step, held against what its action takes.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::check::steps::{WrittenStep, steps};
@@ -15,6 +17,9 @@ use crate::syntax::quoted;
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::STEP_INPUT, check };
 
+/// The most names of a step that are reported, and the most candidates for the nearest name.
+const MAX_STRANGE: usize = 50;
+const MEASURED: usize = 1_000;
 /// Names that the platform takes beside those of an action.
 const PLATFORM: [&str; 1] = ["__oauth_account__"];
 
@@ -38,10 +43,11 @@ fn names(subject: &Subject<'_>, step: &WrittenStep<'_>, input: &StepInput, found
     let mut missing: Vec<&str> = input.schema.required();
     missing.retain(|name| !step.properties.contains_key(*name));
     let action = step.kind;
-    let strange = step.properties.keys().filter(|name| !known.contains(&name.as_str()));
-    for name in strange.filter(|name| !PLATFORM.contains(&name.as_str())) {
+    let names: HashSet<&str> = known.iter().copied().collect();
+    let strange = step.properties.keys().filter(|name| !names.contains(name.as_str()));
+    for name in strange.filter(|name| !PLATFORM.contains(&name.as_str())).take(MAX_STRANGE) {
         let free = known.iter().copied().filter(|known| !step.properties.contains_key(*known));
-        let near = nearest(name, free);
+        let near = nearest(name, free.take(MEASURED));
         missing.retain(|missing| Some(*missing) != near);
         let cursor = subject.at(&step.property(name)).key();
         // What else a request takes, its templates do not say.

@@ -1,5 +1,7 @@
 //! Names in `required` that nothing in the schema describes, or that it does not allow.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{Part, short};
@@ -7,6 +9,9 @@ use crate::diagnostic::{codes, nearest};
 use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
 
+/// For so many names of a part the nearest one is looked for, among so many candidates.
+const MEASURED_NAMES: usize = 50;
+const MEASURED: usize = 1_000;
 /// Keywords that may describe a name, or allow one.
 const DESCRIBES: [&str; 12] = [
     "patternProperties",
@@ -32,7 +37,8 @@ pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
         None => None,
     };
     let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
-    let is_required = |name: &str| required.iter().any(|required| required.as_str() == Some(name));
+    let listed: HashSet<&str> = required.iter().filter_map(Value::as_str).collect();
+    let is_required = |name: &str| listed.contains(name);
     let is_described = part.in_place || DESCRIBES.iter().any(|keyword| part.members.contains_key(*keyword));
     let others = ["additionalProperties", "unevaluatedProperties"].into_iter().find_map(|name| part.members.get(name));
     let mut faults = Vec::new();
@@ -51,7 +57,8 @@ pub(super) fn faults(part: &Part<'_>) -> Vec<LocalFault> {
             None if is_described => continue,
             None => {}
         }
-        let near = nearest(name, names().filter(|known| !is_required(known)));
+        let is_measured = faults.len() < MEASURED_NAMES;
+        let near = nearest(name, names().take(MEASURED).filter(|known| is_measured && !is_required(known)));
         let fault = match (others, near) {
             (Some(Value::Bool(false)), _) => {
                 let message = format!("`{}` is required, and not among the properties, which are all", short(name));

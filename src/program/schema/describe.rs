@@ -2,14 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::diagnostic::nearest;
 use crate::program::reference::PathStep;
 
 /// The most references of a part that are followed.
 const MAX_REFERENCES: usize = 16;
-/// The most names that are compared with one that is not there, and the most that a sentence lists.
-const MEASURED: usize = 1_000;
-const LISTED: usize = 12;
+/// The most names of `required` that are gone through for a use. Members of a longer list count as required.
+const MAX_REQUIRED: usize = 1_000;
 /// Keywords with which a schema may describe a value in another part, or in several ways.
 const ELSEWHERE: [&str; 9] =
     ["allOf", "anyOf", "oneOf", "if", "$dynamicRef", "$recursiveRef", "dependentSchemas", "dependencies", "not"];
@@ -17,29 +15,27 @@ const ELSEWHERE: [&str; 9] =
 const UNNAMED: [&str; 4] = ["patternProperties", "propertyNames", "additionalProperties", "unevaluatedProperties"];
 
 /// How far a schema describes the way to a value.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Described {
+#[derive(Debug, Default, PartialEq)]
+pub struct Described<'s> {
     /// The first step that leads nowhere.
-    pub absent: Option<AbsentStep>,
+    pub absent: Option<AbsentStep<'s>>,
     /// The steps to members that may be left out.
     pub optional: Vec<usize>,
 }
 
 /// A step that leads nowhere.
-#[derive(Debug, PartialEq, Eq)]
-pub struct AbsentStep {
+#[derive(Debug, PartialEq)]
+pub struct AbsentStep<'s> {
     /// Its number in the path.
     pub at: usize,
     /// Why, as the end of a sentence whose subject is the value before the step: `is a text and has no `name``.
     pub why: String,
-    /// The name that is near, of those that are there.
-    pub near: Option<String>,
-    /// The names that are there.
-    pub known: Vec<String>,
+    /// The members that the value before it has, where it is an object.
+    pub members: Option<&'s Map<String, Value>>,
 }
 
 /// Follows a path from the value that a schema describes. Where the schema leaves something open, it says nothing.
-pub fn described(schema: &Value, path: &[PathStep]) -> Described {
+pub fn described<'s>(schema: &'s Value, path: &[PathStep]) -> Described<'s> {
     let mut found = Described::default();
     let mut part = schema;
     for (at, step) in path.iter().enumerate() {
@@ -52,8 +48,8 @@ pub fn described(schema: &Value, path: &[PathStep]) -> Described {
                 part = next;
             }
             Below::Open => break,
-            Below::Absent { why, near, known } => {
-                found.absent = Some(AbsentStep { at, why, near, known });
+            Below::Absent { why, members } => {
+                found.absent = Some(AbsentStep { at, why, members });
                 break;
             }
         }
@@ -64,7 +60,7 @@ pub fn described(schema: &Value, path: &[PathStep]) -> Described {
 enum Below<'s> {
     Part { part: &'s Value, is_required: bool },
     Open,
-    Absent { why: String, near: Option<String>, known: Vec<String> },
+    Absent { why: String, members: Option<&'s Map<String, Value>> },
 }
 
 /// A part with its references followed; nothing when they lead nowhere or too far.
@@ -109,7 +105,7 @@ fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
                 PathStep::Name(name) => format!("{is} and has no `{}`", short(name)),
                 PathStep::Entry => format!("{is}, and `each` needs a list"),
             };
-            Below::Absent { why, near: None, known: Vec::new() }
+            Below::Absent { why, members: None }
         }
         _ => Below::Open,
     }
@@ -118,16 +114,14 @@ fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
 fn member<'s>(part: &'s Map<String, Value>, name: &str) -> Below<'s> {
     let Some(properties) = part.get("properties").and_then(Value::as_object) else { return Below::Open };
     if let Some(found) = properties.get(name) {
-        let required = part.get("required").and_then(Value::as_array).into_iter().flatten();
-        let is_required = required.into_iter().any(|required| required.as_str() == Some(name));
+        let required = part.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let is_required = required.len() > MAX_REQUIRED || required.iter().any(|one| one.as_str() == Some(name));
         return Below::Part { part: found, is_required };
     }
     if UNNAMED.iter().any(|keyword| part.get(*keyword).is_some_and(|value| *value != Value::Bool(false))) {
         return Below::Open;
     }
-    let near = nearest(name, properties.keys().take(MEASURED).map(String::as_str)).map(str::to_owned);
-    let known = properties.keys().take(LISTED).map(|known| short(known)).collect();
-    Below::Absent { why: format!("has no `{}`", short(name)), near, known }
+    Below::Absent { why: format!("has no `{}`", short(name)), members: Some(properties) }
 }
 
 fn item(part: &Map<String, Value>) -> Below<'_> {
@@ -147,7 +141,8 @@ fn is_json(part: &Map<String, Value>) -> bool {
     part.contains_key("contentSchema") || ["contentMediaType", "format", "description", "title"].into_iter().any(says)
 }
 
-fn short(name: &str) -> String {
+/// A name, cut where it is long.
+pub fn short(name: &str) -> String {
     super::message::shorten(name).into_owned()
 }
 

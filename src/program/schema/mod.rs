@@ -38,7 +38,7 @@ use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
 pub use self::advice::{Advice, Fix, advice, is_type_word, type_meant};
-pub use self::describe::{AbsentStep, Described, described};
+pub use self::describe::{AbsentStep, Described, described, short};
 pub use self::examine::Examined;
 use super::reference::escape_pointer;
 use crate::program::schema::gather::Gather;
