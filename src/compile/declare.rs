@@ -123,7 +123,7 @@ impl<'a> Declare<'a> {
             let fault = Diagnostic::warning(codes::NO_TOOLS, message, pointer.as_str(), self.main.tree.place(&pointer));
             self.faults.push(fault.help("declare an action: `{\"type\": \"action\", \"name\": \"...\"}`"));
         }
-        self.tools.extend(builtin::all());
+        self.tools.extend(builtin::of(self.properties.builtins.as_deref()));
     }
 
     fn one(&mut self, declaration: ToolDeclaration, pointer: &str) {

@@ -164,6 +164,7 @@ codes! {
     IDLE_KEYWORD = "L153" Warning "idle-keyword" "Part of a schema without effect",
     NO_MEMBER = "L154" Error "no-member" "Name below a value that does not have it",
     UNREACHED_LIMIT = "L160" Warning "unreached-limit" "Limit of model calls that never applies",
+    UNKNOWN_REQUIRED_TOOL = "L161" Error "unknown-required-tool" "Unknown tool before the answer",
     NEEDS_RESPONSES = "L170" Warning "needs-responses" "Model that needs the Responses API",
     BAD_MODEL_SETTING = "L171" Error "bad-model-setting" "Setting of a model that can't be sent",
     BAD_SQL = "L180" Error "bad-sql" "SQL that the database refuses",

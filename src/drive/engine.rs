@@ -233,6 +233,7 @@ impl Engine {
             deltas: None,
             enough: None,
             timeouts: ReplyTimeouts::of(&program.properties),
+            must_call: state.must_call_a_tool(program),
         };
         Ok(model.request(&ask, &mut Wire::default()))
     }

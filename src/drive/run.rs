@@ -224,6 +224,7 @@ impl<'a> Driver<'a> {
             deltas: (!sums_up && listener.is_some_and(Listener::wants_deltas)).then_some(&delta),
             enough: Some(&enough),
             timeouts: ReplyTimeouts::of(properties),
+            must_call: !sums_up && state.must_call_a_tool(program),
         };
         let left = self.time_left();
         if left.is_zero() {

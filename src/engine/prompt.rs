@@ -1,8 +1,9 @@
 //! The system prompt: who the model is, its objective, its tools, and how to answer.
 
 use super::dialect;
-use crate::program::Program;
+use crate::program::builtin::input_in_short;
 use crate::program::reference::{Scope, Unresolved};
+use crate::program::{Program, ToolKind};
 
 /// The values for the system prompt, besides the program.
 pub struct Facts<'a> {
@@ -44,7 +45,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
             let tools = if dialect::is_native(program.properties.dialect) {
                 String::new()
             } else {
-                format!("Tools, each with the JSON Schema of its input:\n{tools}\n")
+                format!("Tools, each with its input (a JSON Schema, or in short, where ? is optional):\n{tools}\n")
             };
             Ok(format!(
                 "You are an agent. You work towards an objective step by step: you think, you call a tool, you read \
@@ -63,7 +64,11 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
 fn tools(program: &Program) -> String {
     let mut lines = String::with_capacity(1000);
     for tool in program.offered() {
-        let (name, input) = (dialect::name_for_model(program, &tool.name), tool.parameters.text());
+        let name = dialect::name_for_model(program, &tool.name);
+        let input = match tool.kind {
+            ToolKind::Builtin(builtin) => input_in_short(builtin),
+            _ => tool.parameters.text(),
+        };
         for piece in ["- ", name, ": ", &tool.description, "\n  input: ", input, "\n"] {
             lines.push_str(piece);
         }

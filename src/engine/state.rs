@@ -16,6 +16,7 @@ use super::event::{
 use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status, Termination};
 use super::token_estimator::TokenEstimator;
+use crate::program::Program;
 
 /// A run's state.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -335,6 +336,12 @@ impl State {
             forced: None,
             asks: None,
         }
+    }
+
+    /// Whether the next reply must call a tool: an answer would not be accepted yet, and it is not the last call.
+    pub fn must_call_a_tool(&self, program: &Program) -> bool {
+        matches!(self.phase, Phase::Thinking { forced: None })
+            && super::validate::missing_before_answer(program, self).is_some()
     }
 
     /// The run's status.

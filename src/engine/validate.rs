@@ -3,6 +3,7 @@
 use super::dialect::{self, Wanted};
 use super::state::State;
 use crate::diagnostic::nearest;
+use crate::language::react::RequiredTools;
 use crate::program::schema::SchemaFault;
 use crate::program::{Builtin, Program, Tool, ToolKind};
 
@@ -18,6 +19,11 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
     if matches!(tool.kind, ToolKind::Builtin(Builtin::RunWorkflow)) {
         return Err("no workflow is declared for this loop; call only the tools that are listed".to_owned());
     }
+    if matches!(tool.kind, ToolKind::Builtin(Builtin::Complete))
+        && let Some(missing) = missing_before_answer(program, state)
+    {
+        return Err(format!("the answer was not taken: {missing}, and read what it returns, before you answer"));
+    }
     let faults = tool.parameters.faults(&wanted.input);
     if !faults.is_empty() {
         return Err(format!(
@@ -32,6 +38,21 @@ pub(super) fn call<'a>(program: &'a Program, state: &State, wanted: &Wanted) -> 
         return Err(format!("{} may be called {max} times in a run, and was", tool.name));
     }
     Ok(tool)
+}
+
+/// What must be called before an answer is accepted, as the model reads it; none when all of it was called.
+pub fn missing_before_answer(program: &Program, state: &State) -> Option<String> {
+    let was_called = |name: &str| state.counters.calls.get(name).is_some_and(|calls| *calls > 0);
+    match program.properties.require_tool_before_answer.as_ref()? {
+        RequiredTools::Any(_) => {
+            let any = state.counters.calls.values().any(|calls| *calls > 0);
+            (!any).then(|| "call one of the tools first".to_owned())
+        }
+        RequiredTools::All(names) => {
+            let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !was_called(name)).collect();
+            (!missing.is_empty()).then(|| format!("call {} first", missing.join(", ")))
+        }
+    }
 }
 
 /// All faults of a value, one on each line, with their paths.

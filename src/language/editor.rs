@@ -159,6 +159,14 @@ impl Editor<'_> {
                 .keywords
                 .extend(keywords.into_iter().filter(|(name, _)| !name.to_lowercase().contains("description")));
         }
+        // A list of words would refuse the values of other types, which a pattern ignores.
+        if merged.types.iter().any(|name| !matches!(name.as_str(), "string" | "null"))
+            && let Some(Value::Array(words)) = merged.keywords.shift_remove("enum")
+        {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            merged.keywords.insert("pattern".to_owned(), json!(format!("^({})$", words.join("|"))));
+            merged.keywords.shift_remove("markdownEnumDescriptions");
+        }
         if merged.types.iter().any(|name| name == "null")
             && let Some(Value::Array(words)) = merged.keywords.get_mut("enum")
         {

@@ -51,6 +51,12 @@ pub struct ReactProperties {
     /// The context key that the answer is kept under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_key: Option<String>,
+    /// The built-in tools that the model may call beside `__complete__`, which is always there. Default: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builtins: Option<Vec<BuiltinTool>>,
+    /// The tools that must be called before an answer is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require_tool_before_answer: Option<RequiredTools>,
     /// The most tokens that one reply may have.
     #[serde(default = "defaults::max_tokens")]
     #[schemars(range(min = 1))]
@@ -110,6 +116,44 @@ pub struct ReactProperties {
     #[serde(default = "defaults::last_call_timeout_ms")]
     #[schemars(range(min = 1))]
     pub last_call_timeout_ms: u64,
+}
+
+/// A built-in tool, by the name that the model calls it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum BuiltinTool {
+    /// Ends the run.
+    #[serde(rename = "__complete__")]
+    Complete,
+    /// Asks a human.
+    #[serde(rename = "__pause_for_human__")]
+    PauseForHuman,
+    /// Keeps a value.
+    #[serde(rename = "__store_memory__")]
+    StoreMemory,
+    /// Gives a kept value.
+    #[serde(rename = "__retrieve_memory__")]
+    RetrieveMemory,
+    /// Reports progress.
+    #[serde(rename = "__log_progress__")]
+    LogProgress,
+}
+
+/// The tools that must be called before an answer is accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RequiredTools {
+    /// One declared tool, whichever.
+    Any(AnyTool),
+    /// Each of these.
+    All(Vec<String>),
+}
+
+/// The word for any declared tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnyTool {
+    /// The only one.
+    Any,
 }
 
 /// What happens when the models of a run stay unreachable.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::schema::Schema;
 use crate::language::action::OnUncertain;
+use crate::language::react::BuiltinTool;
 use crate::program::{Builtin, Tool, ToolKind};
 
 /// The name of the tool that ends a run.
@@ -59,9 +60,35 @@ pub fn is_offered(builtin: Builtin) -> bool {
     builtin != Builtin::RunWorkflow
 }
 
-/// The built-in tools, as every loop has them.
-pub fn all() -> Vec<Tool> {
-    ALL.into_iter().map(tool).collect()
+/// The built-in tools of a loop that wants these, beside the one that ends it; of one that says nothing, all.
+pub fn of(wanted: Option<&[BuiltinTool]>) -> Vec<Tool> {
+    let is_wanted = |builtin: &Builtin| {
+        let Some(wanted) = wanted else { return true };
+        *builtin == Builtin::Complete || wanted.iter().any(|wanted| meant(*wanted) == *builtin)
+    };
+    ALL.into_iter().filter(is_wanted).map(tool).collect()
+}
+
+fn meant(written: BuiltinTool) -> Builtin {
+    match written {
+        BuiltinTool::Complete => Builtin::Complete,
+        BuiltinTool::PauseForHuman => Builtin::PauseForHuman,
+        BuiltinTool::StoreMemory => Builtin::StoreMemory,
+        BuiltinTool::RetrieveMemory => Builtin::RetrieveMemory,
+        BuiltinTool::LogProgress => Builtin::LogProgress,
+    }
+}
+
+/// What a built-in tool takes, in short: a prompt with the schemas of all of them is twice as long.
+pub fn input_in_short(builtin: Builtin) -> &'static str {
+    match builtin {
+        Builtin::Complete => r#"{"answer": any JSON, "confidence"?: 0 to 1, "summary"?: string}"#,
+        Builtin::PauseForHuman => r#"{"question": string, "context"?: string, "options"?: [string]}"#,
+        Builtin::StoreMemory => r#"{"key": string, "value": any JSON}"#,
+        Builtin::RetrieveMemory => r#"{"key"?: string}"#,
+        Builtin::LogProgress => r#"{"message": string, "milestone"?: string, "percent"?: 0 to 100}"#,
+        Builtin::RunWorkflow => r#"{"workflow_id"?: string, "workflow_name"?: string, "input"?: object}"#,
+    }
 }
 
 impl Tool {

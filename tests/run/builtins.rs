@@ -1,8 +1,8 @@
 //! Every built-in tool.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::common::{Place, complete, think};
+use crate::common::{Place, complete, look, think};
 
 #[test]
 fn complete_without_an_answer_is_an_observation_and_the_run_goes_on() {
@@ -138,4 +138,62 @@ fn what_one_session_remembers_no_other_session_reads() {
         assert_eq!(result["trace"][at]["observation"], json!(format!("of one: {key}")));
     }
     assert_eq!(result["trace"][kept.len()]["observation"]["keys"].as_array().map(Vec::len), Some(kept.len()));
+}
+
+/// The first request of a loop with these properties: its system prompt, and the whole of it.
+fn prompt(properties: Value) -> (String, Value) {
+    let place = Place::new();
+    place.looped(&properties);
+    let server = [("OPENAI_BASE_URL", "http://127.0.0.1:1")];
+    let request = place.call_with(&["prompt", "loop.json", "--model", "m"], &server);
+    assert_eq!(request.code, 0, "{request:#?}");
+    let request = request.json();
+    (request["messages"][0]["content"].as_str().expect("a text").to_owned(), request)
+}
+
+#[test]
+fn the_system_prompt_of_two_tools_has_less_than_600_tokens() {
+    let (whole, _) = prompt(json!({}));
+    let tokens = loopctl::engine::conversation::estimated_tokens(whole.len());
+    assert!(tokens < 600, "{tokens} tokens: {whole}");
+    for builtin in
+        ["__complete__", "__pause_for_human__", "__store_memory__", "__retrieve_memory__", "__log_progress__"]
+    {
+        assert!(whole.contains(builtin), "{builtin}: {whole}");
+    }
+}
+
+#[test]
+fn built_in_tools_that_a_loop_leaves_out_are_neither_offered_nor_called() {
+    let (prompt, _) = prompt(json!({ "builtins": ["__complete__", "__log_progress__"] }));
+    assert!(prompt.contains("__log_progress__") && !prompt.contains("__store_memory__"), "{prompt}");
+    let place = Place::new();
+    let store = think("__store_memory__", json!({ "key": "k", "value": 1 }));
+    place.looped(&json!({ "builtins": [] })).script(&[store, complete(json!("ok"))]);
+    let (ran, result) = place.run(&[]);
+    assert_eq!((ran.code, &result["trace"][0]["success"]), (0, &json!(false)), "{ran:#?}");
+    assert!(result["trace"][0]["observation"].as_str().expect("a text").contains("no tool named"), "{result:#}");
+}
+
+#[test]
+fn no_answer_is_taken_before_the_tools_were_called_that_must_be() {
+    for required in [json!("any"), json!(["look"])] {
+        let place = Place::new();
+        let properties = json!({ "require_tool_before_answer": required });
+        place.looped(&properties);
+        let script = json!({ "replies": [complete(json!("early")), look("a"), complete(json!("late"))],
+            "tools": { "look": [{ "found": 1 }] } });
+        place.json("script.json", &script);
+        let (ran, result) = place.run(&[]);
+        assert_eq!((ran.code, &result["result"]["answer"]), (0, &json!("late")), "{ran:#?}");
+        let why = result["trace"][0]["observation"].as_str().expect("a text");
+        assert!(why.contains("the answer was not taken: call"), "{why}");
+        let native = |more: Value| {
+            let mut properties = more;
+            properties["dialect"] = json!("tool_calls");
+            prompt(properties).1["tool_choice"].clone()
+        };
+        assert_eq!(native(properties), "required");
+        assert_eq!(native(json!({})), Value::Null);
+    }
 }

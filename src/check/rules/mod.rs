@@ -60,6 +60,7 @@ mod temperature_too_high;
 mod timeout_below_tool;
 mod unknown_column;
 mod unknown_datasource;
+mod unknown_required_tool;
 mod unknown_secret;
 mod unreached_limit;
 mod unused_action;
@@ -132,6 +133,7 @@ pub const RULES: &[Rule] = &[
     limits_at_odds::RULE,
     no_member::RULE,
     unreached_limit::RULE,
+    unknown_required_tool::RULE,
     needs_responses::RULE,
     bad_model_setting::RULE,
     bad_sql::RULE,

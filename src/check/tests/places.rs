@@ -61,6 +61,7 @@ pub const PLACES: &[&str] = &[
     "L146 loop.json:16:33 /properties/history/max_messages: 8",
     "L154 loop.json:51:64 /properties/objective: qty",
     "L160 loop.json:17:25 /properties/retry/for_ms: 600000",
+    "L161 loop.json:16:36 /properties/require_tool_before_answer/0: \"lookup_tickets\"",
     "L170 loop.json:17:14 /properties/model: \"main\"",
     "L171 loopctl.json:6:22 /models/main/extra_body/max_tokens: \"max_tokens\"",
     "L183 loop.json:9:54 /actions/0/query: ':day'",

@@ -132,7 +132,9 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         json(buffer, TURN);
         buffer.extend_from_slice(b"}");
     }
-    tools(buffer, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]);
+    if tools(buffer, ask, [b"{\"name\":", b",\"input_schema\":", b"}"]) && ask.must_call {
+        buffer.extend_from_slice(b",\"tool_choice\":{\"type\":\"any\"}");
+    }
     buffer.extend_from_slice(b",\"messages\":[");
     system.len()
 }

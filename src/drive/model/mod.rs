@@ -116,6 +116,8 @@ pub struct Ask<'a> {
     pub enough: Option<Enough<'a>>,
     /// How long its reply is waited for.
     pub timeouts: ReplyTimeouts,
+    /// Whether the reply must call a tool, where tools are declared to the provider.
+    pub must_call: bool,
 }
 
 /// The track of the script that takes the place of every model.

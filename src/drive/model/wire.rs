@@ -49,6 +49,7 @@ struct WireKey {
     stream: bool,
     is_constrained: bool,
     refused: u8,
+    must_call: bool,
 }
 
 impl WireKey {
@@ -62,6 +63,7 @@ impl WireKey {
             stream: ask.deltas.is_some(),
             is_constrained: form.constraint.turn(ask).is_some(),
             refused: form.refused.snapshot(),
+            must_call: ask.must_call,
         }
     }
 
@@ -72,6 +74,7 @@ impl WireKey {
             && self.temperature == ask.temperature.to_bits()
             && self.stream == ask.deltas.is_some()
             && self.stop == ask.stop
+            && self.must_call == ask.must_call
             && self.is_constrained == form.constraint.turn(ask).is_some()
             && self.refused == form.refused.snapshot()
     }

@@ -89,6 +89,7 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
         deltas: None,
         enough: Some(&enough),
         timeouts: ReplyTimeouts::default(),
+        must_call: false,
     };
     let price = model.facts.price;
     let mut wire = Wire::default();

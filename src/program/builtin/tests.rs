@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn the_names_are_those_of_the_tools_in_their_order() {
-    let tools = all();
+    let tools = of(None);
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, NAMES);
     assert!(NAMES.iter().zip(ALL).all(|(text, builtin)| named(text) == Some(builtin) && name(builtin) == *text));
@@ -15,13 +15,13 @@ fn the_names_are_those_of_the_tools_in_their_order() {
 
 #[test]
 fn all_but_the_old_way_to_call_a_workflow_are_offered() {
-    let offered: Vec<String> = all().into_iter().filter(Tool::is_offered).map(|tool| tool.name).collect();
+    let offered: Vec<String> = of(None).into_iter().filter(Tool::is_offered).map(|tool| tool.name).collect();
     assert_eq!(offered, NAMES[..5]);
 }
 
 #[test]
 fn each_takes_what_it_should_and_nothing_else() {
-    let tools = all();
+    let tools = of(None);
     let fits = |name: &str, input: serde_json::Value| {
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
         tool.parameters.faults(&input).is_empty()

@@ -82,6 +82,7 @@ fn plain(conversation: &Conversation) -> Ask<'_> {
         deltas: None,
         enough: None,
         timeouts: ReplyTimeouts::default(),
+        must_call: false,
     }
 }
 
