@@ -45,13 +45,19 @@ fn the_work_for_a_document_grows_with_its_size() {
 
 #[test]
 fn errors_are_found_behind_thousands_of_warnings() {
-    // 50 warnings in each of 40 texts, then one error.
-    let text = "{input.x} ".repeat(60);
-    let args = vec![serde_json::json!(text); 40];
+    // 100 warnings of optional inputs in each of 12 actions, and an error in each.
+    let args: Vec<String> = (0..100).map(|at| format!("{{{{q{at}}}}}")).collect();
+    let optional = (0..100).map(|at| (format!("q{at}"), serde_json::json!({}))).collect::<serde_json::Map<_, _>>();
+    let names: Vec<String> = (0..12).map(|at| format!("tool_{at}")).collect();
+    let action = |name: &String| {
+        serde_json::json!({ "action_name": name, "kind": "command", "description": "Counts.", "program": "wc",
+            "args": args, "parameters": { "type": "object", "properties": optional } })
+    };
+    let tool = |name: &String| serde_json::json!({ "type": "action", "name": name });
     let document = serde_json::json!({
         "type": "loop",
-        "actions": [{ "action_name": "tool", "kind": "command", "program": "wc", "args": args }],
-        "properties": { "mode": "react", "objective": "Go.", "tools": [{ "type": "action", "name": "tool" }] }
+        "actions": names.iter().map(action).collect::<Vec<_>>(),
+        "properties": { "mode": "react", "objective": "Go.", "tools": names.iter().map(tool).collect::<Vec<_>>() }
     });
     let found = judged(&Texts::new(loopctl::diagnostic::Source::new("a.json", document.to_string())));
     assert_eq!(found.iter().filter(|fault| !fault.is_error()).count(), MAX_REPORTED);

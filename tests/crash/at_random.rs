@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::Value;
 
-use crate::reference::{CALLS, Reference, START, timeless, untouched};
+use crate::reference::{CALLS, Reference, START, assert_same, untouched};
 
 /// More before a release: ten times as many.
 const KILLS: u64 = 1000;
@@ -97,7 +97,7 @@ fn round(seed: u64, expected: &Value, parts: &Parts) -> Hit {
     let resumed = if has_events && random.bool() { reference.resume(&[], "") } else { reference.start("") };
     let (result, asked) = reference.finish_after(resumed);
 
-    assert_eq!(timeless(result), *expected, "{at}");
+    assert_same(result, &expected, &format!("{at}"));
     reference.holds_after(&at, usize::from(killed));
     for (name, calls) in before {
         assert_eq!(reference.calls_of(name), calls, "{at}: {name} had finished, and was called again");

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::server::Gate;
 use crate::common::{self, Ran};
-use crate::reference::{Reference, timeless, untouched};
+use crate::reference::{Reference, assert_same, untouched};
 
 /// A short lease. It is renewed after a third of it.
 const SHORT: &str = "time:300:lease";
@@ -84,7 +84,7 @@ fn a_round(expected: &Value, asleep: Asleep) {
 
     let ended = reference.resume(&["--answer", "yes"], "");
     assert_eq!(ended.code, 0, "{ended:#?}");
-    assert_eq!(timeless(ended.json()), *expected, "{asleep:?}");
+    assert_same(ended.json(), &expected, &format!("{asleep:?}"));
     let counts = ["read", "put", "post"].map(|name| reference.calls_of(name).len());
     let read = if asleep == Asleep::InACall { 2 } else { 1 };
     assert_eq!(counts, [read, 1, 1], "{asleep:?}");

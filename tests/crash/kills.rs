@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::reference::{BOUNDARIES, Reference, timeless, untouched};
+use crate::reference::{BOUNDARIES, Reference, assert_same, timeless, untouched};
 
 #[test]
 fn a_kill_at_every_boundary_before_the_pause_ends_in_the_same_result() {
@@ -20,7 +20,7 @@ fn a_kill_at_every_boundary_before_the_pause_ends_in_the_same_result() {
             }
             *kills.entry(boundary).or_insert(0) += 1;
             let (result, asked) = reference.finish();
-            assert_eq!(timeless(result), expected, "{at}");
+            assert_same(result, &expected, &format!("{at}"));
             reference.holds(&at);
             if asked > 0 {
                 uncertain.push(at);
@@ -51,7 +51,7 @@ fn a_kill_at_every_boundary_after_the_pause_ends_in_the_same_result() {
                 break;
             }
             kills += 1;
-            assert_eq!(timeless(reference.finish().0), expected, "{at}");
+            assert_same(reference.finish().0, &expected, &format!("{at}"));
             reference.holds(&at);
         }
     }
@@ -77,7 +77,7 @@ fn a_process_that_dies_after_every_event_still_ends_the_same() {
         }
     }
     assert!(lives > 6, "{lives} lives tested too little");
-    assert_eq!(timeless(reference.finish().0), expected);
+    assert_same(reference.finish().0, &expected, "");
     reference.holds("always");
     let whole = Reference::new();
     whole.finish();

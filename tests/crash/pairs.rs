@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::reference::{BOUNDARIES, Reference, timeless, untouched};
+use crate::reference::{BOUNDARIES, Reference, assert_same, untouched};
 
 /// A kill at the event with this number, from 0, of the process that it hits.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +86,7 @@ fn played(pairs: impl Iterator<Item = [Kill; 2]>, most: usize) -> (usize, usize)
         }
         let reference = Reference::new();
         let played = play(&reference, &pair);
-        assert_eq!(timeless(played.result), expected, "{pair:?}");
+        assert_same(played.result, &expected, &format!("{pair:?}"));
         reference.holds_after(&format!("{pair:?}"), played.hit);
         assert!(reference.calls_of("post").len() == 1, "{pair:?}");
         hit += usize::from(played.hit == 2);

@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::server::Gate;
-use crate::reference::{Reference, timeless, untouched};
+use crate::reference::{Reference, assert_same, untouched};
 
 #[test]
 fn the_n_th_failing_store_call_is_a_clear_error_and_the_run_can_be_resumed() {
@@ -20,7 +20,7 @@ fn the_n_th_failing_store_call_is_a_clear_error_and_the_run_can_be_resumed() {
             assert!([1, 2].contains(&ran.code), "store:{call}:{kind}: {ran:#?}");
             assert!(ran.stderr.contains("store"), "store:{call}:{kind}: {ran:#?}");
             let (result, _) = reference.finish();
-            assert_eq!(timeless(result), expected, "store:{call}:{kind}");
+            assert_same(result, &expected, &format!("store:{call}:{kind}"));
             assert!(reference.calls_of("post").len() <= 1);
         }
     }
@@ -48,7 +48,7 @@ fn a_disk_that_is_full_is_a_clear_error_and_the_run_goes_on_when_there_is_room()
             assert!([1, 2].contains(&ran.code), "{blocks}: {ran:#?} {:?}", output.status);
             assert!(ran.stderr.contains("store"), "{blocks}: {ran:#?}");
         }
-        assert_eq!(timeless(reference.finish().0), expected, "{blocks}");
+        assert_same(reference.finish().0, &expected, &format!("{blocks}"));
         assert!(reference.calls_of("post").len() <= 1);
     }
     assert!(faults >= 3, "{faults} faults tested too little");
@@ -73,6 +73,6 @@ fn a_store_that_another_process_locks_during_a_run_is_reported_and_the_run_goes_
     other.execute_batch("ROLLBACK").expect("it is free");
     drop(other);
     assert!(reference.events().starts_with(&acknowledged), "what was acknowledged is there");
-    assert_eq!(timeless(reference.finish().0), expected);
+    assert_same(reference.finish().0, &expected, "");
     reference.holds("locked");
 }
