@@ -32,6 +32,11 @@ nightly:
 in-pieces:
     cargo test --locked --test run always_resumed -- --ignored --nocapture
 
+# Twenty runs against a real llama.cpp server with a small model: a download of 130 MB, and minutes of processor time
+live *OPTIONS:
+    cargo build --release --locked
+    python3 tests/live/llama_cpp.py {{OPTIONS}}
+
 # The main example, without a key or a network
 demo:
     cargo run --release -- run examples/support-triage/loop.json --input ticket_id=TK-1042
