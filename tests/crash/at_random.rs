@@ -97,7 +97,7 @@ fn round(seed: u64, expected: &Value, parts: &Parts) -> Hit {
     let resumed = if has_events && random.bool() { reference.resume(&[], "") } else { reference.start("") };
     let (result, asked) = reference.finish_after(resumed);
 
-    assert_same(result, &expected, &format!("{at}"));
+    assert_same(result, expected, &at);
     reference.holds_after(&at, usize::from(killed));
     for (name, calls) in before {
         assert_eq!(reference.calls_of(name), calls, "{at}: {name} had finished, and was called again");

@@ -84,7 +84,7 @@ fn a_round(expected: &Value, asleep: Asleep) {
 
     let ended = reference.resume(&["--answer", "yes"], "");
     assert_eq!(ended.code, 0, "{ended:#?}");
-    assert_same(ended.json(), &expected, &format!("{asleep:?}"));
+    assert_same(ended.json(), expected, &format!("{asleep:?}"));
     let counts = ["read", "put", "post"].map(|name| reference.calls_of(name).len());
     let read = if asleep == Asleep::InACall { 2 } else { 1 };
     assert_eq!(counts, [read, 1, 1], "{asleep:?}");

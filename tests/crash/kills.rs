@@ -20,7 +20,7 @@ fn a_kill_at_every_boundary_before_the_pause_ends_in_the_same_result() {
             }
             *kills.entry(boundary).or_insert(0) += 1;
             let (result, asked) = reference.finish();
-            assert_same(result, &expected, &format!("{at}"));
+            assert_same(result, &expected, &at.to_string());
             reference.holds(&at);
             if asked > 0 {
                 uncertain.push(at);
@@ -51,7 +51,7 @@ fn a_kill_at_every_boundary_after_the_pause_ends_in_the_same_result() {
                 break;
             }
             kills += 1;
-            assert_same(reference.finish().0, &expected, &format!("{at}"));
+            assert_same(reference.finish().0, &expected, &at.to_string());
             reference.holds(&at);
         }
     }
