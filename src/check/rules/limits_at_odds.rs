@@ -9,12 +9,11 @@ use crate::syntax::token;
 pub const RULE: Rule = Rule { code: codes::LIMITS_AT_ODDS, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    if let Some(react) = subject.react(&["history", "budget", "max_tokens", "model", "retry", "timeout_ms"]) {
-        found.extend(messages(subject, react));
-        found.extend(window(subject, react));
-        found.extend(reply(subject, react));
-        found.extend(wait(subject, react));
-    }
+    // Each needs its own properties only: an error in another one hides nothing.
+    found.extend(subject.react(&["history"]).and_then(|react| messages(subject, react)));
+    found.extend(subject.react(&["history", "max_tokens", "model"]).and_then(|react| window(subject, react)));
+    found.extend(subject.react(&["budget", "max_tokens"]).and_then(|react| reply(subject, react)));
+    found.extend(subject.react(&["retry", "timeout_ms"]).and_then(|react| wait(subject, react)));
     shares(subject, found);
 }
 
