@@ -11,7 +11,8 @@ pub fn decisions(all: &[DecisionRecord], redact: &Redaction) -> Vec<DecisionReco
     all.iter().map(|record| hidden(record, redact)).collect()
 }
 
-fn hidden(record: &DecisionRecord, redact: &Redaction) -> DecisionRecord {
+/// A decision with secrets hidden.
+pub fn hidden(record: &DecisionRecord, redact: &Redaction) -> DecisionRecord {
     DecisionRecord {
         by: record.by.as_deref().map(|by| redact.text(by).into_owned()),
         comment: record.comment.as_deref().map(|comment| redact.text(comment).into_owned()),

@@ -2,12 +2,11 @@
 
 use serde_json::Value;
 
-use crate::engine::decision_record::DecisionRecord;
 use crate::engine::event::ToolFault;
 use crate::engine::notice::Notice;
 use crate::engine::record::TraceEntry;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
-use crate::trace::decision::decision_sentence;
+use crate::trace::decision::{decision_sentence, hidden};
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
@@ -104,10 +103,7 @@ impl Story {
             }
             Notice::Decided { record } => {
                 self.any_shown = true;
-                self.pieces.remark(&self.redact.text(&decision_sentence(&DecisionRecord {
-                    input_before: record.input_before.as_ref().map(|input| self.redact.value(input)),
-                    ..record.clone()
-                })))
+                self.pieces.remark(&decision_sentence(&hidden(record, &self.redact)))
             }
             Notice::ModelAsked { .. } | Notice::ModelDelta { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => {
                 String::new()
