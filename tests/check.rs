@@ -19,6 +19,7 @@ use loopctl::diagnostic::codes::{self, Code, TABLE};
 /// Codes that no file can show, and why.
 const UNSEEN: &[(&str, &str)] = &[
     ("L017", "only a schema that disagrees with its own type brings it: that would be a fault of ours"),
+    ("L133", "it is about the environment, and only `check --env` reads it"),
     ("L073", "L018 reports the same before it; L073 stays for those who compile an action alone"),
 ];
 
@@ -33,6 +34,7 @@ const UNWRITTEN: &[(&str, &str)] = &[
     ("L049", "so many loops have no room on a page"),
     ("L053", "what is too large has no room on a page"),
     ("L073", "no document brings it"),
+    ("L133", "it is about the environment, and a page has none"),
     ("L180", "it is about a database, and a page has none"),
     ("L181", "it is about a database, and a page has none"),
     ("L182", "it is about a file that is not there"),

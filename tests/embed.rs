@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test that fails says why")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use loopctl::{
-    AnswerError, EmbeddedModel, EmbeddedTool, Engine, Finished, LoadError, Loop, ModelError, ModelReply, ModelRequest,
-    Status, ToolCall, ToolError,
+    AnswerError, EmbeddedModel, EmbeddedTool, Engine, Finished, Listener, LoadError, Loop, ModelError, ModelReasoning,
+    ModelReply, ModelRequest, Notice, Resume, Start, Status, Stop, ToolCall, ToolError, Watch,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -156,4 +157,75 @@ async fn a_model_that_panics_or_refuses_fails_the_run_and_not_the_program() {
         assert!(run.status() == Status::Failed && error.contains(why), "{error}");
         assert_eq!(run.state.counters.model_retries, 0);
     }
+}
+
+/// What a model was sent for each request: the texts of the conversation, and what came back of its reasoning.
+type Sent = Arc<Mutex<Vec<(Vec<String>, Vec<String>)>>>;
+
+/// Calls the tool twice and completes, and gives each reply a reasoning.
+struct Thinker(Sent);
+
+impl EmbeddedModel for Thinker {
+    async fn reply(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        let texts = request.messages().iter().map(|message| message.text.to_string()).collect();
+        let returned = request.messages().iter().filter_map(|message| request.reasoning(message));
+        let returned: Vec<String> = returned.map(str::to_owned).collect();
+        let number = returned.len();
+        self.0.lock().unwrap().push((texts, returned));
+        let turn = match number {
+            0 | 1 => json!({"action": "shares", "action_input": {"grams": 10 + number}}),
+            _ => json!({"action": "__complete__", "action_input": {"answer": "done"}}),
+        };
+        let opaque = format!("blob {number} \u{0} \"\u{1f600}\" \\u0021");
+        let reasoning = ModelReasoning { opaque, text: format!("I think {number} times.") };
+        Ok(ModelReply { text: turn.to_string(), reasoning: Some(reasoning), ..ModelReply::default() })
+    }
+}
+
+/// Leaves the run at a notice, as a process that ends leaves it.
+struct Leaver {
+    stop: Stop,
+    left: AtomicU32,
+}
+
+impl Listener for Leaver {
+    fn on(&self, _: Notice) {
+        if self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
+            self.stop.leave();
+        }
+    }
+}
+
+fn thinker(sent: &Sent, store: &str) -> Loop {
+    let model = Thinker(Arc::clone(sent));
+    Engine::load_text("shares.json", DOCUMENT).tool(Shares).model("own", model).store(store).build().unwrap()
+}
+
+#[tokio::test]
+async fn the_reasoning_of_an_embedders_model_comes_back_the_same_after_a_resume_at_any_step() {
+    let whole = Sent::default();
+    let run = thinker(&whole, "memory").run(Value::Null).await.unwrap();
+    let thoughts: Vec<&str> = run.state.entries.iter().map(|entry| &*entry.thought).collect();
+    assert_eq!(thoughts, ["I think 0 times.", "I think 1 times.", "I think 2 times."]);
+    let whole = whole.lock().unwrap().clone();
+    assert_eq!(whole[2].1, ["blob 0 \u{0} \"\u{1f600}\" \\u0021", "blob 1 \u{0} \"\u{1f600}\" \\u0021"]);
+    let mut resumed = 0;
+    for step in 0..12 {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("runs.db").display());
+        let sent = Sent::default();
+        let leaver = Leaver { stop: Stop::new(), left: AtomicU32::new(step) };
+        let start = Start { run_id: Some("r".into()), ..Start::default() };
+        let watch = Watch { listener: Some(&leaver), stop: Some(leaver.stop.clone()) };
+        let first = thinker(&sent, &store).start(start, watch).await.unwrap();
+        if first.status() != Status::Completed {
+            resumed += 1;
+            let ended = thinker(&sent, &store).resume("r", Resume::default()).await.unwrap();
+            assert_eq!(ended.status(), Status::Completed, "step {step}");
+        }
+        let mut sent = sent.lock().unwrap().clone();
+        sent.dedup();
+        assert_eq!(sent, whole, "step {step}");
+    }
+    assert!(resumed > 3, "{resumed}");
 }

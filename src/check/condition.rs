@@ -1,12 +1,15 @@
-//! Conditions of steps, one operator after the other.
+//! Conditions of steps and of approvals, one operator after the other.
 
 use serde_json::Value;
 
-use super::Subject;
-use crate::compile::steps::{JsonTypes, KnownValue};
+use super::{Cursor, Subject, Used};
+use crate::compile::steps::{JsonTypes, KnownValue, Steps};
+use crate::language::ToolDeclaration;
+use crate::language::approval::RequiresApproval;
+use crate::language::tool::TypedTool;
 use crate::program::reference::as_path;
 use crate::program::template::is_template;
-use crate::syntax::document::Document;
+use crate::syntax::shape::Unknown;
 
 /// An operator with its operands.
 pub(super) struct WrittenOperator<'a> {
@@ -45,57 +48,172 @@ pub(super) enum OperandForm {
     Template,
 }
 
-/// Visits each operator of the document's conditions. What could not be read is passed over.
-pub(super) fn each_operator<'a>(subject: &Subject<'a>, visit: &mut dyn FnMut(&WrittenOperator<'a>)) {
-    if subject.is_step() {
-        return;
+/// The facts that the operands of a condition are judged by.
+#[derive(Clone, Copy)]
+pub(super) enum ConditionFacts<'a> {
+    /// What the steps before it give.
+    Steps(&'a Steps),
+    /// The schema of the input of the call that it is about, when that is known.
+    Call(Option<&'a Value>),
+}
+
+/// A condition as it is written.
+#[derive(Clone)]
+pub(super) struct WrittenCondition<'a> {
+    /// The document, or the action, in which it is written: pointers begin there.
+    pub root: Cursor<'a>,
+    /// Its JSON pointer.
+    pub at: String,
+    /// What is written.
+    pub written: &'a Value,
+    /// What its operands are judged by.
+    pub facts: ConditionFacts<'a>,
+    /// What could not be read, with pointers from the root.
+    unknown: Unknown,
+}
+
+impl<'a> WrittenCondition<'a> {
+    /// A place in the document, at a JSON pointer from the root.
+    pub fn cursor(&self, at: &str) -> Cursor<'a> {
+        self.root.below(at)
     }
-    let document = subject.document();
-    for pointer in &subject.compiled.steps.conditions {
-        if let Some(condition) = document.value.pointer(pointer) {
-            of_condition(subject, document, pointer, condition, visit);
+
+    /// Whether it is about a call, and not about a step.
+    pub fn is_of_call(&self) -> bool {
+        matches!(self.facts, ConditionFacts::Call(_))
+    }
+
+    /// What is known of the value of an `@path` at a JSON pointer.
+    pub fn known(&self, at: &str, path: &str) -> Option<KnownValue> {
+        match self.facts {
+            ConditionFacts::Steps(steps) => steps.known.get(at).cloned(),
+            ConditionFacts::Call(schema) => {
+                let path = as_path(path)?;
+                let (_, rest) = path.split_first().filter(|(first, _)| *first == "input")?;
+                KnownValue::of_schema(schema?, rest)
+            }
+        }
+    }
+
+    /// The path that a text at a JSON pointer names without its `@`, when it seems to.
+    pub fn bare_path(&self, at: &str, text: &str) -> Option<String> {
+        match self.facts {
+            ConditionFacts::Steps(steps) => steps.bare_paths.get(at).cloned(),
+            ConditionFacts::Call(_) => {
+                let path = format!("@{}", text.trim_start_matches(['$', '.', ' ']).trim_end());
+                let parts = as_path(&path).filter(|_| !text.starts_with('@'))?;
+                (parts.len() > 1 && parts.first().is_some_and(|first| first == "input")).then_some(path)
+            }
         }
     }
 }
 
-fn of_condition<'a>(
+/// The conditions of the document's steps and of the approvals that its loop requires.
+pub(super) fn conditions<'a>(subject: &Subject<'a>) -> Vec<WrittenCondition<'a>> {
+    let mut found = Vec::new();
+    let document = subject.document();
+    let in_document = |at: &str, facts| {
+        let written = document.value.pointer(at)?;
+        let (at, unknown) = (at.to_owned(), document.unknown.clone());
+        Some(WrittenCondition { root: subject.at(""), at, written, facts, unknown })
+    };
+    if !subject.is_step() {
+        let steps = &subject.compiled.steps;
+        found.extend(steps.conditions.iter().filter_map(|at| in_document(at, ConditionFacts::Steps(steps))));
+    }
+    for (pointer, declaration) in subject.declarations().iter().filter(|(_, declaration)| is_conditional(declaration)) {
+        let facts = ConditionFacts::Call(schema_of(subject, declaration));
+        found.extend(in_document(&format!("{pointer}/requires_approval"), facts));
+    }
+    for used in subject.actions() {
+        let (root, at) = (used.at(""), "/requires_approval".to_owned());
+        let Some(written) = used.written().get("requires_approval").filter(|written| written.is_object()) else {
+            continue;
+        };
+        let facts = ConditionFacts::Call(schema_of_action(subject, used));
+        found.push(WrittenCondition { root, at, written, facts, unknown: used.unknown().clone() });
+    }
+    found
+}
+
+/// Whether a declaration requires approval of some calls.
+fn is_conditional(declaration: &ToolDeclaration) -> bool {
+    let required = match declaration {
+        ToolDeclaration::Typed(TypedTool::Action(tool)) => &tool.requires_approval,
+        ToolDeclaration::Typed(TypedTool::Loop(tool)) => &tool.requires_approval,
+        _ => return false,
+    };
+    matches!(required, RequiresApproval::When(_))
+}
+
+/// The schema of the input of a declared tool.
+fn schema_of<'a>(subject: &Subject<'a>, declaration: &ToolDeclaration) -> Option<&'a Value> {
+    let name = match declaration {
+        ToolDeclaration::Typed(TypedTool::Action(tool)) => &tool.name,
+        ToolDeclaration::Typed(TypedTool::Loop(tool)) => &tool.name,
+        _ => return None,
+    };
+    let compiled = subject.program().and_then(|program| program.tool(name)).map(|tool| tool.parameters.source());
+    compiled.or_else(|| {
+        let used = subject.actions().iter().find(|used| used.name() == name)?;
+        schema_of_action(subject, used)
+    })
+}
+
+fn schema_of_action<'a>(subject: &Subject<'a>, used: &Used<'a>) -> Option<&'a Value> {
+    let written = used.written().get("parameters");
+    let schema = written.filter(|schema| schema.is_object() && used.knows(&["/parameters"]));
+    let compiled = || Some(subject.program()?.tool(used.name())?.parameters.source());
+    schema.filter(|_| !subject.has_error_in(&used.at("/parameters").place())).or_else(compiled)
+}
+
+/// Visits each operator of the conditions of a document. What could not be read is passed over.
+pub(super) fn each_operator<'a>(
     subject: &Subject<'a>,
-    document: &'a Document,
+    visit: &mut dyn FnMut(&WrittenCondition<'a>, &WrittenOperator<'a>),
+) {
+    for condition in conditions(subject) {
+        of_condition(&condition, &condition.at, condition.written, visit);
+    }
+}
+
+fn of_condition<'a>(
+    condition: &WrittenCondition<'a>,
     at: &str,
-    condition: &'a Value,
-    visit: &mut dyn FnMut(&WrittenOperator<'a>),
+    written: &'a Value,
+    visit: &mut dyn FnMut(&WrittenCondition<'a>, &WrittenOperator<'a>),
 ) {
     // A document is never deeper than its reader allows: the recursion ends.
-    let Some((operator, written)) = condition.as_object().and_then(|members| members.iter().next()) else { return };
+    let Some((operator, written)) = written.as_object().and_then(|members| members.iter().next()) else { return };
     let at = format!("{at}/{operator}");
-    if document.unknown.holds(&at) || !document.unknown.below(&at).is_empty() {
+    if condition.unknown.holds(&at) || !condition.unknown.below(&at).is_empty() {
         return;
     }
     let mut operands = Vec::new();
     match (operator.as_str(), written) {
         ("and" | "or", Value::Array(parts)) => {
             for (index, part) in parts.iter().enumerate() {
-                of_condition(subject, document, &format!("{at}/{index}"), part, visit);
+                of_condition(condition, &format!("{at}/{index}"), part, visit);
             }
         }
-        ("not", part) => of_condition(subject, document, &at, part, visit),
+        ("not", part) => of_condition(condition, &at, part, visit),
         ("hasKey", _) => {}
         (_, Value::Array(two)) => {
-            let operand = |(index, written)| Operand::of(subject, format!("{at}/{index}"), written);
+            let operand = |(index, written)| Operand::of(condition, format!("{at}/{index}"), written);
             operands = two.iter().enumerate().map(operand).collect();
         }
         _ => return,
     }
-    visit(&WrittenOperator { operator, at, written, operands });
+    visit(condition, &WrittenOperator { operator, at, written, operands });
 }
 
 impl<'a> Operand<'a> {
-    fn of(subject: &Subject<'a>, at: String, written: &'a Value) -> Self {
+    fn of(condition: &WrittenCondition<'a>, at: String, written: &'a Value) -> Self {
         let length = written.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("length"));
         let (form, known) = match written {
             _ if length.is_some() => (OperandForm::Length, KnownValue::of_types(JsonTypes::NUMBER)),
             Value::String(text) if as_path(text).is_some() => {
-                let known = subject.compiled.steps.known.get(&at).cloned();
+                let known = condition.known(&at, text);
                 (OperandForm::Path, known.unwrap_or(KnownValue::of_types(JsonTypes::ANY)))
             }
             Value::String(text) if is_template(text) => (OperandForm::Template, KnownValue::of_types(JsonTypes::TEXT)),

@@ -6,12 +6,13 @@ use crate::program::template::Template;
 /// Bytes of a token, estimated for English and JSON.
 const BYTES_OF_A_TOKEN: usize = 4;
 
-/// The tokens of a first request, estimated from what is sure to be in it: the objective and the
-/// tools with their schemas, where the system prompt names them. Values are counted as nothing.
+/// The tokens of a first request, estimated from what is sure to be in it: the objective, the
+/// schema of the answer, and the tools with their schemas, where the system prompt names them. Values are counted as nothing.
 pub fn first_request(program: &Program) -> u64 {
     let objective = text_bytes(&program.objective);
+    let answer = program.answer.as_ref().map_or(0, |schema| schema.text().len());
     let bytes = match &program.system_prompt {
-        None => objective + tool_bytes(program),
+        None => objective + answer + tool_bytes(program),
         Some(prompt) => {
             let names = |name: &str| {
                 let is = |first: &String| first == name;
@@ -19,7 +20,8 @@ pub fn first_request(program: &Program) -> u64 {
             };
             let objective = if names("objective") { objective } else { 0 };
             let tools = if names("tools") { tool_bytes(program) } else { 0 };
-            text_bytes(prompt) + objective + tools
+            let answer = if names("dialect_instructions") { answer } else { 0 };
+            text_bytes(prompt) + objective + answer + tools
         }
     };
     u64::try_from(bytes / BYTES_OF_A_TOKEN).unwrap_or(u64::MAX)

@@ -19,6 +19,7 @@ mod subject;
 mod tests;
 mod text_scope;
 mod used;
+mod value_schemas;
 
 use crate::compile::{Compiled, Texts, once};
 use crate::diagnostic::{Diagnostic, few, few_of_many};
@@ -26,11 +27,12 @@ use crate::syntax::document::Document;
 
 pub use cursor::Cursor;
 pub use rules::RULES;
-pub use sent_text::{SentText, TextKind};
+pub use sent_text::SentText;
 pub use sql::sql_words;
 pub use subject::Subject;
 pub use text_scope::TextScope;
 pub use used::Used;
+pub use value_schemas::{DescribedValue, ValueSchemas};
 
 /// A rule: the code that it reports, and the function that decides.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::{SentText, TextKind};
+use super::SentText;
 use crate::diagnostic::nearest;
+use crate::language::action::TextKind;
 use crate::policy::placeholder::{Notation, placeholders};
 use crate::policy::secret_names::{Secrecy, fold, holds_secrets, is_variable, secrecy};
 
@@ -93,7 +94,8 @@ fn named_by_word(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
         // Few words have a key after them: this is asked first, because comparing words costs more.
         let Some(WrittenKey { mark, key, end }) = key_after(text, word.end) else { continue };
         let name = text.get(word.clone()).unwrap_or_default();
-        let ours = name.len() >= 7 && (fold(name) == ORGCONFIG || nearest(&name.to_lowercase(), [ORGCONFIG]).is_some());
+        let ours = (7..=12).contains(&name.len())
+            && (fold(name) == ORGCONFIG || nearest(&name.to_lowercase(), [ORGCONFIG]).is_some());
         if !ours && !holds_secrets(name) {
             continue;
         }
@@ -138,6 +140,9 @@ struct WrittenKey<'t> {
 fn key_after(text: &str, at: usize) -> Option<WrittenKey<'_>> {
     const MARKS: [&str; 9] = ["[\"", "['", "[", "(\"", "('", "::", ":", ".", "/"];
     let rest = text.get(at..)?;
+    if !rest.starts_with(['[', '(', ':', '.', '/']) {
+        return None;
+    }
     let mark = MARKS.into_iter().find(|mark| rest.starts_with(mark))?;
     let inner = rest.get(mark.len()..)?;
     let blank = if mark == ":" { inner.len() - inner.trim_start_matches(' ').len() } else { 0 };
@@ -180,16 +185,16 @@ fn named_by_mark(sent: &SentText<'_>, is_argument: &dyn Fn(&str) -> bool, found:
     let mut marked: Vec<(Range<usize>, &str, bool)> = Vec::new();
     for placeholder in placeholders(sent.text) {
         let (name, range) = (placeholder.name, placeholder.range);
-        let secret = secrecy(name) != Secrecy::None;
+        let secret = || secrecy(name) != Secrecy::None;
         let is_whole = is_alone(sent, &range);
         let clear = match (placeholder.notation, sent.kind) {
             (_, TextKind::Question | TextKind::Script) => false,
             (Notation::Dollar | Notation::MarkedBraces | Notation::Percent, kind) if is_variable(name) => match kind {
                 TextKind::Header | TextKind::Url => true,
                 // Nothing is inherited: `"REGION": "$REGION"` hands nothing on.
-                TextKind::Variable => secret || is_secret_place(sent) || (is_whole && name == sent.field),
-                TextKind::Argument => secret,
-                _ => is_whole && (secret || is_secret_place(sent)),
+                TextKind::Variable => secret() || is_secret_place(sent) || (is_whole && name == sent.field),
+                TextKind::Argument => secret(),
+                _ => is_whole && (secret() || is_secret_place(sent)),
             },
             (Notation::Block | Notation::Printf | Notation::Colon | Notation::At, _) => false,
             // Lower case, or another mark: only as the credential itself.

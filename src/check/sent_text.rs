@@ -1,58 +1,18 @@
 //! The texts of a document that are rendered or sent, each with its place and what it becomes. The rules about
 //! placeholders and secrets read these and walk through nothing themselves.
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
 use super::{Cursor, Subject, Used, shell};
 use crate::language::Action;
-use crate::program::reference::each_text;
-use crate::syntax::Node;
-
-/// What a text becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextKind {
-    /// The objective or the system prompt of a loop.
-    Prompt,
-    /// The hint for an agent that is stuck. It is no template.
-    Hint,
-    /// The question of an `llm` action.
-    Question,
-    /// An address.
-    Url,
-    /// The value of a header.
-    Header,
-    /// A value of the query.
-    Query,
-    /// A body, or a text in it.
-    Body,
-    /// The value of a placeholder in SQL.
-    SqlValue,
-    /// An argument of a program.
-    Argument,
-    /// An argument that a shell runs.
-    Script,
-    /// What a program reads.
-    Stdin,
-    /// A variable of a program's environment.
-    Variable,
-    /// A value that a step is given, or an operand of its condition.
-    Step,
-}
-
-impl TextKind {
-    /// Whether people and models read it: a text about placeholders is sound there.
-    pub fn is_prose(self) -> bool {
-        matches!(self, Self::Prompt | Self::Hint | Self::Question)
-    }
-
-    /// Whether a whole text may be an `@path`.
-    pub fn takes_path(self) -> bool {
-        matches!(self, Self::Header | Self::Query | Self::Body | Self::SqlValue | Self::Step)
-    }
-}
+use crate::language::action::TextKind;
+use crate::program::reference::{Field, each_text};
+use crate::syntax::{Node, unescaped};
 
 /// A text that is rendered or sent.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct SentText<'a> {
     /// Its place.
     pub cursor: Cursor<'a>,
@@ -64,9 +24,15 @@ pub struct SentText<'a> {
     pub field: String,
     /// The action that it belongs to, as an index of [`Subject::actions`].
     pub action: Option<usize>,
+    compiled: OnceCell<Option<Field>>,
 }
 
 impl SentText<'_> {
+    /// What the text is compiled to; nothing where it can't be read, which the compiler reported.
+    pub fn compiled(&self) -> Option<&Field> {
+        self.compiled.get_or_init(|| Field::compile(&Value::from(self.text)).ok()).as_ref()
+    }
+
     /// Whether the text has one of these characters.
     pub fn has_any(&self, marks: &[char]) -> bool {
         self.text.contains(marks)
@@ -81,7 +47,7 @@ pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
     for (name, kind) in prompts {
         let Some(cursor) = subject.property(name) else { continue };
         let Some(text) = cursor.node().and_then(Node::as_str) else { continue };
-        texts.push(SentText { cursor, text, kind, field: String::new(), action: None });
+        texts.push(SentText { cursor, text, kind, field: String::new(), action: None, compiled: OnceCell::new() });
     }
     for (at, used) in subject.actions().iter().enumerate() {
         of_action(used, at, &mut texts);
@@ -99,22 +65,8 @@ pub(super) fn all<'a>(subject: &Subject<'a>) -> Vec<SentText<'a>> {
 }
 
 fn of_action<'a>(used: &Used<'a>, action: usize, texts: &mut Vec<SentText<'a>>) {
-    let fields: &[(&str, TextKind)] = match &used.action {
-        Action::Http(_) => &[
-            ("url", TextKind::Url),
-            ("headers", TextKind::Header),
-            ("query", TextKind::Query),
-            ("body", TextKind::Body),
-        ],
-        Action::Db(_) => &[("params", TextKind::SqlValue)],
-        Action::Command(_) => &[("args", TextKind::Argument), ("stdin", TextKind::Stdin), ("env", TextKind::Variable)],
-        Action::Llm(_) => &[("template", TextKind::Question)],
-        Action::Matcher(_) | Action::CustomTable(_) => &[],
-    };
-    for (field, kind) in fields {
-        if let Some(value) = used.written().get(field) {
-            strings(value, &format!("/{field}"), |at, text| texts.push(sent(used.at(at), text, *kind, Some(action))));
-        }
+    for field in used.texts() {
+        used.each_text(field, &mut |at, text| texts.push(sent(used.at(at), text, field.kind, Some(action))));
     }
     if let Action::Command(command) = &used.action
         && let Some(shell) = shell::of(command)
@@ -131,6 +83,6 @@ fn strings<'a>(value: &'a Value, pointer: &str, mut add: impl FnMut(&str, &'a st
 
 fn sent<'a>(cursor: Cursor<'a>, text: &'a str, kind: TextKind, action: Option<usize>) -> SentText<'a> {
     let last = cursor.path().rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
-    let field = last.replace("~1", "/").replace("~0", "~");
-    SentText { cursor, text, kind, field, action }
+    let field = unescaped(last).into_owned();
+    SentText { cursor, text, kind, field, action, compiled: OnceCell::new() }
 }

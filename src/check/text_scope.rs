@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::{SentText, Subject};
 use crate::policy::secret_names::fold;
-use crate::program::reference::{RESERVED, as_path};
-use crate::program::template::{Template, ValueEscape};
+use crate::program::reference::{Field, RESERVED};
 use crate::syntax::document::DocumentKind;
 
 /// The most names that are looked through.
@@ -102,10 +101,12 @@ impl<'s, 'a> TextScope<'s, 'a> {
     fn taken(&self, of: impl Fn(&SentText<'_>) -> bool) -> Vec<Vec<String>> {
         let mut paths = Vec::new();
         for other in self.subject.sent_texts().iter().filter(|other| of(other)) {
-            if let Some(path) = as_path(other.text).filter(|_| other.kind.takes_path()) {
-                paths.push(path);
-            } else if let Ok(template) = Template::compile(other.text, ValueEscape::Plain) {
-                paths.extend(template.variables().iter().map(|variable| variable.path.clone()));
+            match other.compiled() {
+                Some(Field::Path(path)) if other.kind.takes_path() => paths.push(path.clone()),
+                Some(Field::Template(template)) => {
+                    paths.extend(template.variables().iter().map(|variable| variable.path.clone()));
+                }
+                _ => {}
             }
             if paths.len() > MAX_NAMES {
                 break;

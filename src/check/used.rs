@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Cursor;
+use crate::compile::Compiled;
 use crate::compile::catalog::{Catalog, Registered};
-use crate::compile::{Compiled, layout};
+use crate::language::action::{ActionKind, ActionText};
 use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
 use crate::program::reference::each_text;
 use crate::syntax::document::DocumentKind;
 use crate::syntax::shape::Unknown;
-use crate::syntax::token;
 
 /// A registered action that the loop can call.
 pub struct Used<'a> {
@@ -25,7 +25,7 @@ pub struct Used<'a> {
 
 impl<'a> Used<'a> {
     fn new(registered: Registered<'a>) -> Option<Self> {
-        let action = layout::action(registered.value).ok()?;
+        let action = Action::read(registered.value).ok()?;
         // One of a kind that is recognised only is refused as a whole.
         action.head()?;
         let written = registered.value;
@@ -64,6 +64,11 @@ impl<'a> Used<'a> {
         self.written
     }
 
+    /// The parts of it that could not be read.
+    pub(super) fn unknown(&self) -> &Unknown {
+        &self.unknown
+    }
+
     /// The action's name.
     pub fn name(&self) -> &str {
         self.action.head().map_or("", |head| head.action_name)
@@ -82,28 +87,23 @@ impl<'a> Used<'a> {
     /// Visits the strings in which secrets are resolved, each with its JSON pointer from the action on. An
     /// `llm` action has none, and a program's arguments are none: a secret there is a fault by itself.
     pub fn each_secret_string(&self, visit: &mut dyn FnMut(&str, &str)) {
-        match &self.action {
-            Action::Http(http) => {
-                visit("/url", &http.url);
-                http.headers.iter().for_each(|(name, text)| visit(&format!("/headers/{}", token(name)), text));
-                for (name, value) in &http.query {
-                    each_text(value, &mut format!("/query/{}", token(name)), visit);
-                }
-                if let Some(body) = &http.body {
-                    each_text(body, &mut "/body".to_owned(), visit);
-                }
-            }
-            Action::Db(db) => {
-                visit("/datasource", &db.datasource);
-                for (at, value) in db.params.iter().enumerate() {
-                    each_text(value, &mut format!("/params/{at}"), visit);
-                }
-            }
-            Action::Command(command) => {
-                command.stdin.iter().for_each(|text| visit("/stdin", text));
-                command.env.iter().for_each(|(name, text)| visit(&format!("/env/{}", token(name)), text));
-            }
-            Action::Llm(_) | Action::Matcher(_) | Action::CustomTable(_) => {}
+        if let Action::Db(db) = &self.action {
+            visit("/datasource", &db.datasource);
+        }
+        for text in self.texts().iter().filter(|text| text.takes_secrets) {
+            self.each_text(text, visit);
+        }
+    }
+
+    /// The fields of it whose texts take values.
+    pub fn texts(&self) -> &'static [ActionText] {
+        self.action.kind().map(ActionKind::texts).unwrap_or_default()
+    }
+
+    /// Visits the strings of a field, each with its JSON pointer from the action on.
+    pub fn each_text(&self, text: &ActionText, visit: &mut dyn FnMut(&str, &'a str)) {
+        if let Some(value) = self.written.get(text.field) {
+            each_text(value, &mut format!("/{}", text.field), visit);
         }
     }
 }

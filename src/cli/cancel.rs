@@ -6,6 +6,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::host;
 use super::output::{ListOutput, json_line};
+use super::run_ref;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::engine::outcome::Status;
@@ -17,9 +18,9 @@ use crate::trace::{Tone, escape};
 /// abandoned.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  loopctl cancel agent-0192 --reason \"the ticket was closed\"")]
+  loopctl cancel triage-7k2m9q4x --reason \"the ticket was closed\"")]
 pub struct CancelCommand {
-    /// The run's id
+    /// The run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,
     /// The reason; it appears in the trace
     #[arg(long, value_name = "TEXT")]
@@ -38,15 +39,16 @@ impl CancelCommand {
     /// When there is no such run, it has ended, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
         let (journal, place) = self.store.open()?;
-        let read = host::read(journal, &self.run, place.project.clone()).await;
+        let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
+        let read = host::read(journal, &run, place.project.clone()).await;
         let host::RecordedRun { program, engine, .. } =
             read.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
-        let status = engine.cancel(&program, &self.run, self.reason).await?;
+        let status = engine.cancel(&program, &run, self.reason).await?;
         if self.output == ListOutput::Json {
-            surface.print(&json_line(&serde_json::json!({"run_id": self.run, "status": status}))?)?;
+            surface.print(&json_line(&serde_json::json!({"run_id": run, "status": status}))?)?;
             return Ok(Exit::Completed);
         }
-        let run = escape::line(&self.run);
+        let run = escape::line(&run);
         surface.say(&match status {
             Status::Running => format!("{run} is in progress in another process, which cancels it within a moment\n"),
             _ => format!("{} {run}\n", surface.err.paint(Tone::Warn, "■ cancelled")),

@@ -28,7 +28,8 @@ use survey::{Findings, Survey};
   loopctl check                                     # this folder and all folders below it
   loopctl check triage.json --deny-warnings
   loopctl check loops --format sarif > check.sarif
-  loopctl check loops --fix")]
+  loopctl check loops --fix
+  loopctl check loops --env                         # before they are served here")]
 pub struct CheckCommand {
     /// Documents and folders; `-` reads stdin. Default: the current folder
     pub paths: Vec<PathBuf>,
@@ -44,6 +45,9 @@ pub struct CheckCommand {
     /// Apply the safe fixes: those that can't change the meaning of a document
     #[arg(long)]
     pub fix: bool,
+    /// Also report the secrets and the keys of models that the loops need and that can't be read here
+    #[arg(long)]
+    pub env: bool,
 }
 
 /// The output format of the report.
@@ -76,6 +80,7 @@ impl CheckCommand {
         let here = [PathBuf::from(".")];
         let paths: &[PathBuf] = if self.paths.is_empty() { &here } else { &self.paths };
         let mut survey = Survey::new(paths, &self.actions).map_err(refused)?;
+        survey.with_environment(self.env);
         let (found, applied) =
             if self.fix { fixes::apply(&mut survey) } else { (survey.look(), AppliedFixes::default()) };
         if found.tally.files == 0 && found.diagnostics.is_empty() {

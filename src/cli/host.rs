@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use crate::drive::clock;
 pub use crate::drive::engine::{Engine, Finished, Resume, Watch};
 pub use crate::drive::fault::Fault;
 pub use crate::drive::list::list;
@@ -27,6 +28,14 @@ use crate::program::Program;
 /// All faults, when it can't be run.
 pub fn load(path: &Path, actions: &[PathBuf]) -> Result<Loaded, LoadFault> {
     crate::project::load::load(path, actions)
+}
+
+/// How to start a run with the input of an earlier one; `recorded` is the program of that one.
+///
+/// # Errors
+/// When its journal can't be read.
+pub fn rerun(run_id: &str, events: &[Event], recorded: Option<&Program>) -> Result<Start, Fault> {
+    crate::drive::rerun::start(run_id, events, recorded)
 }
 
 /// The program that a run started with, from the documents in its journal.
@@ -52,6 +61,11 @@ pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, scr
         Some(script) => builder.script(script).build(),
         None => builder.build(),
     }
+}
+
+/// After how long something is said of a run that waits, when a test says so.
+pub fn quiet() -> Option<std::time::Duration> {
+    crate::journal::failpoint::time("quiet")
 }
 
 /// Leaves a store open until the process ends: closing it waits for pending writes, and that may hang. What was

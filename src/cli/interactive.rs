@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::failure::CommandError;
 use super::host::{Engine, Fault, Finished, Resume};
 use super::output::shown;
-use super::resume::local_user;
 use super::run::Watched;
 use super::signals::Signals;
 use super::surface::Surface;
+use super::user::local_user;
 use crate::engine::event::{CallId, Decided, Decision};
 use crate::engine::outcome::{Pause, Termination};
 use crate::engine::record::WaitingCall;
@@ -52,7 +52,7 @@ pub async fn decide(
         let result = result(shown(program), state, &asker.redact);
         let Some(decided) = asker.ask(pause, &result).await else { return finished };
         let run_id = state.header.run_id.clone();
-        let resume = Resume { decided: Some(decided), new_document: false };
+        let resume = Resume { decided: Some(decided), ..Resume::default() };
         finished = watched.drive(engine.resume(program, &run_id, resume, watched.watch())).await;
         if let Some(Err(Fault::Refused(why))) = &finished {
             surface.say(&surface.line(Tone::Warn, "not taken", why));

@@ -9,6 +9,7 @@ mod failure;
 mod host;
 mod input;
 mod interactive;
+mod limits;
 mod log;
 mod memory;
 mod next;
@@ -16,8 +17,11 @@ mod output;
 mod progress;
 mod prompt;
 pub mod report;
+mod rerun;
 mod resume;
+mod retry;
 mod run;
+mod run_ref;
 mod runs;
 mod schema;
 mod serve;
@@ -31,6 +35,7 @@ mod telemetry;
 mod telemetry;
 mod token;
 mod trace;
+mod user;
 mod what;
 
 use std::borrow::Cow;
@@ -64,6 +69,8 @@ enum Command {
     Check(check::CheckCommand),
     Explain(explain::ExplainCommand),
     Resume(resume::ResumeCommand),
+    Retry(retry::RetryCommand),
+    Rerun(rerun::RerunCommand),
     Cancel(cancel::CancelCommand),
     Runs(runs::RunsCommand),
     Trace(trace::TraceCommand),
@@ -100,7 +107,10 @@ fn perform(command: Command) -> Exit {
 
 /// Performs a command to its end.
 fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
-    if matches!(command, Command::Run(_) | Command::Resume(_) | Command::Serve(_)) {
+    if matches!(
+        command,
+        Command::Run(_) | Command::Resume(_) | Command::Retry(_) | Command::Rerun(_) | Command::Serve(_)
+    ) {
         memory::keep_private();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -116,6 +126,8 @@ fn wait(command: Command, surface: &Surface) -> Result<Exit, CommandError> {
             Command::Check(check) => check.perform(surface),
             Command::Explain(explain) => explain.perform(surface),
             Command::Resume(resume) => resume.perform(surface).await,
+            Command::Retry(retry) => retry.perform(surface).await,
+            Command::Rerun(rerun) => rerun.perform(surface).await,
             Command::Cancel(cancel) => cancel.perform(surface).await,
             Command::Runs(runs) => runs.perform(surface).await,
             Command::Trace(trace) => trace.perform(surface).await,

@@ -25,6 +25,8 @@ pub struct NextCommands {
     pub script: Option<PathBuf>,
     /// The files of `--actions`.
     pub actions: Vec<PathBuf>,
+    /// The flags of `resume` that raise the limit which ended it.
+    pub raising: Option<String>,
 }
 
 impl NextCommands {
@@ -37,6 +39,7 @@ impl NextCommands {
             store: if place.lasts() { place.needed() } else { None },
             script: None,
             actions: Vec::new(),
+            raising: None,
         }
     }
 
@@ -47,7 +50,7 @@ impl NextCommands {
             command.push(' ');
             command.push_str(rest);
         }
-        if verb == "resume" {
+        if matches!(verb, "resume" | "retry" | "rerun") {
             if let Some(script) = &self.script {
                 command.push_str(&format!(" --script {}", quoted(&script.display().to_string())));
             }
@@ -78,6 +81,12 @@ impl NextCommands {
             }
             (_, why) => {
                 ways.push(("trace".to_owned(), self.command("trace", "")));
+                if why == Some(Termination::ModelError) && result.error.as_ref().is_some_and(|error| error.retryable) {
+                    ways.push(("retry".to_owned(), self.command("retry", "")));
+                }
+                ways.extend(
+                    self.raising.as_deref().map(|flags| ("continue".to_owned(), self.command("resume", flags))),
+                );
                 ways.extend(why.and_then(remedy).map(|remedy| ("may help".to_owned(), remedy.to_owned())));
             }
         }

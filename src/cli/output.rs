@@ -5,6 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::exit::Exit;
 use super::failure::CommandError;
+use super::limits::raising_flags;
 use super::next::NextCommands;
 use super::surface::Surface;
 use crate::engine::state::State;
@@ -37,7 +38,9 @@ pub enum ListOutput {
 
 /// What the document wants to be shown of its result.
 pub fn shown(program: &Program) -> Shown<'_> {
-    Shown { result_key: program.properties.result_key.as_deref(), trace: program.properties.include_reasoning_trace }
+    let properties = &program.properties;
+    let trace = properties.include_reasoning_trace;
+    Shown { result_key: properties.result_key.as_deref(), trace, driven: false }
 }
 
 /// One line of JSON without characters that control a terminal, ended by a newline.
@@ -65,7 +68,10 @@ pub fn conclude(
     match output {
         Output::Json => surface.print(&json_line(&result)?)?,
         Output::Ndjson => surface.print(&json_line(&events::last(&result))?)?,
-        Output::Human => human(surface, &result, state.now.active_ms, next)?,
+        Output::Human => {
+            let next = NextCommands { raising: raising_flags(program, state), ..next.clone() };
+            human(surface, &result, state.now.active_ms, &next)?;
+        }
     }
     Ok(Exit::of(state))
 }

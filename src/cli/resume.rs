@@ -10,36 +10,33 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::host::{self, Resume};
 use super::interactive;
+use super::limits::LimitArgs;
 use super::next::NextCommands;
 use super::output::{Output, conclude};
-use super::run::Watched;
+use super::run::{Watched, deltas_need_ndjson};
+use super::run_ref;
 use super::store::{StoreArgs, StorePlace};
 use super::surface::Surface;
+use super::user::local_user;
 use super::what::read_script;
 use crate::diagnostic::Source;
-use crate::engine::event::{CallId, Decided, Event};
+use crate::engine::event::{CallId, Decided, DecisionRights, Event};
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::program::Program;
-
-/// Who decides at a terminal: the user of this machine, as the record names them.
-#[expect(clippy::disallowed_methods, reason = "the command line reads the environment of its user")]
-pub fn local_user() -> Option<String> {
-    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(variable);
-    user.map(|name| name.chars().take(64).collect())
-}
 
 /// Resume a run that waits for a human or was interrupted
 ///
 /// Finished steps are not repeated. Without a decision, a run that was interrupted, or whose model could not be
-/// reached, resumes where it stopped, and a waiting run is shown.
+/// reached, resumes where it stopped, and a waiting run is shown. A run that reached a limit continues when that
+/// limit is raised.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  loopctl resume agent-0192 --answer \"Take the second account\"
-  loopctl resume agent-0192 --approve --if 3f9c2a71d0b4e865
-  loopctl resume agent-0192 --deny --reason \"too much\"")]
+  loopctl resume triage-7k2m9q4x --answer \"Take the second account\"
+  loopctl resume triage-7k2m9q4x --approve --if 3f9c2a71d0b4e865
+  loopctl resume triage-7k2m9q4x --deny --reason \"too much\"
+  loopctl resume triage-7k2m9q4x --max-iterations 40")]
 pub struct ResumeCommand {
-    /// The run's id
+    /// The run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,
     /// The answer to the run's question, or guidance for an agent that is stuck
     #[arg(long, value_name = "TEXT")]
@@ -74,9 +71,14 @@ pub struct ResumeCommand {
     /// The number of the pause to decide, from 1; refuse the decision if the run has another pause now
     #[arg(long, value_name = "N")]
     pub pause: Option<u32>,
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Resume with the current document, although it has changed since the run started
     #[arg(long)]
     pub new_document: bool,
+    /// Resume with the document as the run recorded it, although the file has changed since
+    #[arg(long, conflicts_with = "new_document")]
+    pub recorded_document: bool,
     /// A script of model replies; it replaces every model, and the tools that it names
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
@@ -88,6 +90,9 @@ pub struct ResumeCommand {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: Output,
+    /// With --output ndjson: also print replies while they arrive, as `model_delta`
+    #[arg(long)]
+    pub deltas: bool,
     /// Ask in the terminal when the run waits for a human
     #[arg(long)]
     pub interactive: bool,
@@ -99,36 +104,16 @@ impl ResumeCommand {
     /// # Errors
     /// When the run can't be resumed, or the store failed.
     pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
-        if self.interactive {
-            interactive::needs_terminal(surface)?;
-        }
-        let decided = self.decided()?;
-        let (journal, place) = self.store.open()?;
-        let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
-        let events =
-            reader.events(&self.run).await.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
-        let CurrentDocument { program, root, sources } = self.document(&events, &place)?;
-        let script = self.script.as_deref().map(read_script).transpose()?;
-        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
-        let watched = Watched::new(surface, self.output, &program);
-        let resume = Resume { decided, new_document: self.new_document };
-        let mut finished = watched.drive(engine.resume(&program, &self.run, resume, watched.watch())).await;
-        if self.interactive {
-            finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
-        }
-        let finished = watched.drained(finished).await;
-        let next = |run_id: &str| NextCommands {
-            script: self.script.clone(),
-            actions: self.actions.clone(),
-            ..NextCommands::new(run_id, &place)
+        let resume = Resume {
+            decided: self.decided()?,
+            new_document: self.new_document,
+            raised: self.limits.raised(),
+            ..Resume::default()
         };
-        match watched.finished(finished, next, &sources)? {
-            Some(finished) => conclude(surface, self.output, &program, &finished.state, &next(&self.run)),
-            None => {
-                host::leave_open(journal);
-                Ok(Exit::Cancelled)
-            }
-        }
+        let Self { run, recorded_document, script, actions, store, output, deltas, interactive, .. } = self;
+        ResumedRun { run, resume, recorded_document, script, actions, store, output, deltas, interactive }
+            .perform(surface)
+            .await
     }
 
     /// The decision; none when the run is only resumed.
@@ -147,8 +132,63 @@ impl ResumeCommand {
             hash: self.hash.clone(),
             comment: self.comment.clone(),
             by: local_user(),
+            rights: DecisionRights::All,
         };
         written.read(DecisionSyntax::Flags).map_err(CommandError::usage)
+    }
+}
+
+/// A run to be resumed, and how.
+pub struct ResumedRun {
+    pub run: String,
+    pub resume: Resume,
+    /// Whether the document of the run is the recorded one, whatever its file contains.
+    pub recorded_document: bool,
+    pub script: Option<PathBuf>,
+    pub actions: Vec<PathBuf>,
+    pub store: StoreArgs,
+    pub output: Output,
+    pub deltas: bool,
+    pub interactive: bool,
+}
+
+impl ResumedRun {
+    /// Drives the run until it ends or waits for a human.
+    ///
+    /// # Errors
+    /// When the run can't be resumed, or the store failed.
+    pub async fn perform(mut self, surface: &Surface) -> Result<Exit, CommandError> {
+        deltas_need_ndjson(self.deltas, self.output)?;
+        if self.interactive {
+            interactive::needs_terminal(surface)?;
+        }
+        let (journal, place) = self.store.open()?;
+        self.run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
+        let reader = host::engine(Arc::default(), Path::new("."), Arc::clone(&journal), None);
+        let events =
+            reader.events(&self.run).await.map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
+        let CurrentDocument { program, root, sources } = self.document(&events, &place)?;
+        let script = self.script.as_deref().map(read_script).transpose()?;
+        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
+        let watched = Watched::new(surface, self.output, self.deltas, &program);
+        let mut finished =
+            watched.drive(engine.resume(&program, &self.run, self.resume.clone(), watched.watch())).await;
+        if self.interactive {
+            finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
+        }
+        let finished = watched.drained(finished).await;
+        let next = |run_id: &str| NextCommands {
+            script: self.script.clone(),
+            actions: self.actions.clone(),
+            ..NextCommands::new(run_id, &place)
+        };
+        match watched.finished(finished, next, &sources)? {
+            Some(finished) => conclude(surface, self.output, &program, &finished.state, &next(&self.run)),
+            None => {
+                host::leave_open(journal);
+                Ok(Exit::Cancelled)
+            }
+        }
     }
 
     /// The run's document, as it is on the disk now; the recorded one if it came from stdin.
@@ -156,7 +196,7 @@ impl ResumeCommand {
         let recorded = host::document(events);
         let file = match (&self.store.document, recorded) {
             (Some(given), _) => given.clone(),
-            (None, Some(document)) if document.file == "-" => {
+            (None, Some(document)) if self.recorded_document || document.file == "-" => {
                 let program = host::recorded(&self.run, events, place.project.clone())?;
                 let root = place.home().unwrap_or_else(|| PathBuf::from("."));
                 return Ok(CurrentDocument { sources: program.sources.clone(), program, root });

@@ -1,5 +1,6 @@
 //! `loopctl run`.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
@@ -11,12 +12,16 @@ use super::host::{self, Fault, Finished, Loaded, Start, Stop, Watch};
 use super::next::NextCommands;
 use super::output::{Output, conclude};
 use super::progress::Progress;
+use super::run_ref;
 use super::store::StorePlace;
 use super::surface::Surface;
 use super::telemetry::Telemetry;
 use super::what::{WhatArgs, misspelt};
 use super::{interactive, report, signals};
+use crate::diagnostic::Source;
 use crate::engine::notice::{Listener, Notice};
+use crate::journal::Journal;
+use crate::language::Script;
 use crate::program::Program;
 use crate::trace::{Redaction, Tone};
 
@@ -45,6 +50,9 @@ pub struct RunCommand {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: Output,
+    /// With --output ndjson: also print replies while they arrive, as `model_delta`
+    #[arg(long)]
+    pub deltas: bool,
     /// Ask in the terminal when the run waits for a human
     #[arg(long)]
     pub interactive: bool,
@@ -62,6 +70,7 @@ impl RunCommand {
         if self.interactive {
             interactive::needs_terminal(surface)?;
         }
+        deltas_need_ndjson(self.deltas, self.output)?;
         let Loaded { program, root, warnings, sources } = self.what.load()?;
         surface.say(&report::brief(&warnings, &self.what.file, &surface.err));
         let (input, script) = self.what.read(&program)?;
@@ -70,18 +79,79 @@ impl RunCommand {
         }
         let place = StorePlace::of_run(self.store.as_deref(), &program.project, &root);
         let journal = place.open()?;
-        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
+        let previous_run_id = match &self.what.previous_run {
+            Some(given) => Some(run_ref::resolve(&*journal, given, &place.shown()).await?),
+            None => None,
+        };
         let start = Start {
             input,
             run_id: self.run_id,
             session: self.session,
             model: self.what.model,
             timeout_ms: self.timeout_ms,
-            previous_run_id: self.what.previous_run.clone(),
+            previous_run_id,
             ..Start::default()
         };
-        let watched = Watched::new(surface, self.output, &program);
-        if self.output == Output::Human
+        let (script_file, actions) = (self.what.script, self.what.actions);
+        let (output, deltas, interactive) = (self.output, self.deltas, self.interactive);
+        RunToStart {
+            program,
+            root,
+            sources,
+            place,
+            journal,
+            start,
+            script,
+            script_file,
+            actions,
+            output,
+            deltas,
+            interactive,
+        }
+        .perform(surface)
+        .await
+    }
+}
+
+/// A run to be started, and how it is shown.
+pub struct RunToStart {
+    pub program: Arc<Program>,
+    pub root: PathBuf,
+    pub sources: Vec<Source>,
+    pub place: StorePlace,
+    pub journal: Arc<dyn Journal>,
+    pub start: Start,
+    pub script: Option<Script>,
+    pub script_file: Option<PathBuf>,
+    pub actions: Vec<PathBuf>,
+    pub output: Output,
+    pub deltas: bool,
+    pub interactive: bool,
+}
+
+impl RunToStart {
+    /// Drives the run until it ends or waits for a human.
+    ///
+    /// # Errors
+    /// When it can't be started, or the store failed.
+    pub async fn perform(self, surface: &Surface) -> Result<Exit, CommandError> {
+        let Self {
+            program,
+            root,
+            sources,
+            place,
+            journal,
+            start,
+            script,
+            script_file,
+            actions,
+            output,
+            deltas,
+            interactive,
+        } = self;
+        let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
+        let watched = Watched::new(surface, output, deltas, &program);
+        if output == Output::Human
             && let Some(run_id) = &start.run_id
             && engine.find(run_id).await?.is_some_and(|run| run.driven)
         {
@@ -89,19 +159,19 @@ impl RunCommand {
             watched.progress.remark(&format!("{run_id} is being driven by another process: waiting for its end"));
         }
         let mut finished = watched.drive(engine.run(&program, start, watched.watch())).await;
-        if self.interactive {
+        if interactive {
             finished = interactive::decide(surface, &watched, &engine, &program, finished).await;
         }
         let finished = watched.drained(finished).await;
         let make_next = |run_id: &str| NextCommands {
-            script: self.what.script.clone(),
-            actions: self.what.actions.clone(),
+            script: script_file.clone(),
+            actions: actions.clone(),
             ..NextCommands::new(run_id, &place)
         };
         match watched.finished(finished, make_next, &sources)? {
             Some(finished) => {
                 let next = make_next(&finished.state.header.run_id);
-                conclude(surface, self.output, &program, &finished.state, &next)
+                conclude(surface, output, &program, &finished.state, &next)
             }
             None => {
                 host::leave_open(journal);
@@ -125,17 +195,33 @@ impl Listener for Watched {
         }
         self.progress.on(notice);
     }
+
+    fn wants_deltas(&self) -> bool {
+        self.progress.wants_deltas()
+    }
+}
+
+/// Refuses `--deltas` where it would have no effect.
+///
+/// # Errors
+/// When the output is not the one for programs that read events.
+pub fn deltas_need_ndjson(deltas: bool, output: Output) -> Result<(), CommandError> {
+    if deltas && output != Output::Ndjson {
+        return Err(CommandError::usage_help("--deltas adds replies in parts to the events", "add --output ndjson"));
+    }
+    Ok(())
 }
 
 impl Watched {
     /// A watch over a run that is about to start.
-    pub fn new(surface: &Surface, output: Output, program: &Program) -> Self {
+    pub fn new(surface: &Surface, output: Output, deltas: bool, program: &Program) -> Self {
         let telemetry = Telemetry::of_environment(program).unwrap_or_else(|why| {
             surface.say(&surface.line(Tone::Warn, "warning", &why));
             None
         });
         let redact = Redaction::new(&program.project.redact);
-        Self { progress: Progress::new(surface, output, redact), telemetry: Mutex::new(telemetry), stop: Stop::new() }
+        let progress = Progress::new(surface, output, deltas, redact);
+        Self { progress, telemetry: Mutex::new(telemetry), stop: Stop::new() }
     }
 
     fn telemetry(&self) -> MutexGuard<'_, Option<Telemetry>> {

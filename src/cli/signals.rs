@@ -21,6 +21,7 @@ pub async fn drive<T>(run: impl Future<Output = T>, stop: &Stop, progress: &Prog
         tokio::select! {
             biased;
             result = &mut run => return Some(result),
+            () = progress.break_silence() => {}
             () = signals.next() => {
                 if !first {
                     break;

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::surface::Surface;
+use crate::language::serving::TokenScope;
 use crate::serve::authorizer;
 
 /// Create a bearer token for `loopctl serve`
@@ -19,26 +20,14 @@ pub struct TokenCommand {
     /// The name of the token
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: String,
-    /// A permission of the token; repeatable
-    #[arg(long, value_enum, value_name = "SCOPE", default_values = ["run", "read", "decide"])]
-    pub scope: Vec<May>,
+    /// A permission of the token; repeatable. run: start the loops of the folder, and cancel runs. compose: start agent
+    /// requests. read: read runs, loops and diagnostics. decide: answer questions; approve, deny and edit tool calls.
+    /// decide:LOOP: the same for the runs of one loop. decide:escalated: decide about escalated approvals
+    #[arg(long, value_name = "SCOPE", value_parser = scope, default_values = ["run", "read", "decide"])]
+    pub scope: Vec<TokenScope>,
     /// The organisation of the token's holder
     #[arg(long, value_name = "NAME", value_parser = org)]
     pub org: Option<String>,
-}
-
-/// A permission of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum May {
-    /// Start the loops of the folder, and cancel runs
-    Run,
-    /// Start agent requests, and cancel runs
-    Compose,
-    /// Read runs, loops and diagnostics
-    Read,
-    /// Answer questions; approve, deny and edit tool calls
-    Decide,
 }
 
 impl TokenCommand {
@@ -55,6 +44,13 @@ impl TokenCommand {
         surface.say(&format!("for `serve.tokens` in loopctl.json:\n{entry}\n"));
         surface.print(&format!("{token}\n"))?;
         Ok(Exit::Completed)
+    }
+}
+
+fn scope(text: &str) -> Result<TokenScope, String> {
+    match TokenScope::read(text) {
+        TokenScope::Unknown(_) => Err("run, compose, read, decide, decide:LOOP or decide:escalated".to_owned()),
+        scope => Ok(scope),
     }
 }
 

@@ -10,6 +10,7 @@ use super::failure::CommandError;
 use super::host::{self, RecordedRun};
 use super::next::NextCommands;
 use super::output::{json_line, shown};
+use super::run_ref;
 use super::store::StoreArgs;
 use super::surface::Surface;
 use crate::engine::event::{Event, EventKind, Reasoning};
@@ -19,11 +20,11 @@ use crate::trace::{About, Look, Redaction, Shown, html::html, result, text};
 /// Show the trace of a run: each thought, tool call and observation
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  loopctl trace agent-0192
-  loopctl trace agent-0192 --format html -o trace.html
-  loopctl trace agent-0192 --format json | jq '.trace[] | .action'")]
+  loopctl trace triage-7k2m9q4x
+  loopctl trace triage-7k2m9q4x --format html -o trace.html
+  loopctl trace triage-7k2m9q4x --format json | jq '.trace[] | .action'")]
 pub struct TraceCommand {
-    /// The run's id
+    /// The run: its id, the beginning of its id, `last` or `last:LOOP`
     pub run: String,
     /// The format of the trace
     #[arg(long, value_enum, default_value_t)]
@@ -60,12 +61,15 @@ impl TraceCommand {
             return Err(CommandError::usage_help("--reasoning is for programs", "add --format json"));
         }
         let (journal, place) = self.store.open()?;
-        let next = NextCommands::new(&self.run, &place);
-        let RecordedRun { program, state, engine } = host::read(journal, &self.run, place.project.clone())
+        let run = run_ref::resolve(&*journal, &self.run, &place.shown()).await?;
+        let next = NextCommands::new(&run, &place);
+        let RecordedRun { program, state, engine } = host::read(journal, &run, place.project.clone())
             .await
             .map_err(|fault| CommandError::from(fault).in_store(&place.shown()))?;
         let redact = Redaction::new(&program.project.redact);
-        let result = result(Shown { trace: true, ..shown(&program) }, &state, &redact);
+        let summary = engine.find(&self.run).await.map_err(CommandError::from)?;
+        let driven = summary.is_some_and(|summary| summary.driven);
+        let result = result(Shown { trace: true, driven, ..shown(&program) }, &state, &redact);
         let objective = redact.text(&state.header.objective);
         let about = About {
             loop_name: &state.header.loop_name,
@@ -77,7 +81,7 @@ impl TraceCommand {
         let page = match self.format {
             TraceFormat::Text => text::text(look, &about, &result),
             TraceFormat::Json if self.reasoning => {
-                let events = engine.events(&self.run).await.map_err(CommandError::from)?;
+                let events = engine.events(&run).await.map_err(CommandError::from)?;
                 json_line(&WithReasoning { result: &result, reasoning: sealed(&events) })?
             }
             TraceFormat::Json => json_line(&result)?,

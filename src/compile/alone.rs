@@ -9,8 +9,9 @@ use super::catalog::{Registered, registered};
 use super::layout::unreadable;
 use super::{declare, layout, names, scripted, steps, tool};
 use crate::diagnostic::{Diagnostic, codes, few, few_of_many};
+use crate::language::approval::RequiresApproval;
 use crate::language::tool::ActionTool;
-use crate::language::{Project, ReactProperties, Script};
+use crate::language::{Action, Project, ReactProperties, Script};
 use crate::syntax::document::{Document, DocumentKind};
 
 #[cfg(test)]
@@ -129,12 +130,13 @@ fn named<'a>(
 fn compiled(action: Registered<'_>, defaults: &ReactProperties, declared: &Declared, faults: &mut Vec<Diagnostic>) {
     // The shape reports an action that can't be read; an action that can't run here matters only when a loop
     // declares it.
-    let Some(meaning) = layout::action(action.value).ok().filter(|meaning| meaning.head().is_some()) else { return };
+    let Some(meaning) = Action::read(action.value).ok().filter(|meaning| meaning.head().is_some()) else { return };
     let described = declared.described.contains(action.name);
     let declaration = ActionTool {
         name: action.name.to_owned(),
         description: described.then(|| "described where it is declared".to_owned()),
-        requires_approval: false,
+        requires_approval: RequiresApproval::default(),
+        approval: None,
         max_calls: None,
         timeout_ms: None,
         polling: false,

@@ -10,15 +10,17 @@ use serde_json::Value;
 
 use super::catalog::{Catalog, Registered, Shelf};
 use super::effort::{self, Effort};
-use super::layout::{self, LoopLayout};
+use super::layout::LoopLayout;
 use super::{Texts, ToolSignature, names, tool};
 use crate::diagnostic::{Diagnostic, Source, codes, few_of_many, nearest};
 use crate::language::tool::{ActionTool, LoopTool, TypedTool};
 use crate::language::{Action, ReactProperties, ToolDeclaration};
 use crate::program::Tool;
+use crate::program::approval::ApprovalPolicy;
 use crate::program::builtin;
 use crate::program::fault::LocalFault;
 use crate::syntax::document::Document;
+use crate::syntax::value_at;
 
 /// The maximum number of tools that a loop may declare.
 pub(super) const MAX_TOOLS: usize = 1_000;
@@ -194,12 +196,18 @@ impl<'a> Declare<'a> {
         }
         match self.catalog.find(name).to_vec().as_slice() {
             [] => match self.texts.embedded.iter().find(|embedded| embedded.name == name) {
-                Some(embedded) => self.embedded(declaration, embedded, pointer),
+                Some(embedded) => {
+                    self.embedded(declaration, embedded, pointer);
+                    self.require_approval(declaration, pointer);
+                }
                 None => self.unknown(name, at),
             },
             [action] => {
-                self.loosened(declaration, *action, pointer);
-                self.registered(declaration, *action, at);
+                if let Some(meaning) = self.read(declaration, *action) {
+                    self.loosened(declaration, &meaning, *action, pointer);
+                    self.registered(declaration, &meaning, *action, at);
+                    self.require_approval(declaration, pointer);
+                }
             }
             [first, second, ..] => {
                 let message = format!("there are two actions of the name `{name}`");
@@ -260,22 +268,26 @@ impl<'a> Declare<'a> {
         }
     }
 
-    fn registered(&mut self, declaration: &ActionTool, action: Registered<'a>, at: &str) {
-        let pointer = action.pointer();
+    /// Reads an action that a tool names.
+    fn read(&mut self, declaration: &ActionTool, action: Registered<'a>) -> Option<Action> {
         if !action.own {
             self.use_document(action.document);
         }
         if !self.effort.spend(effort::weight(action.value)) {
-            return self.faults.extend(self.effort.too_much(&self.main.tree.source));
+            self.faults.extend(self.effort.too_much(&self.main.tree.source));
+            return None;
         }
-        let Ok(meaning) = layout::action(action.value) else {
-            // The shape reports why, unless the schema and the types disagree.
-            if !action.document.is_broken() {
-                let message = format!("the action `{}` can't be read", declaration.name);
-                self.faults.push(Diagnostic::error(codes::UNREADABLE, message, pointer, action.place()));
-            }
-            return;
-        };
+        let read = Action::read(action.value).ok();
+        // The shape reports why it can't be read, unless the schema and the types disagree.
+        if read.is_none() && !action.document.is_broken() {
+            let message = format!("the action `{}` can't be read", declaration.name);
+            self.faults.push(Diagnostic::error(codes::UNREADABLE, message, action.pointer(), action.place()));
+        }
+        read
+    }
+
+    fn registered(&mut self, declaration: &ActionTool, meaning: &Action, action: Registered<'a>, at: &str) {
+        let pointer = action.pointer();
         if let Action::Matcher(_) | Action::CustomTable(_) = meaning {
             let kind = action.value.get("kind").and_then(Value::as_str).unwrap_or_default();
             let message = format!("`{}` is of kind `{kind}`, which is a part of Hyphen's platform", declaration.name);
@@ -289,7 +301,7 @@ impl<'a> Declare<'a> {
             return;
         }
         let unknown = action.document.unknown.below(&pointer);
-        match tool::declared(declaration, &meaning, self.properties, &unknown) {
+        match tool::declared(declaration, meaning, self.properties, &unknown) {
             Ok((tool, warnings)) => {
                 self.tools.push(tool);
                 self.faults.extend(warnings.into_iter().map(|fault| place(action, &pointer, fault)));
@@ -298,14 +310,25 @@ impl<'a> Declare<'a> {
         }
     }
 
+    /// Adds the approvals that a declaration requires to its tool.
+    fn require_approval(&mut self, declaration: &ActionTool, pointer: &str) {
+        let tool = self.tools.last_mut().filter(|tool| tool.name == declaration.name);
+        let mut unused = ApprovalPolicy::default();
+        let policy = tool.map_or(&mut unused, |tool| &mut tool.approval);
+        let settings = declaration.approval.as_ref();
+        if let Err(faults) = tool::approval::require(policy, &declaration.requires_approval, settings) {
+            let at = format!("{pointer}/requires_approval");
+            self.faults.extend(faults.into_iter().map(|fault| fault.placed(&self.main.tree, &at)));
+        }
+    }
+
     /// Warns about limits of an action that the declaration at `pointer` would loosen.
-    fn loosened(&mut self, declaration: &ActionTool, action: Registered<'a>, pointer: &str) {
-        let (Some(written), Ok(meaning)) = (self.main.value.pointer(pointer), layout::action(action.value)) else {
-            return;
-        };
-        for (field, floor) in tool::loosened(declaration, written, &meaning) {
+    fn loosened(&mut self, declaration: &ActionTool, meaning: &Action, action: Registered<'a>, pointer: &str) {
+        let Some(written) = value_at(&self.main.value, pointer) else { return };
+        for (field, floor) in tool::loosened(declaration, written, meaning) {
             let at = format!("{pointer}/{field}");
-            let message = format!("the action `{}` says `\"{field}\": {floor}`, and that counts", declaration.name);
+            let name = field.rsplit('/').next().unwrap_or(field);
+            let message = format!("the action `{}` says `\"{name}\": {floor}`, and that counts", declaration.name);
             let place = action.document.tree.place(&format!("{}/{field}", action.pointer()));
             let fault = Diagnostic::warning(codes::LOOSENED, message, at.as_str(), self.main.tree.place(&at));
             let fault = fault.help(format!("write {floor}, or take it out of the declaration"));

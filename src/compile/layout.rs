@@ -8,9 +8,9 @@ use serde::de::value::MapDeserializer;
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, codes};
-use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction};
-use crate::language::{Action, ReactProperties};
+use crate::language::ReactProperties;
 use crate::syntax::document::{Document, DocumentKind};
+use crate::syntax::value_at;
 
 /// The places of the parts of a loop.
 #[derive(Debug, Clone)]
@@ -44,13 +44,13 @@ impl LoopLayout {
 
     /// The value of a property.
     pub(crate) fn get<'a>(&self, document: &'a Document, property: &str) -> Option<&'a Value> {
-        document.value.pointer(&self.pointer(property))
+        value_at(&document.value, &self.pointer(property))
     }
 
     /// All properties by name, from both objects.
     pub(crate) fn properties<'a>(&'a self, document: &'a Document) -> impl Iterator<Item = (&'a str, &'a Value)> {
         const HEAD: [&str; 2] = ["objective", "tools"];
-        let rest = document.value.pointer(&self.rest).and_then(Value::as_object).into_iter().flatten();
+        let rest = value_at(&document.value, &self.rest).and_then(Value::as_object).into_iter().flatten();
         let rest = rest.map(|(name, value)| (name.as_str(), value));
         let rest = rest.filter(|(name, _)| *name != "mode" && !HEAD.contains(name));
         rest.chain(HEAD.into_iter().filter_map(move |name| Some((name, self.get(document, name)?))))
@@ -68,24 +68,6 @@ impl LoopLayout {
 /// Properties with the defaults only: used to check the tools when the document's properties can't be read.
 pub(crate) fn defaults() -> Option<ReactProperties> {
     serde_json::from_str(r#"{"objective":"","tools":[]}"#).ok()
-}
-
-/// A registered action. Its kind is read here and not by serde, because serde would change the spelling of the
-/// numbers in a body while it searches for the kind.
-///
-/// # Errors
-/// When it does not have the shape of its kind.
-pub(crate) fn action(value: &Value) -> Result<Action, serde_json::Error> {
-    let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != "kind");
-    let fields = MapDeserializer::new(members.map(|(name, value)| (name.as_str(), value)));
-    match value.get("kind").and_then(Value::as_str) {
-        Some("http") => HttpAction::deserialize(fields).map(Action::Http),
-        Some("llm") => LlmAction::deserialize(fields).map(Action::Llm),
-        Some("db") => DbAction::deserialize(fields).map(Action::Db),
-        Some("command") => CommandAction::deserialize(fields).map(Action::Command),
-        // For kinds that are only recognised or unknown, the spelling of numbers does not matter.
-        _ => Action::deserialize(value),
-    }
 }
 
 /// Reading can only fail after the shape was right if a schema disagrees with its type; that is reported, and

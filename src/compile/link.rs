@@ -104,7 +104,12 @@ impl<'t> Linker<'t> {
             };
             levels = levels.max(called.levels.saturating_add(1));
             match tool::looped(&declaration, Arc::clone(&called)) {
-                Ok(tool) => {
+                Ok(mut tool) => {
+                    let (required, settings) = (&declaration.requires_approval, declaration.approval.as_ref());
+                    if let Err(found) = tool::approval::require(&mut tool.approval, required, settings) {
+                        let at = format!("{pointer}/requires_approval");
+                        faults.extend(found.into_iter().map(|fault| fault.placed(&main.tree, &at)));
+                    }
                     faults.extend(no_description(main, &declaration, &pointer, &called));
                     made.push((at, tool, called));
                 }

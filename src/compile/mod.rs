@@ -52,6 +52,8 @@ pub struct ToolSignature {
     pub parameters: Value,
     /// Whether a call may be made again without harm.
     pub idempotent: bool,
+    /// Whether a call only reads.
+    pub read_only: bool,
 }
 
 /// The texts that a loop is compiled from.

@@ -85,7 +85,7 @@ fn numbers_where_anything_may_stand_keep_their_digits() {
     let compiled = compiled(text, &[]);
     assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
     let value = &compiled.document.value["actions"][0];
-    let action: crate::language::Action = super::layout::action(value).unwrap();
+    let action: crate::language::Action = crate::language::Action::read(value).unwrap();
     let crate::language::Action::Http(action) = action else { panic!("no http action") };
     let body = action.body.unwrap();
     let digits = |name: &str| body[name].to_string();

@@ -76,6 +76,7 @@ fn an_embedded_tool_is_found_by_its_name() {
         description: "Does it.".to_owned(),
         parameters: json!({"type": "object"}),
         idempotent: true,
+        read_only: false,
     });
     let program = compile(&texts).program.unwrap();
     let tool = program.tool("embedded").unwrap();

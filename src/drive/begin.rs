@@ -15,7 +15,8 @@ use super::subrun::SubrunOrigin;
 use super::tool::OpenedRun;
 use super::world::{Engine, Watch, World};
 use crate::engine::effect::Effects;
-use crate::engine::event::{Event, EventKind, Moment, Started};
+use crate::engine::event::{Event, EventKind, ModelFacts, Moment, Started};
+use crate::engine::previous::Earlier;
 use crate::engine::state::State;
 use crate::engine::step::step;
 use crate::journal::{Created, NewRun};
@@ -65,6 +66,17 @@ impl StartedRun {
     }
 }
 
+/// So many new ids that other runs have already: then the run is not started.
+const MOST_TAKEN: u32 = 16;
+
+/// What each attempt to create a run needs.
+struct StartParts<'a> {
+    origin: Option<&'a SubrunOrigin>,
+    models: Vec<Arc<ModelClient>>,
+    facts: ModelFacts,
+    earlier: Option<Earlier>,
+}
+
 impl Engine {
     /// Creates a run in the store. Nothing else is done yet.
     ///
@@ -99,11 +111,16 @@ impl Engine {
         origin: Option<&SubrunOrigin>,
     ) -> Result<Begin, Fault> {
         self.world.vault.find_all();
-        let models = match self.models(program, start.model.as_deref()) {
+        let needs = match origin {
+            // It was checked with its caller.
+            Some(_) => Ok(()),
+            None => self.has_all(program, start.model.as_deref()),
+        };
+        let models = match needs.and_then(|()| self.models(program, start.model.as_deref())) {
             Ok(models) => models,
             Err(fault) => return self.there(program, &start, origin, fault).await,
         };
-        let facts = models.first().map(|model| model.facts.clone()).unwrap_or_default();
+        let facts = models.first().map(|model| model.known_facts()).unwrap_or_default();
         start::priced(program, &models, &self.world.models)?;
         // A sub-run receives what its caller gives it, and nothing else.
         let earlier = match origin {
@@ -116,17 +133,38 @@ impl Engine {
                 }
             }
         };
-        let run_id = start.id();
-        let mut started = start.event(program, run_id.clone(), Some(facts), &self.world.texts)?;
+        let parts = StartParts { origin, models, facts, earlier };
+        let mut taken = 0;
+        loop {
+            let begin = self.create(program, &start, &parts, start.id(program, taken)).await?;
+            // A new id that is another run's: also when that run is the same loop with the same input.
+            match begin {
+                Begin::Same(_) if start.run_id.is_none() && taken < MOST_TAKEN => taken += 1,
+                Begin::Same(run_id) if start.run_id.is_none() => return Err(Fault::Conflict(run_id)),
+                begin => return Ok(begin),
+            }
+        }
+    }
+
+    /// Creates a run with this id. An id of our own that is taken is reported as that of the same run.
+    async fn create(
+        &self,
+        program: &Arc<Program>,
+        start: &Start,
+        parts: &StartParts<'_>,
+        run_id: String,
+    ) -> Result<Begin, Fault> {
+        let StartParts { origin, models, facts, earlier } = parts;
+        let mut started = start.event(program, run_id.clone(), Some(facts.clone()), &self.world.texts)?;
         if let Some(session) = &started.session {
             started.memory = self.world.journal.recall(session).await.map_err(Fault::Store)?;
         }
-        started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
-        let identity = identity(&mut started, &start, origin)?;
+        started.previous = earlier.clone().map(|earlier| earlier.give(&mut started.memory));
+        let identity = identity(&mut started, start, *origin)?;
         let org = match origin {
             // A sub-run belongs to the organisation of its caller.
             Some(origin) => self.find(&origin.caller.run_id).await?.and_then(|run| run.org),
-            None => start.org,
+            None => start.org.clone(),
         };
         let loop_name = started.loop_name.clone();
         let session = started.session.clone();
@@ -139,7 +177,7 @@ impl Engine {
             loop_name,
             session,
             org,
-            callback_url: start.callback_url,
+            callback_url: start.callback_url.clone(),
             parent_run_id: origin.map(|origin| origin.caller.run_id.clone()),
             identity,
             at_ms: event.at.wall_ms,
@@ -153,10 +191,10 @@ impl Engine {
             Created::New(lease) => {
                 let guard = LeaseGuard::new(&self.world.journal, &run_id, &lease);
                 let lease = RunLease { run_id, fence: lease.fence, events: 1, guard };
-                Ok(Begin::New(Box::new(StartedRun { state, effects, models, lease })))
+                Ok(Begin::New(Box::new(StartedRun { state, effects, models: models.clone(), lease })))
             }
-            Created::Same => Ok(Begin::Same(run_id)),
-            Created::Conflict => Err(Fault::Conflict(run_id)),
+            Created::Conflict if start.run_id.is_some() => Err(Fault::Conflict(run_id)),
+            Created::Same | Created::Conflict => Ok(Begin::Same(run_id)),
         }
     }
 

@@ -71,6 +71,7 @@ impl Engine {
             texts: Vec::new(),
             status_record: Some(status_record(&state)),
             remember: Vec::new(),
+            reopens: false,
         };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
         Ok(state)

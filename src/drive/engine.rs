@@ -21,11 +21,13 @@ use super::stop::Stop;
 use super::subrun;
 use super::tool::OpenedRun;
 pub use super::world::{Engine, Resume, Watch};
+use crate::engine::approval::due_at_ms;
 use crate::engine::dialect;
 use crate::engine::event::{Decided, Event, EventKind, Moment};
 use crate::engine::outcome::Termination;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
+use crate::engine::window;
 use crate::journal::{Journal, RunSummary, StoreFault};
 use crate::language::Project;
 use crate::program::Program;
@@ -68,7 +70,7 @@ impl Engine {
         resume: Resume,
         watch: Watch<'_>,
     ) -> Result<Finished, Fault> {
-        self.is_its_own(run_id).await?;
+        self.is_its_own(run_id, &resume).await?;
         self.resumed(program, run_id, resume, watch).await
     }
 
@@ -138,15 +140,41 @@ impl Engine {
         };
         let count = u64::try_from(events.len()).unwrap_or(u64::MAX);
         let state = fold::fold(program, run_id, events);
-        let state = if adopted.is_some() { fold::adoptable(state)? } else { state? };
-        let stale = subrun::asked_by_another(self, program, &state).await?;
+        let state = if adopted.is_some() { fold::adoptable(state, resume.reopens())? } else { state? };
+        let Some(what) = self.next_events(program, &state, resume, adopted).await? else {
+            return Ok(Resumption::AsItIs(state));
+        };
+        let model = Some(state.header.model.name.as_str()).filter(|name| !name.is_empty());
+        if state.header.caller.is_none() {
+            self.has_all(program, model)?;
+        }
+        let models = self.models(program, model)?;
+        Ok(Resumption::Up { state, what, events: count, models })
+    }
+
+    /// The events that resume a run; none when it stays as it is.
+    async fn next_events(
+        &self,
+        program: &Program,
+        state: &State,
+        resume: &Resume,
+        adopted: Option<EventKind>,
+    ) -> Result<Option<Vec<EventKind>>, Fault> {
+        let stale = subrun::asked_by_another(self, program, state).await?;
         let unseen = |decided: &Decided| decided.hash.is_none() && subrun::is_yes(decided);
         let blind = |decided: &Decided| adopted.is_some() && unseen(decided) || stale && subrun::needs_sight(decided);
         let what = match (&state.phase, &resume.decided) {
-            (Phase::Ended(_), None) => return Ok(Resumption::AsItIs(state)),
+            // The events that make it continue come first.
+            (Phase::Ended(_), _) if resume.reopens() => resume.decided.clone().map(EventKind::Human),
+            (Phase::Ended(_), None) => return Ok(None),
+            (_, _) if resume.retried.is_some() => None,
+            // Nobody decided in time; the approvals of a sub-run expire there.
+            (Phase::Paused { pause, .. }, None) if is_due(state) => {
+                Some(if pause.asks.is_some() { EventKind::Resumed } else { EventKind::ApprovalExpired })
+            }
             // No human has to decide anything: the model is asked again.
             (Phase::Paused { pause, .. }, None) if pause.kind == Termination::ModelError => Some(EventKind::Resumed),
-            (Phase::Paused { .. }, None) if adopted.is_none() && !stale => return Ok(Resumption::AsItIs(state)),
+            (Phase::Paused { .. }, None) if adopted.is_none() && !stale && resume.raised.is_none() => return Ok(None),
             // The waiting call is shown again, under the new document, by the run that asks.
             (Phase::Paused { .. }, None) => stale.then_some(EventKind::Resumed),
             (Phase::Paused { .. }, Some(decided)) if blind(decided) => {
@@ -155,15 +183,22 @@ impl Engine {
                 return Err(Fault::Refused(why.to_owned()));
             }
             (_, Some(decided)) => {
-                subrun::fits(self, program, &state, decided).await?;
+                subrun::fits(self, program, state, decided).await?;
                 Some(EventKind::Human(decided.clone()))
             }
             (_, None) => Some(EventKind::Resumed),
         };
-        let model = Some(state.header.model.name.as_str()).filter(|name| !name.is_empty());
-        let models = self.models(program, model)?;
-        let what = adopted.into_iter().chain(what).collect();
-        Ok(Resumption::Up { state, what, events: count, models })
+        let raised = resume.raised.clone().map(EventKind::LimitsRaised);
+        let retried = resume.retried.clone().map(EventKind::Retried);
+        let what: Vec<EventKind> = adopted.into_iter().chain(raised).chain(retried).chain(what).collect();
+        if resume.reopens() {
+            // One that does not fit must not leave the earlier ones behind.
+            let mut after = state.clone();
+            for kind in &what {
+                step(program, &mut after, Event { at: state.now, kind: kind.clone() })?;
+            }
+        }
+        Ok(Some(what))
     }
 
     /// A repeated start: waits while another driver has the run, resumes it when it was cut off.
@@ -219,7 +254,7 @@ impl Engine {
         start::priced(program, &models, &self.world.models)?;
         let Some(model) = models.first() else { return Ok(Bytes::new()) };
         let earlier = self.earlier(program, start).await?;
-        let mut started = start.event(program, start.id(), Some(model.facts.clone()), &self.world.texts)?;
+        let mut started = start.event(program, start.id(program, 0), Some(model.known_facts()), &self.world.texts)?;
         started.previous = earlier.map(|earlier| earlier.give(&mut started.memory));
         let mut state = State::default();
         let at = Moment { wall_ms: clock::wall_ms(), active_ms: 0 };
@@ -227,10 +262,10 @@ impl Engine {
         let ask = Ask {
             conversation: &state.conversation,
             program: Some(program),
-            max_tokens: program.properties.max_tokens,
+            max_tokens: window::max_tokens(program, &state),
             temperature: program.properties.temperature,
             stop: dialect::stop_sequences(program.properties.dialect),
-            deltas: None,
+            partial: None,
             enough: None,
             timeouts: ReplyTimeouts::of(&program.properties),
             must_call: state.must_call_a_tool(program),
@@ -247,6 +282,11 @@ impl Engine {
         }
         Ok(models)
     }
+}
+
+/// Whether an approval that the run waits for has expired.
+fn is_due(state: &State) -> bool {
+    due_at_ms(state).is_some_and(|at_ms| at_ms <= clock::wall_ms())
 }
 
 enum Resumption {

@@ -24,7 +24,8 @@ pub enum Fault {
     Refused(String),
     /// The run was started with another document.
     #[error(
-        "{file} has changed since the run began; put the old text back, or go on with the new one by --new-document"
+        "{file} has changed since the run began; continue with the new text by --new-document, or with the recorded one by \
+         --recorded-document"
     )]
     Changed {
         /// The file.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
 use crate::engine::blob::Blob;
@@ -47,13 +49,16 @@ pub fn fold(program: &Program, run_id: &str, events: Vec<Event>) -> Result<State
 /// The state of a run under a document that is new to it.
 ///
 /// # Errors
-/// When earlier events do not fit the new document, or would have ended the run.
-pub fn adoptable(folded: Result<State, Fault>) -> Result<State, Fault> {
+/// When earlier events do not fit the new document, or would have ended the run; `reopens`: it has ended, and is to
+/// continue.
+pub fn adoptable(folded: Result<State, Fault>, reopens: bool) -> Result<State, Fault> {
     let refused = |why: String| {
         Fault::Refused(format!("the run can't go on with the new document: {why}; put the old text back"))
     };
     match folded {
-        Ok(State { phase: Phase::Ended(_), .. }) => Err(refused("by it, the run has ended already".to_owned())),
+        Ok(State { phase: Phase::Ended(_), .. }) if !reopens => {
+            Err(refused("by it, the run has ended already".to_owned()))
+        }
         Err(Fault::Journal { reason, .. }) => Err(refused(format!("what happened does not fit it ({reason})"))),
         other => other,
     }
@@ -102,13 +107,31 @@ pub fn recorded(texts: &Texts) -> Result<Arc<Program>, Fault> {
     compiled.program.ok_or(Fault::Diagnostics(compiled.diagnostics))
 }
 
-/// Whether the program was compiled from the documents of the run.
+/// Whether two texts of a document mean the same for a run: white space, `$schema` and the description of the loop itself
+/// mean nothing for it. The description of another loop, and that of an action, is read by the model.
+fn means_the_same(one: &str, other: &str, is_main: bool) -> bool {
+    let meaning = |text: &str| {
+        let mut value: Value = serde_json::from_str(text).ok()?;
+        if let Some(members) = value.as_object_mut() {
+            members.remove("$schema");
+            if is_main {
+                members.remove("description");
+            }
+        }
+        Some(value)
+    };
+    one == other || meaning(one).is_some_and(|one| Some(one) == meaning(other))
+}
+
+/// Whether the program was compiled from the documents of the run, or from ones that mean the same.
 ///
 /// # Errors
 /// The name of the first file that differs.
 pub fn same_document(program: &Program, events: &[Event]) -> Result<(), Fault> {
     let Some(documents) = documents(events) else { return Ok(()) };
-    let same = |at: usize, source: &Source| documents.get(at).is_some_and(|document| *document.text == *source.text);
+    let same = |at: usize, source: &Source| {
+        documents.get(at).is_some_and(|document| means_the_same(&document.text, &source.text, at == 0))
+    };
     for (at, source) in program.sources.iter().enumerate() {
         if !same(at, source) {
             return Err(Fault::Changed { file: source.name.to_string() });

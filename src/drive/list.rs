@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::subrun;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::outcome::Status;
-use crate::engine::state::{CallProgress, Phase, State};
+use crate::engine::state::{CallProgress, State};
 use crate::journal::{Journal, RunFilter, RunSummary, StoreFault};
 use crate::program::Program;
 
@@ -35,7 +35,7 @@ pub async fn list(journal: &dyn Journal, filter: RunFilter) -> Result<Vec<RunSum
 pub fn called(program: &Program, state: &State) -> Vec<String> {
     let recorded = state.entries.iter().filter_map(|entry| entry.run_id.as_deref().map(str::to_owned));
     let mut runs: Vec<String> = recorded.collect();
-    if let Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. } = &state.phase {
+    if let Some(turn) = state.turn() {
         for call in &turn.calls {
             let under_way = matches!(call.progress, CallProgress::Asked) && subrun::loop_of(program, call).is_some();
             let run = match &call.run_id {

@@ -2,6 +2,7 @@
 //! makes it durable, and only then performs the next effect.
 
 mod interrupts;
+mod live;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,26 +12,29 @@ use super::fault::Fault;
 use super::finished::Finished;
 use super::fold::written;
 use super::lease_guard::RunLease;
-use super::model::{self, Ask, ModelClient, ReplyTimeouts, RetriedAttempt, Wire};
+use super::model::{self, Ask, ModelClient, PartialReply, ReplyTimeouts, RetriedAttempt, Wire};
 use super::said;
 use super::status::status_record;
 use super::stop::Stop;
 use super::subrun;
 use super::subrun_budget::SubrunBudgetGuard;
 use super::world::{Watch, World};
+use crate::engine::approval;
 use crate::engine::budget;
 use crate::engine::dialect;
 use crate::engine::effect::{Effect, Effects, calls_of};
 use crate::engine::event::{self, Event, EventKind, Moment};
 use crate::engine::history;
-use crate::engine::notice::{Baseline, Listener, Notice};
+use crate::engine::notice::{Baseline, Notice};
 use crate::engine::outcome::Status;
 use crate::engine::state::{Phase, State};
 use crate::engine::step::step;
+use crate::engine::window;
 use crate::journal::{Append, failpoint};
 use crate::program::Program;
 pub(super) use interrupts::{Interruption, Interrupts, Waited};
 use interrupts::{LOOK, cancel_request};
+use live::ReplyReporter;
 
 /// Drives one run.
 pub(super) struct Driver<'a> {
@@ -156,14 +160,19 @@ impl<'a> Driver<'a> {
 
     /// Applies an event to the state and makes it durable. The effects may be performed only after that.
     pub(super) async fn take(&mut self, what: EventKind) -> Result<Effects, Fault> {
-        if let EventKind::DeadlinePassed | EventKind::Cancelled(_) = what {
+        let ends = match &what {
+            EventKind::DeadlinePassed | EventKind::Cancelled(_) => true,
+            EventKind::ApprovalExpired => approval::fails_by(&self.state, clock::wall_ms()),
+            _ => false,
+        };
+        if ends {
             // Before the append: if the process dies now, no sub-run outlives its caller.
             subrun::close(self.world, self.program, &self.state).await?;
         }
         let event = Event { at: self.moment(), kind: what };
         let (text, texts) = (written(&event)?, event.kind.texts());
         let baseline = Baseline::new(&self.state, &event.kind);
-        let before = self.state.status();
+        let (before, had_ended) = (self.state.status(), matches!(self.state.phase, Phase::Ended(_)));
         let effects = step(self.program, &mut self.state, event)?;
         let changed = self.state.status() != before || !matches!(self.state.status(), Status::Running);
         let append = Append {
@@ -174,6 +183,7 @@ impl<'a> Driver<'a> {
             texts,
             status_record: changed.then(|| status_record(&self.state)),
             remember: self.remembered(&effects),
+            reopens: had_ended,
         };
         self.world.journal.append(append).await.map_err(Fault::Cut)?;
         self.lease.events += 1;
@@ -201,9 +211,14 @@ impl<'a> Driver<'a> {
         let sums_up = summary.is_some();
         let (program, state, listener) = (self.program, &self.state, self.watch.listener);
         let properties = &program.properties;
-        let delta = |text: &str| {
-            if let Some(listener) = listener {
-                listener.on(Notice::ModelDelta { iteration, text: text.to_owned() });
+        let watching = listener.filter(|listener| !sums_up && listener.wants_deltas());
+        let live = watching.map(|listener| {
+            let scrubber = self.world.vault.growing();
+            Box::new(ReplyReporter::new(listener, iteration, &state.counters.estimator, scrubber))
+        });
+        let partial = |reply: PartialReply<'_>| {
+            if let Some(live) = &live {
+                live.take(reply);
             }
         };
         let attempts = Mutex::new(Vec::new());
@@ -213,15 +228,18 @@ impl<'a> Driver<'a> {
             if let Some(listener) = listener {
                 listener.on(Notice::ModelRetried { iteration, attempt: number, reason, delay_ms });
             }
+            if let Some(live) = &live {
+                live.start_again();
+            }
         };
         let enough = |failed: &[event::FailedAttempt]| budget::is_enough(program, state, failed);
         let ask = Ask {
             conversation: summary.as_ref().unwrap_or(&state.conversation),
             program: (!sums_up).then_some(program),
-            max_tokens: if sums_up { history::max_tokens(program) } else { properties.max_tokens },
+            max_tokens: if sums_up { history::max_tokens(program, state) } else { window::max_tokens(program, state) },
             temperature: properties.temperature,
             stop: if sums_up { &[] } else { dialect::stop_sequences(properties.dialect) },
-            deltas: (!sums_up && listener.is_some_and(Listener::wants_deltas)).then_some(&delta),
+            partial: live.is_some().then_some(&partial),
             enough: Some(&enough),
             timeouts: ReplyTimeouts::of(properties),
             must_call: !sums_up && state.must_call_a_tool(program),
@@ -235,9 +253,15 @@ impl<'a> Driver<'a> {
         let asked = std::pin::pin!(model::ask(&self.models, &ask, &mut self.wire, &properties.retry, &retried));
         let interrupts =
             Interrupts { world: self.world, stop: self.watch.stop.as_ref(), run_id: &self.lease.run_id, left };
-        let answer = interrupts.wait(asked).await?;
+        let answer = match &live {
+            Some(live) => Box::pin(interrupts.wait(live.while_waiting(asked))).await?,
+            None => interrupts.wait(asked).await?,
+        };
         let what = match answer {
             Waited::Done(Ok(mut reply)) => {
+                if let Some(live) = &live {
+                    live.finish(&reply.text);
+                }
                 said::bound(&self.world.vault, &mut reply);
                 if sums_up { EventKind::Summarized(reply) } else { EventKind::ModelReplied(reply) }
             }
@@ -303,7 +327,7 @@ impl<'a> Driver<'a> {
             Phase::Thinking { forced: Some(_) } => {
                 self.state.now.active_ms.saturating_add(self.program.properties.last_call_timeout_ms)
             }
-            _ => self.state.header.timeout_ms,
+            _ => self.state.timeout_ms(),
         };
         Duration::from_millis(bound.saturating_sub(self.active_ms()))
     }

@@ -6,8 +6,11 @@ mod scrubber;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_growing;
+#[cfg(test)]
 mod tests_spellings;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -159,11 +162,38 @@ impl Vault {
         }
     }
 
+    /// Removes the secrets that are known now from a text that grows.
+    pub fn growing(&self) -> GrowingScrubber {
+        GrowingScrubber(self.scrubber())
+    }
+
     /// The same for every string and key of a value; a number that is a secret becomes a string.
     pub fn scrub_value(&self, value: Value) -> Value {
         match self.scrubber() {
             Some(scrubber) => scrubber.value(value),
             None => value,
+        }
+    }
+}
+
+/// Removes secrets from a text that grows.
+pub struct GrowingScrubber(Option<Arc<Scrubber>>);
+
+impl GrowingScrubber {
+    /// The part of the text in which nothing can change any more, without the secrets: one that is cut at the end of
+    /// the text is not in it. The scrub of the whole text begins with it.
+    pub fn settled<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.0 {
+            Some(scrubber) => Cow::Owned(scrubber.settled(text)),
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    /// The whole text without the secrets: nothing follows.
+    pub fn whole<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.0 {
+            Some(scrubber) => Cow::Owned(scrubber.text(text.to_owned(), false)),
+            None => Cow::Borrowed(text),
         }
     }
 }

@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::clock;
 use super::fault::Fault;
 use super::model::{ModelClient, Models};
+use super::run_id;
 use super::texts::SharedTexts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
 use crate::engine::digest::Digest;
-use crate::engine::event::{Allowance, ModelFacts, RunDocument, Started};
+use crate::engine::event::{Allowance, EDITION, ModelFacts, RunDocument, Started};
 use crate::engine::prompt::{self, Facts};
 use crate::program::{Program, ToolKind, bind};
 
@@ -36,12 +37,14 @@ pub struct Start {
     /// The previous run that it names, instead of the document's: a run of the same organisation that has
     /// ended.
     pub previous_run_id: Option<String>,
+    /// The run whose input it has, when it is a rerun: for the record.
+    pub rerun_of: Option<String>,
 }
 
 impl Start {
-    /// The id of the run: the caller's, or else a new one.
-    pub(super) fn id(&self) -> String {
-        self.run_id.clone().unwrap_or_else(|| format!("agent-{}", uuid::Uuid::now_v7()))
+    /// The id of the run: the caller's, or else a new one. `taken`: how many new ids were other runs' already.
+    pub(super) fn id(&self, program: &Program, taken: u32) -> String {
+        self.run_id.clone().unwrap_or_else(|| run_id::new(&program.name, clock::wall_ms(), taken))
     }
 
     /// The first event, without the memory of the session and of the previous run. `model` is none where only
@@ -66,9 +69,12 @@ impl Start {
             model: model.unwrap_or_default(),
             memory: std::collections::BTreeMap::new(),
             previous: None,
+            rerun_of: self.rerun_of.clone(),
             timeout_ms: self.timeout_ms,
             caller: None,
             bound: Allowance::default(),
+            order: program.properties.order,
+            edition: EDITION,
             documents: documents(program, texts),
             run_id,
             input: bound.input,
@@ -140,6 +146,10 @@ pub(super) fn identity(started: &Started, start: &Start) -> String {
     }
     if let Some(run_id) = &start.previous_run_id {
         take("previous_run_id");
+        take(run_id);
+    }
+    if let Some(run_id) = &start.rerun_of {
+        take("rerun_of");
         take(run_id);
     }
     digest.to_string()

@@ -1,5 +1,6 @@
 //! A run's row in lists, made from its state.
 
+use crate::engine::approval::due_at_ms;
 use crate::engine::state::{Phase, State};
 use crate::journal::StatusRecord;
 
@@ -16,5 +17,6 @@ pub(super) fn status_record(state: &State) -> StatusRecord {
         },
         iterations: state.counters.iterations,
         at_ms: state.now.wall_ms,
+        due_at_ms: due_at_ms(state),
     }
 }

@@ -15,6 +15,7 @@ use super::stop::Stop;
 use super::subrun_budget::{self, SubrunBudget};
 use super::world::{Engine, Resume, Watch, World};
 use crate::drive::future::BoxFuture;
+use crate::engine::approval;
 use crate::engine::event::{
     Allowance, CallId, Decided, Decision, Event, EventKind, ParentCall, Started, SubrunCall, SubrunQuestion, ToolFault,
     ToolPaused, ToolResult, ToolReturned,
@@ -30,6 +31,7 @@ use crate::program::Program;
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// The outcome of a call.
+#[expect(clippy::large_enum_variant, reason = "moved once or twice a step; a box would be an allocation each time")]
 pub(super) enum PerformedCall {
     /// It returned, or waits for a human.
     Event(EventKind),
@@ -295,10 +297,12 @@ pub(super) fn is_taken(state: &State, decided: &Decided) -> bool {
     }
     // Several calls are decided one by one, in one pause; those of a sub-run are decided there.
     let waits = |id: CallId| {
-        let undecided = |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval | CallProgress::Uncertain);
+        let undecided =
+            |call: &Call| matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain);
         state.call(id).is_some_and(undecided)
     };
-    pause.asks.is_none() && decided.call.is_some_and(|id| pause.kind != Termination::Human && !waits(id))
+    let is_over = |id| pause.kind != Termination::Human && !waits(id);
+    approval::is_approved_by(state, decided) || pause.asks.is_none() && decided.call.is_some_and(is_over)
 }
 
 impl Engine {
@@ -329,16 +333,24 @@ impl Engine {
 
     /// Whether a run may be resumed on its own: a sub-run that has not ended continues with its caller, which
     /// would not get its result otherwise.
-    pub(super) async fn is_its_own(&self, run_id: &str) -> Result<(), Fault> {
-        self.find(run_id).await?.as_ref().map_or(Ok(()), Self::may_resume)
+    pub(super) async fn is_its_own(&self, run_id: &str, resume: &Resume) -> Result<(), Fault> {
+        self.find(run_id).await?.map_or(Ok(()), |run| Self::may_resume(&run, resume))
     }
 
     /// Whether a run may be resumed by itself: a sub-run under way is resumed by the run that called it.
     ///
     /// # Errors
     /// When it is a sub-run: the run to resume instead.
-    pub fn may_resume(run: &RunSummary) -> Result<(), Fault> {
+    pub fn may_resume(run: &RunSummary, resume: &Resume) -> Result<(), Fault> {
         match &run.parent_run_id {
+            Some(caller) if resume.reopens() => {
+                let why = format!(
+                    "run {} was called by run {caller}, which has its result, and whose limits gave it its share: it is \
+                     neither retried nor given more. Retry or resume {caller}",
+                    run.run_id
+                );
+                Err(Fault::Refused(why))
+            }
             Some(caller) if !matches!(run.status, Status::Completed | Status::Failed) => {
                 let run_id = &run.run_id;
                 let why = format!("run {run_id} was called by run {caller}: resume {caller}, and both go on");
@@ -376,7 +388,7 @@ impl Engine {
                 _ => None,
             };
             // The calling run was checked to have the right documents, and these are among them.
-            let resume = Resume { decided, new_document: true };
+            let resume = Resume { decided, new_document: true, ..Resume::default() };
             match self.resumed(program, run_id, resume, watch.clone()).await {
                 Err(Fault::Store(StoreFault::Driven(_))) if !watch.stop.as_ref().is_some_and(Stop::is_asked) => {
                     tokio::time::sleep(AGAIN).await;

@@ -8,7 +8,7 @@ use super::stop::Stop;
 use super::subrun_budget::SubrunBudgets;
 use super::texts::SharedTexts;
 use super::tool::Toolbox;
-use crate::engine::event::{Decided, Decision};
+use crate::engine::event::{Decided, Decision, LimitsRaised, RaisedLimits, Retried};
 use crate::engine::notice::Listener;
 use crate::journal::Journal;
 
@@ -44,11 +44,30 @@ pub struct Resume {
     pub decided: Option<Decided>,
     /// Whether the run may continue with a document that has changed since.
     pub new_document: bool,
+    /// Asks the model again that a run failed because of, or waits for.
+    pub retried: Option<Retried>,
+    /// Raises limits. A run that ended by one of them continues.
+    pub raised: Option<LimitsRaised>,
 }
 
 impl Resume {
     /// Resumes with a decision about the pause that the run is in.
     pub fn with(decision: Decision) -> Self {
-        Self { decided: Some(Decided::from(decision)), new_document: false }
+        Self { decided: Some(Decided::from(decision)), ..Self::default() }
+    }
+
+    /// Retries a run that failed because its model could not be reached.
+    pub fn retry() -> Self {
+        Self { retried: Some(Retried::default()), ..Self::default() }
+    }
+
+    /// Raises limits.
+    pub fn raise(limits: RaisedLimits) -> Self {
+        Self { raised: Some(LimitsRaised { limits, by: None }), ..Self::default() }
+    }
+
+    /// Whether a run that has ended is to continue.
+    pub(super) fn reopens(&self) -> bool {
+        self.retried.is_some() || self.raised.is_some()
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> N
     let question = dialect::question(dialect);
     state.conversation.push(Role::User, format!("{}{question}", dialect::quoted(dialect, &context)));
     let meaning = consent::meaning(&started.documents);
+    state.watch.window = started.model.learned_tokens;
     state.header = Arc::new(RunHeader {
         run_id: started.run_id,
         session: started.session,
@@ -42,8 +43,11 @@ pub(super) fn begin(program: &Program, state: &mut State, started: Started) -> N
         timeout_ms: started.timeout_ms.unwrap_or(program.properties.timeout_ms),
         meaning,
         bound: started.bound,
+        order: started.order,
+        edition: started.edition,
         caller: started.caller,
         previous_run_id: started.previous.map(|previous| previous.run_id.into_boxed_str()),
+        rerun_of: started.rerun_of.map(String::into_boxed_str),
     });
     Next::Ask { forced: None }
 }

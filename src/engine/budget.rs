@@ -21,6 +21,12 @@ fn number(tokens: u64) -> f64 {
     tokens as f64
 }
 
+/// What the run may spend by its document, or by what that was raised to.
+pub(super) fn own(program: &Program, state: &State) -> Option<Allowance> {
+    let (budget, raised) = (program.properties.budget.as_ref()?, state.limits.budget);
+    Some(Allowance { tokens: raised.tokens.or(budget.tokens), cost_usd: raised.cost_usd.or(budget.cost_usd) })
+}
+
 /// Counts tokens and their cost; `None`: the price is not known, so the cost of the run is not known either.
 pub(super) fn charge(program: &Program, state: &mut State, tokens: Tokens, cost_usd: Option<f64>) {
     let tally = &mut state.counters;
@@ -29,9 +35,13 @@ pub(super) fn charge(program: &Program, state: &mut State, tokens: Tokens, cost_
         Some(cost) if cost.is_finite() => tally.cost_usd += cost.max(0.0),
         _ => tally.unpriced |= tokens != Tokens::default(),
     }
-    if let Some(budget) = &program.properties.budget {
-        state.watch.budget_used =
-            share(Allowance { tokens: budget.tokens, cost_usd: budget.cost_usd }, &spent(state, &[]));
+    look(program, state);
+}
+
+/// Computes the share of the budget that is used, and whether a warning is due.
+pub(super) fn look(program: &Program, state: &mut State) {
+    if let (Some(budget), Some(own)) = (&program.properties.budget, own(program, state)) {
+        state.watch.budget_used = share(own, &spent(state, &[]));
         state.watch.budget_warned |= state.watch.budget_used >= budget.warn_at;
     }
 }
@@ -50,9 +60,7 @@ pub(super) fn tried(program: &Program, state: &mut State, attempts: Vec<FailedAt
 
 /// Whether the run has any limit on spending.
 pub(super) fn is_bound(program: &Program, state: &State) -> bool {
-    let (own, left) = (program.properties.budget.as_ref(), state.header.bound);
-    let own = own.is_some_and(|budget| budget.tokens.is_some() || budget.cost_usd.is_some());
-    own || left.tokens.is_some() || left.cost_usd.is_some()
+    own(program, state).is_some_and(|own| !own.is_none()) || !state.header.bound.is_none()
 }
 
 /// Whether nothing is left for another call.
@@ -67,7 +75,7 @@ pub(super) fn is_spent_for_the_caller(state: &State) -> bool {
 
 /// What a run may still spend: of its own budget, and of the allowance of its caller.
 pub fn left(program: &Program, state: &State) -> Allowance {
-    let (own, given) = (program.properties.budget.as_ref(), state.header.bound);
+    let (own, given) = (own(program, state), state.header.bound);
     let tokens = [given.tokens, own.and_then(|budget| budget.tokens)].into_iter().flatten().min();
     let cost_usd = [given.cost_usd, own.and_then(|budget| budget.cost_usd)].into_iter().flatten().reduce(f64::min);
     let spent = spent(state, &[]);
@@ -91,10 +99,14 @@ pub fn is_enough(program: &Program, state: &State, attempts: &[FailedAttempt]) -
 }
 
 fn is_spent_by(program: &Program, state: &State, attempts: &[FailedAttempt]) -> bool {
-    let (own, left) = (program.properties.budget.as_ref(), state.header.bound);
     let spent = spent(state, attempts);
-    let own = own.map(|budget| Allowance { tokens: budget.tokens, cost_usd: budget.cost_usd });
-    own.into_iter().chain([left]).any(|most| share(most, &spent) >= 1.0)
+    own(program, state).into_iter().chain([state.header.bound]).any(|most| share(most, &spent) >= 1.0)
+}
+
+/// The tokens that were spent, read and written together, and US dollars.
+pub(super) fn used(state: &State) -> Allowance {
+    let SpentSoFar { tokens, cost_usd } = spent(state, &[]);
+    Allowance { tokens: Some(tokens), cost_usd: Some(cost_usd) }
 }
 
 fn price(state: &State, attempt: &FailedAttempt) -> Option<Price> {

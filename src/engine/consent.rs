@@ -61,7 +61,15 @@ mod tests {
 
     fn call(index: u32, tool: &str, input: Value) -> Call {
         let id = CallId { iteration: 1, index };
-        Call { id, tool: tool.to_owned(), input, progress: CallProgress::AwaitsApproval, run_id: None }
+        Call {
+            id,
+            tool: tool.to_owned(),
+            input,
+            progress: CallProgress::AwaitsApproval(Box::default()),
+            run_id: None,
+            is_subrun: false,
+            called_at_ms: None,
+        }
     }
 
     #[test]

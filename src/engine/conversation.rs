@@ -166,6 +166,30 @@ impl Conversation {
         self.generation = self.generation.saturating_add(1);
         until - opening
     }
+
+    /// Changes the last message, which was not sent yet.
+    pub fn change_last(&mut self, change: impl FnOnce(&mut Message)) {
+        if let Some(message) = self.messages.last_mut() {
+            let before = message.size();
+            change(message);
+            self.bytes = self.bytes.saturating_sub(before).saturating_add(message.size());
+        }
+    }
+
+    /// Replaces the texts of messages behind the opening by shorter ones. Gives how many bytes went.
+    pub fn shorten(&mut self, shorter: impl Fn(&Message) -> Option<String>) -> usize {
+        let (opening, before) = (self.opening(), self.bytes);
+        for message in self.messages.iter_mut().skip(opening) {
+            if let Some(text) = shorter(message).filter(|text| text.len() < message.text.len()) {
+                message.text = text.into();
+            }
+        }
+        self.bytes = self.messages.iter().map(Message::size).sum();
+        if self.bytes < before {
+            self.generation = self.generation.saturating_add(1);
+        }
+        before.saturating_sub(self.bytes)
+    }
 }
 
 /// Tokens of so many bytes of text, estimated: a token of English or JSON has about four bytes.

@@ -5,11 +5,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::event::{CallId, Decided};
+use super::awaited_approval::AwaitedApproval;
+use super::event::{CallId, Decided, Decision, DecisionKind};
 use super::timestamp::{as_rfc3339, as_rfc3339_if_any};
-
-/// The kind that changes a call's input, as [`super::event::Decision::word`] names it.
-const EDIT: &str = "edit";
+use crate::language::approval::OnExpiry;
 
 /// A human's decision about a pause.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -19,9 +18,9 @@ pub struct DecisionRecord {
     /// The call that it is about; none for a run that is stuck, and for a sub-run's call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// Its kind: `answer`, `approve`, `deny`, `edit`, `happened` or `retry`.
+    /// Its kind: `answer`, `approve`, `deny`, `edit`, `happened` or `retry`; `expired` when nobody decided in time.
     #[schemars(with = "String")]
-    pub decision: &'static str,
+    pub decision: DecisionKind,
     /// Who decided: the name of a token, or a user of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -45,15 +44,43 @@ pub struct DecisionRecord {
     /// The sub-run that asked, when it was not this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// How many have approved the call with this decision, when several must.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<ApprovalCount>,
+    /// For `expired`: what followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_expiry: Option<OnExpiry>,
+}
+
+/// How many have approved a call that several must approve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ApprovalCount {
+    /// So many have.
+    pub given: u32,
+    /// So many must.
+    pub needed: u32,
+}
+
+impl ApprovalCount {
+    /// The count of a call that several must approve.
+    pub(super) fn of(awaited: &AwaitedApproval) -> Option<Self> {
+        (awaited.approvers > 1).then(|| Self { given: awaited.approved(), needed: awaited.approvers })
+    }
 }
 
 impl DecisionRecord {
+    /// Nobody decided in time.
+    pub(super) fn of_expiry(at_ms: i64, pause: u32, on_expiry: OnExpiry) -> Self {
+        let nobody = Self::new(at_ms, pause, &Decided::from(Decision::Deny(None)));
+        Self { decision: DecisionKind::Expired, on_expiry: Some(on_expiry), ..nobody }
+    }
+
     /// A decision about a pause, and not about a call of this run.
     pub(super) fn new(at_ms: i64, pause: u32, decided: &Decided) -> Self {
         Self {
             pause,
             call: None,
-            decision: decided.decision.word(),
+            decision: decided.decision.kind(),
             by: decided.by.clone(),
             at_ms,
             called_at_ms: None,
@@ -61,12 +88,14 @@ impl DecisionRecord {
             hash: None,
             input_before: None,
             run_id: None,
+            approvals: None,
+            on_expiry: None,
         }
     }
 
     /// The same about a call, as the call was before the decision.
     pub(super) fn about(self, call: CallId, hash: String, input: &Value) -> Self {
-        let is_edit = self.decision == EDIT;
+        let is_edit = self.decision == DecisionKind::Edit;
         Self { call: Some(call), hash: Some(hash), input_before: is_edit.then(|| input.clone()), ..self }
     }
 }
@@ -86,22 +115,26 @@ pub(super) fn called(decisions: &mut [DecisionRecord], call: CallId, at_ms: i64)
 /// model would report its own input, or a call that was not made.
 pub(super) fn note(decisions: &[DecisionRecord], call: CallId, input: &Value) -> Option<String> {
     let last = decisions.iter().rev().find(|record| record.call == Some(call))?;
-    let edited = decisions.iter().any(|record| record.call == Some(call) && record.decision == EDIT);
+    let edited = decisions.iter().any(|record| record.call == Some(call) && record.decision == DecisionKind::Edit);
     let mut note = String::new();
     if edited {
         note =
             format!("[A human changed the input of this call before it was made. It was called with {}]\n", cut(input));
     }
     match last.decision {
-        "happened" => note.push_str(
+        DecisionKind::Happened => note.push_str(
             "[The process stopped during this call. A human says that it happened, and gave this result; it was not \
              called again]\n",
         ),
-        "retry" => note.push_str(
+        DecisionKind::Retry => note.push_str(
             "[The process stopped during this call, and it may have happened then. A human decided to make it again; \
              this is the result of the second call]\n",
         ),
-        _ => {}
+        DecisionKind::Answer
+        | DecisionKind::Approve
+        | DecisionKind::Deny
+        | DecisionKind::Edit
+        | DecisionKind::Expired => {}
     }
     (!note.is_empty()).then_some(note)
 }

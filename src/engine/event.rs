@@ -1,19 +1,23 @@
 //! Events: everything that comes from outside. The journal of a run is a list of events, and its state is
 //! their fold.
 
+mod continuation;
 mod model;
 mod reasoning;
 mod tool;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::blob::Blob;
 use super::digest::Digest;
 use crate::language::project::Price;
+use crate::language::react::CallOrder;
 
+pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
 pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolReturned};
@@ -31,7 +35,8 @@ pub struct Event {
 /// A moment of a run, by two clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Moment {
-    /// Milliseconds since 1970 by the machine's clock: for people, never for deadlines.
+    /// Milliseconds since 1970 by the machine's clock: for people, and for approvals, which expire while no process
+    /// runs. Never for deadlines of work.
     pub wall_ms: i64,
     /// Milliseconds that the run has been active: monotonic, and still while it waits for a human.
     pub active_ms: u64,
@@ -59,8 +64,14 @@ pub enum EventKind {
     DeadlinePassed,
     /// A human decided.
     Human(Decided),
+    /// Nobody decided about a waiting call in time.
+    ApprovalExpired,
     /// A driver resumed a run that was cut off or interrupted.
     Resumed,
+    /// A human had the run continue whose model could not be reached.
+    Retried(Retried),
+    /// A human raised limits of the run. If one of them had ended the run, it continues.
+    LimitsRaised(LimitsRaised),
     /// The driver stopped between two steps; the run can be resumed.
     Interrupted,
     /// The run was cancelled.
@@ -103,9 +114,28 @@ pub struct Started {
     /// What that run had left to spend: a second bound besides the `budget` of the document.
     #[serde(default, skip_serializing_if = "Allowance::is_none")]
     pub bound: Allowance,
+    /// The order of the calls of a turn. It stays the same for the whole run, whatever a new document says: which calls
+    /// were under way at a crash depends on it. Without it, all calls of a turn are made at the same time.
+    #[serde(default = "CallOrder::of_older_journals")]
+    pub order: CallOrder,
+    /// The earlier run whose input it has, when it is a rerun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun_of: Option<String>,
+    /// The edition of the engine's decisions that the run is folded by, see [`EDITION`].
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub edition: u32,
     /// The documents that the program was compiled from, by file name; the main one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<RunDocument>,
+}
+
+/// The present edition of those decisions of the engine that a later version took otherwise, where the events of older
+/// journals would give another state by the later ones. 1: what a reply and an observation take of a known window.
+pub const EDITION: u32 = 1;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_first(edition: &u32) -> bool {
+    *edition == 0
 }
 
 /// What a new run receives of an earlier one.
@@ -127,7 +157,7 @@ pub struct ParentCall {
 }
 
 /// What a run may spend.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Allowance {
     /// Tokens, read and written together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,9 +218,12 @@ impl EventKind {
 pub struct ModelFacts {
     /// Its name in the project, or the provider's own id.
     pub name: String,
-    /// Its window in tokens.
+    /// Its window in tokens, as the project says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
+    /// Its window in tokens, as its server has shown it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned_tokens: Option<u64>,
     /// What a million tokens cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -216,12 +249,35 @@ pub struct Decided {
     /// What they said about it, for the record. The model does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// What who decides may decide about.
+    #[serde(default, skip_serializing_if = "DecisionRights::is_all")]
+    pub rights: DecisionRights,
+}
+
+/// What a decision may be about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionRights {
+    /// Everything: a user of the machine, or a token with all scopes.
+    #[default]
+    All,
+    /// Everything but approvals that were escalated.
+    Ordinary,
+    /// Approvals that were escalated.
+    Escalated,
+}
+
+impl DecisionRights {
+    /// Whether it may be about everything.
+    pub fn is_all(&self) -> bool {
+        *self == Self::All
+    }
 }
 
 impl From<Decision> for Decided {
     /// A decision about all that waits in the pause that the run is in.
     fn from(decision: Decision) -> Self {
-        Self { pause: None, call: None, hash: None, decision, by: None, comment: None }
+        Self { pause: None, call: None, hash: None, decision, by: None, comment: None, rights: DecisionRights::All }
     }
 }
 
@@ -243,16 +299,51 @@ pub enum Decision {
     Retry,
 }
 
+/// The kind of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionKind {
+    /// [`Decision::Answer`].
+    Answer,
+    /// [`Decision::Approve`].
+    Approve,
+    /// [`Decision::Deny`].
+    Deny,
+    /// [`Decision::Edit`].
+    Edit,
+    /// [`Decision::Happened`].
+    Happened,
+    /// [`Decision::Retry`].
+    Retry,
+    /// Nobody decided in time; see [`EventKind::ApprovalExpired`].
+    Expired,
+}
+
 impl Decision {
-    /// Its kind, as requests, flags and records name it.
-    pub fn word(&self) -> &'static str {
+    /// Its kind.
+    pub fn kind(&self) -> DecisionKind {
         match self {
-            Self::Answer(_) => "answer",
+            Self::Answer(_) => DecisionKind::Answer,
+            Self::Approve => DecisionKind::Approve,
+            Self::Deny(_) => DecisionKind::Deny,
+            Self::Edit(_) => DecisionKind::Edit,
+            Self::Happened(_) => DecisionKind::Happened,
+            Self::Retry => DecisionKind::Retry,
+        }
+    }
+}
+
+impl DecisionKind {
+    /// As requests, flags and records name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
             Self::Approve => "approve",
-            Self::Deny(_) => "deny",
-            Self::Edit(_) => "edit",
-            Self::Happened(_) => "happened",
+            Self::Deny => "deny",
+            Self::Edit => "edit",
+            Self::Happened => "happened",
             Self::Retry => "retry",
+            Self::Expired => "expired",
         }
     }
 }

@@ -11,6 +11,7 @@ use super::event::{Finish, ModelFault, ModelFaultCode, Reply};
 use super::next::Next;
 use super::state::State;
 use super::usage;
+use super::window;
 use crate::language::react::{History, OnLimit};
 use crate::program::Program;
 
@@ -27,13 +28,18 @@ pub(super) enum Length {
     Full,
 }
 
+/// Whether no iteration can be removed.
+pub(super) fn is_last(state: &State) -> bool {
+    state.conversation.iterations().nth(1).is_none()
+}
+
 /// Checks the length of the next request.
 pub(super) fn look(program: &Program, state: &State) -> Length {
     let history = program.properties.history.as_ref();
     if let Some(until) = history.and_then(|history| over_messages(history, state)) {
         return Length::Over { until, summed: history.and_then(|history| history.summarize) == Some(true) };
     }
-    match bound(program, state) {
+    match window::of_request(program, state) {
         Some(bound) if next_request(state) > bound => too_long(program, state, bound),
         _ => Length::Fits,
     }
@@ -65,18 +71,9 @@ fn over_messages(history: &History, state: &State) -> Option<usize> {
     (until > conversation.opening()).then_some(until)
 }
 
-/// The most tokens of a request.
-fn bound(program: &Program, state: &State) -> Option<u64> {
-    let history = program.properties.history.as_ref().and_then(|history| history.context_tokens);
-    history.or_else(|| {
-        let window = state.header.model.context_tokens?;
-        Some(window.saturating_sub(u64::from(program.properties.max_tokens)))
-    })
-}
-
 /// The number of tokens of the next request: the provider's count of the last one, and an estimate of what was
 /// added since.
-fn next_request(state: &State) -> u64 {
+pub(super) fn next_request(state: &State) -> u64 {
     let (tokens, bytes) = state.counters.window;
     tokens.saturating_add(state.counters.estimator.tokens(state.conversation.bytes.saturating_sub(bytes)))
 }
@@ -107,6 +104,7 @@ fn fitting(state: &State, room: u64) -> Option<usize> {
 /// The model has summarised the removed messages.
 pub(super) fn summed(program: &Program, state: &mut State, mut reply: Reply, until: usize) -> Next {
     let sent = question(program, state, until).bytes;
+    window::learn(state, reply.own_window(), None);
     budget::tried(program, state, std::mem::take(&mut reply.attempts));
     state.counters.summaries = state.counters.summaries.saturating_add(1);
     usage::of_reply(program, state, &reply, sent);
@@ -126,20 +124,48 @@ pub(super) fn goes_on_without_notes(fault: &ModelFault) -> bool {
 
 /// The model could not write a summary: the messages are removed anyway.
 pub(super) fn not_summed(program: &Program, state: &mut State, fault: ModelFault, until: usize) -> Next {
+    window::learn(state, fault.own_window(), None);
     usage::of_failure(program, state, fault);
     drop_until(state, until, None);
     Next::Think
 }
 
-/// Before the last call: removes the older half when the request would not fit, or when `must`.
-pub(super) fn make_room(program: &Program, state: &mut State, must: bool) {
-    let over = bound(program, state).is_some_and(|bound| next_request(state) > bound);
-    if must || over {
-        let all = state.counters.estimator.tokens(state.conversation.bytes);
-        if let Some(until) = fitting(state, all / 2) {
-            drop_until(state, until, None);
-        }
+/// Before the last call: removes the older half when the request would not fit, or when `must`. Returns whether it
+/// became shorter.
+pub(super) fn make_room(program: &Program, state: &mut State, must: bool) -> bool {
+    let bound = window::of_request(program, state);
+    if !must && bound.is_none_or(|bound| next_request(state) <= bound) {
+        return false;
     }
+    let all = state.counters.estimator.tokens(state.conversation.bytes);
+    let room = all.min(bound.filter(|_| state.watch.window.is_some()).unwrap_or(u64::MAX));
+    match fitting(state, room / 2) {
+        Some(until) => drop_until(state, until, None),
+        None => return shorten(program, state),
+    }
+    true
+}
+
+/// Where no iteration can be removed and a server showed the window: cuts what the last iteration reports, so that the
+/// request fits. Returns whether it became shorter.
+pub(super) fn shorten(program: &Program, state: &mut State) -> bool {
+    let Some(bound) = window::of_request(program, state).filter(|_| state.watch.window.is_some()) else { return false };
+    let opening = state.conversation.opening();
+    let is_report = |message: &Message| matches!(message.role, Role::User | Role::Tool);
+    let behind = state.conversation.messages.iter().skip(opening);
+    let sizes: Vec<usize> = behind.filter(|message| is_report(message)).map(|message| message.text.len()).collect();
+    let reports = state.counters.estimator.tokens(sizes.iter().sum());
+    let rest = next_request(state).saturating_sub(reports);
+    // An estimate: a part stays free.
+    let room = state.counters.estimator.bytes(bound.saturating_sub(rest) / 4 * 3);
+    let most = summary::share(&sizes, room);
+    let gone = state.conversation.shorten(|message| {
+        (is_report(message) && message.text.len() > most + summary::MARK)
+            .then(|| summary::shortened(&message.text, most))
+    });
+    let counted = state.counters.estimator.tokens(gone);
+    state.counters.window = (state.counters.window.0.saturating_sub(counted), state.conversation.bytes);
+    gone > 0
 }
 
 /// Removes the messages after the opening, up to this one.

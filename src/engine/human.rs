@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
+use super::approval::{NOT_ESCALATED, may_take};
 use super::consent;
 use super::conversation::Role;
 use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
-use super::decision_record::{self, DecisionRecord};
+use super::decision_record::{ApprovalCount, DecisionRecord};
 use super::dialect;
-use super::effect::{Effect, Effects, Refused};
-use super::event::{CallId, Decided, Decision, ToolResult};
+use super::effect::{Effects, Refused};
+use super::event::{CallId, Decided, Decision, DecisionRights, ToolResult};
 use super::next::Next;
 use super::outcome::{Pause, Termination};
 use super::state::{Call, CallProgress, Phase, RunHeader, State, Turn};
@@ -34,8 +35,8 @@ impl Paused {
     ///
     /// # Errors
     /// Why it does not, and what would.
-    fn fits(&self, program: &Program, header: &RunHeader, decided: &Decided) -> Result<(), Refused> {
-        let pause = &self.pause;
+    fn fits(&self, program: &Program, state: &State, decided: &Decided) -> Result<(), Refused> {
+        let (pause, header) = (&self.pause, &state.header);
         if let Some(number) = decided.pause
             && number != pause.number
         {
@@ -43,7 +44,7 @@ impl Paused {
             return Err(Refused::new(format!("pause {number} {how}; the run is in pause {}", pause.number)));
         }
         if let Some(asks) = &pause.asks {
-            return subrun::fits(asks, decided);
+            return subrun::fits(asks, decided, state.now.wall_ms);
         }
         if let Some(call) = decided.call
             && !self.waits(call)
@@ -58,6 +59,16 @@ impl Paused {
             return Err(Refused::new(OTHER_CALL));
         }
         decision::is_of_kind(pause.kind, &decided.decision)?;
+        if decided.rights == DecisionRights::Escalated && pause.kind != Termination::Approval {
+            return Err(Refused::new(NOT_ESCALATED));
+        }
+        for call in self.calls().iter().filter(|call| pause.calls.contains(&call.id)) {
+            if let CallProgress::AwaitsApproval(awaited) = &call.progress
+                && only.is_none_or(|id| id == call.id)
+            {
+                may_take(awaited, &call.tool, decided, state.now.wall_ms)?;
+            }
+        }
         let several = self.calls().iter().filter(|call| is_asked_about(pause, call)).count() > 1;
         match &decided.decision {
             // A decision about one call never makes another call. All calls may be denied at once.
@@ -106,7 +117,7 @@ impl Paused {
 }
 
 fn is_undecided(call: &Call) -> bool {
-    matches!(call.progress, CallProgress::AwaitsApproval | CallProgress::Uncertain)
+    matches!(call.progress, CallProgress::AwaitsApproval(_) | CallProgress::Uncertain)
 }
 
 /// Whether this pause is about the call. Another call of the turn may wait for its own pause.
@@ -122,7 +133,7 @@ pub(super) fn decided(
     decided: Decided,
     effects: &mut Effects,
 ) -> Next {
-    if let Err(refused) = paused.fits(program, &state.header, &decided) {
+    if let Err(refused) = paused.fits(program, state, &decided) {
         let Paused { pause, turn } = paused;
         return Next::Refuse { phase: Phase::Paused { pause, turn }, refused };
     }
@@ -152,53 +163,66 @@ pub(super) fn decided(
         let meant = only.is_none_or(|id| id == call.id) && pause.calls.contains(&call.id);
         if meant && (is_undecided(call) || pause.kind == Termination::Human) {
             let record = DecisionRecord::new(state.now.wall_ms, pause.number, &decided);
-            state.decisions.push(record.about(call.id, consent::hash(&state.header, call), &call.input));
-            decide(program, state, call, &decided.decision);
+            let record = record.about(call.id, consent::hash(&state.header, call), &call.input);
+            let approvals = decide(state, call, &decided);
+            state.decisions.push(DecisionRecord { approvals, ..record });
         }
     }
-    if turn.calls.iter().any(|call| is_asked_about(&pause, call)) {
+    let open: Vec<&Call> = turn.calls.iter().filter(|call| is_asked_about(&pause, call)).collect();
+    let is_edit = matches!(decided.decision, Decision::Edit(_));
+    if is_edit && open.iter().any(|call| only.is_none_or(|id| id == call.id)) {
+        // Another person must approve the call as it is now.
+        let ids = open.iter().map(|call| call.id).collect();
+        return turn::ask_approval(program, state, turn, ids);
+    }
+    if !open.is_empty() {
         // The other calls are decided one by one; no call is made before all are decided.
         return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
+    decided_all(program, state, turn, effects)
+}
+
+/// All waiting calls of a turn are decided: those that may be made are called.
+pub(super) fn decided_all(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
     if let Some(question) = turn::question_of(program, &turn) {
         return turn::ask_human(state, turn, question);
     }
-    for call in turn.calls.iter().filter(|call| call.progress == CallProgress::Asked) {
-        decision_record::called(&mut state.decisions, call.id, state.now.wall_ms);
-        effects.push(Effect::CallTool(call.id));
+    for call in turn.calls.iter_mut().filter(|call| call.progress == CallProgress::Asked) {
+        turn::request(state, call, effects);
     }
     Next::Settle(turn)
 }
 
-/// Applies a decision to one call.
-fn decide(program: &Program, state: &mut State, call: &mut Call, decision: &Decision) {
-    let approval = call.progress == CallProgress::AwaitsApproval;
-    call.progress = match decision {
+/// Applies a decision to one call; returns how many have approved it, when several must.
+fn decide(state: &mut State, call: &mut Call, decided: &Decided) -> Option<ApprovalCount> {
+    let mut count = None;
+    let approval = matches!(call.progress, CallProgress::AwaitsApproval(_));
+    if let (CallProgress::AwaitsApproval(awaited), Decision::Approve | Decision::Edit(_)) =
+        (&mut call.progress, &decided.decision)
+    {
+        if let Decision::Edit(input) = &decided.decision {
+            // The approvals so far were for the other input.
+            awaited.approved_by.clear();
+            call.input = input.clone();
+        }
+        let is_last = awaited.approve(decided.by.as_deref());
+        count = ApprovalCount::of(awaited);
+        if !is_last {
+            return count;
+        }
+    }
+    call.progress = match &decided.decision {
         Decision::Answer(text) => done(ToolResult::Ok(Value::String(text.clone()))),
         Decision::Deny(reason) => done(denied(reason.as_deref())),
         Decision::Happened(value) => done(ToolResult::Ok(value.clone())),
         Decision::Retry => CallProgress::Asked,
-        Decision::Approve => allowed(program, state, call),
-        Decision::Edit(input) => {
-            call.input = input.clone();
-            allowed(program, state, call)
-        }
+        Decision::Approve | Decision::Edit(_) => CallProgress::Held,
     };
-    match (&call.progress, approval) {
-        // A call that is repeated was counted the first time.
-        (CallProgress::Asked, true) => state.counters.tool_calls_made += 1,
-        // It is counted when it is requested.
-        (CallProgress::Held, true) => {}
+    if approval && call.progress != CallProgress::Held {
         // A denied call was not made: it does not count towards `max_calls`.
-        (_, true) => state.counters.unmade(&call.tool),
-        _ => {}
+        state.counters.unmade(&call.tool);
     }
-}
-
-/// The progress of an approved call: with a budget, a call that asks models is held.
-fn allowed(program: &Program, state: &State, call: &Call) -> CallProgress {
-    let held = program.tool(&call.tool).is_some_and(|tool| turn::is_held(program, state, tool));
-    if held { CallProgress::Held } else { CallProgress::Asked }
+    count
 }
 
 fn done(result: ToolResult) -> CallProgress {

@@ -1,12 +1,17 @@
 //! The loop, pure: `state + event -> state + effects`. No clock, no randomness, no network, no disk; the same
 //! events always give the same state, byte for byte.
 
+pub mod approval;
+pub mod awaited_approval;
 mod begin;
 pub mod blob;
 pub mod budget;
 mod builtin;
+mod call;
 pub mod canonical;
 pub mod consent;
+pub mod continuation;
+pub mod continuation_record;
 pub mod conversation;
 mod decision;
 pub mod decision_record;
@@ -14,14 +19,18 @@ pub mod dialect;
 pub mod digest;
 pub mod effect;
 pub mod event;
+mod expiry;
+pub mod header;
 pub mod history;
 mod human;
 pub mod json;
+mod kept_reply;
 mod limit;
 pub mod machine;
 mod memory;
 mod next;
 pub mod notice;
+mod observation;
 pub mod outcome;
 pub mod previous;
 pub mod prompt;
@@ -34,11 +43,12 @@ pub mod stuck;
 mod subrun;
 pub(crate) mod tight;
 pub mod timestamp;
-mod token_estimator;
+pub mod token_estimator;
 mod turn;
 mod turn_policy;
 mod usage;
 mod validate;
+pub mod window;
 pub mod written_decision;
 
 #[cfg(test)]

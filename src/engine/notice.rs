@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::continuation_record::ContinuationRecord;
 use super::decision_record::DecisionRecord;
 use super::event::{CallId, Finish};
 use super::outcome::{Status, Termination};
@@ -48,13 +49,26 @@ pub enum Notice {
         /// The iteration, from 1.
         iteration: u32,
     },
-    /// A piece of the model's reply, for listeners that want them. After a failed attempt, its pieces come
-    /// again.
+    /// A part of a reply that is under way, for listeners that want them. It is no part of the run's record: the
+    /// whole follows in what is reported of the reply. When the attempt is another one than that of the part
+    /// before, what was shown of that one is void.
     ModelDelta {
         /// The iteration, from 1.
         iteration: u32,
-        /// The piece.
+        /// The attempt, from 1.
+        attempt: u32,
+        /// The text that came, which may be empty.
         text: String,
+        /// The tokens that the model has written in this attempt: its text, calls and reasoning.
+        output_tokens: u64,
+        /// Whether the tokens are estimated; otherwise the provider counted them.
+        estimated: bool,
+        /// The milliseconds from the request to the first token, in the first part of an attempt.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        time_to_first_token_ms: Option<u64>,
+        /// Whether the reply is complete.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        last: bool,
     },
     /// A model call failed and is retried.
     ModelRetried {
@@ -84,6 +98,9 @@ pub enum Notice {
         response_model: Option<String>,
         /// The time in milliseconds.
         duration_ms: u64,
+        /// The milliseconds from the last request to the first token of a reply that was streamed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        time_to_first_token_ms: Option<u64>,
     },
     /// A tool is called.
     ToolCalled {
@@ -154,6 +171,18 @@ pub enum Notice {
         #[serde(flatten)]
         record: DecisionRecord,
     },
+    /// A human had the run continue whose model could not be reached.
+    Retried {
+        /// Who and when, and how the run had ended.
+        #[serde(flatten)]
+        record: ContinuationRecord,
+    },
+    /// A human raised limits of the run.
+    LimitsRaised {
+        /// Who and when, how the run had ended, and the new limits.
+        #[serde(flatten)]
+        record: ContinuationRecord,
+    },
     /// The run ended, or was stopped.
     RunEnded {
         /// The status.
@@ -168,7 +197,8 @@ pub trait Listener: Send + Sync {
     /// Receives a notice. It is called between two steps: return soon.
     fn on(&self, notice: Notice);
 
-    /// Whether it wants the model's reply in pieces; the request asks for a stream then.
+    /// Whether it wants replies as they arrive. The request asks for a stream then, and parts of its reply are passed
+    /// on for as long as this is so.
     fn wants_deltas(&self) -> bool {
         false
     }

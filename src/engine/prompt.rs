@@ -1,6 +1,9 @@
 //! The system prompt: who the model is, its objective, its tools, and how to answer.
 
+use std::borrow::Cow;
+
 use super::dialect;
+use crate::language::react::Dialect;
 use crate::program::builtin::input_in_short;
 use crate::program::reference::{Scope, Unresolved};
 use crate::program::{Program, ToolKind};
@@ -25,7 +28,7 @@ pub struct Facts<'a> {
 /// When the author's prompt needs a name that has no value.
 pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved> {
     let tools = tools(program);
-    let instructions = dialect::instructions(program.properties.dialect);
+    let instructions = instructions(program);
     match &program.system_prompt {
         Some(template) => template.render(&Scope {
             arguments: &serde_json::Value::Null,
@@ -36,7 +39,7 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
                 ("objective", facts.objective),
                 ("tools", &tools),
                 ("today", facts.today),
-                ("dialect_instructions", instructions),
+                ("dialect_instructions", &instructions),
             ],
             secrets: None,
         }),
@@ -58,6 +61,19 @@ pub fn system(program: &Program, facts: &Facts<'_>) -> Result<String, Unresolved
             ))
         }
     }
+}
+
+/// How the model is to answer, with the schema that its answer must match.
+fn instructions(program: &Program) -> Cow<'static, str> {
+    let dialect = program.properties.dialect;
+    let instructions = dialect::instructions(dialect);
+    let Some(schema) = &program.answer else { return Cow::Borrowed(instructions) };
+    let answer = match dialect {
+        Dialect::Json => "The \"answer\" must match this JSON Schema:",
+        _ if schema.source()["type"] == "string" => "Your final answer must match this JSON Schema:",
+        _ => "Your final answer must be JSON that matches this JSON Schema:",
+    };
+    Cow::Owned(format!("{instructions}\n{answer}\n{}", schema.text()))
 }
 
 /// The tools as text for the model: name, purpose, and input schema.

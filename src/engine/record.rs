@@ -6,12 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::awaited_approval::AwaitedApproval;
 use super::consent;
-use super::event::{CallId, FailedAttempt, SubrunCall, Tokens, ToolFault};
+use super::event::{CallId, FailedAttempt, SubrunCall, Tokens, ToolFault, ToolResult};
+use super::observation::cut_to;
 use super::outcome::{Pause, Termination};
-use super::state::{CallProgress, Phase, State, StoredEntry};
+use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
 use super::stuck::Stuck;
-use super::timestamp::as_rfc3339;
+use super::timestamp::{as_rfc3339, as_rfc3339_if_any};
 
 /// What happened in one call, or in one reply that could not be read. What does not apply is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -22,6 +24,21 @@ pub struct TraceEntry {
     #[serde(rename = "timestamp", serialize_with = "as_rfc3339")]
     #[schemars(with = "String")]
     pub at_ms: i64,
+    /// When a human decided about the call, RFC 3339; the last time, if several did.
+    #[serde(rename = "decided_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
+    #[schemars(with = "Option<String>")]
+    pub decided_at_ms: Option<i64>,
+    /// When the call was made, RFC 3339; the last time, if it was made again after a crash. None for a call that was
+    /// not made, and for a built-in tool.
+    #[serde(rename = "called_at", skip_serializing_if = "Option::is_none", serialize_with = "as_rfc3339_if_any")]
+    #[schemars(with = "Option<String>")]
+    pub called_at_ms: Option<i64>,
+    /// The place of the call in its turn, from 0.
+    #[serde(skip)]
+    pub index: u32,
+    /// How far a call without an outcome is; left out when there is an outcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_status: Option<CallStatus>,
     /// What the model thought; empty but for the first entry of a turn.
     pub thought: String,
     /// The tool; none for a reply that could not be read.
@@ -47,11 +64,44 @@ pub struct TraceEntry {
     pub error: Option<ToolFault>,
 }
 
-impl From<&StoredEntry> for TraceEntry {
-    fn from(entry: &StoredEntry) -> Self {
+/// How far a call without an outcome is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// It was under way when its run was killed, stopped or cancelled: it may have happened.
+    Uncertain,
+    /// It is under way.
+    UnderWay,
+    /// Its sub-run was stopped together with its caller, and continues with it.
+    Interrupted,
+    /// Its sub-run waits for a human.
+    Waiting,
+}
+
+impl CallStatus {
+    /// The status in a word, for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Uncertain => "uncertain",
+            Self::UnderWay => "under way",
+            Self::Interrupted => "interrupted",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+impl TraceEntry {
+    /// The entry at this place of a run's record.
+    pub fn recorded(state: &State, at: usize, entry: &StoredEntry) -> Self {
+        let before = state.entries.iter().take(at).rev().take_while(|other| other.iteration == entry.iteration).count();
+        let index = u32::try_from(before).unwrap_or(u32::MAX);
         Self {
             iteration: entry.iteration,
             at_ms: entry.at_ms,
+            decided_at_ms: decided_at(state, CallId { iteration: entry.iteration, index }),
+            called_at_ms: entry.called_at_ms,
+            index,
+            call_status: None,
             thought: entry.thought.to_string(),
             action: entry.action.as_deref().map(str::to_owned),
             action_input: entry.action.as_ref().map(|_| entry.action_input.value()),
@@ -63,6 +113,70 @@ impl From<&StoredEntry> for TraceEntry {
             error: entry.error.as_deref().cloned(),
         }
     }
+
+    /// A call of the turn that is not over; none if it was neither made nor refused yet.
+    fn open(state: &State, turn: &Turn, call: &Call, driven: bool) -> Option<Self> {
+        let first = call.id.index == 0;
+        let (call_status, observation, error, duration_ms) = match &call.progress {
+            CallProgress::Done { result: ToolResult::Ok(value), duration_ms } => {
+                (None, cut_to(value, OPEN_CHARS).unwrap_or_else(|| value.clone()), None, *duration_ms)
+            }
+            CallProgress::Done { result: ToolResult::Failed(fault), duration_ms } => {
+                (None, Value::from(format!("Error: {}", fault.class)), Some(fault.clone()), *duration_ms)
+            }
+            CallProgress::Waits(_) => (Some(CallStatus::Waiting), Value::Null, None, 0),
+            CallProgress::Asked | CallProgress::Uncertain => {
+                call.called_at_ms?;
+                let status = match call.progress {
+                    CallProgress::Asked if driven => CallStatus::UnderWay,
+                    _ if call.is_subrun => CallStatus::Interrupted,
+                    _ => CallStatus::Uncertain,
+                };
+                (Some(status), Value::Null, None, 0)
+            }
+            CallProgress::AwaitsApproval(_) | CallProgress::Held => return None,
+        };
+        Some(Self {
+            iteration: turn.iteration,
+            at_ms: turn.at_ms,
+            decided_at_ms: decided_at(state, call.id),
+            called_at_ms: call.called_at_ms,
+            index: call.id.index,
+            thought: if first { turn.thought.clone() } else { String::new() },
+            action: Some(call.tool.clone()),
+            action_input: Some(call.input.clone()),
+            observation,
+            success: call_status.is_none() && error.is_none(),
+            duration_ms,
+            usage: turn.usage.filter(|_| first).map(TokenUsage::from),
+            run_id: call.run_id.as_deref().map(str::to_owned),
+            error,
+            call_status,
+        })
+    }
+}
+
+/// The most characters of an observation that no model has read yet.
+const OPEN_CHARS: usize = 12_000;
+
+fn decided_at(state: &State, call: CallId) -> Option<i64> {
+    state.decisions.iter().rev().find(|record| record.call == Some(call)).map(|record| record.at_ms)
+}
+
+/// All entries of a run in their order: those of its record, and the calls of the turn that is not over, once one of
+/// them was made. `driven`: whether a driver has the run now; if none has, it is not known whether calls without an
+/// outcome happened.
+pub fn trace(state: &State, driven: bool) -> Vec<TraceEntry> {
+    let recorded = state.entries.iter().enumerate().map(|(at, entry)| TraceEntry::recorded(state, at, entry));
+    // The driver of a run that has ended may still hold its lease for a moment.
+    let driven = driven && !matches!(state.phase, Phase::Ended(_));
+    let made = |turn: &&Turn| turn.calls.iter().any(|call| call.called_at_ms.is_some());
+    let open = state
+        .open_turn()
+        .filter(made)
+        .into_iter()
+        .flat_map(|turn| turn.calls.iter().filter_map(move |call| TraceEntry::open(state, turn, call, driven)));
+    recorded.chain(open).collect()
 }
 
 /// A failed request to the model.
@@ -193,19 +307,23 @@ pub struct WaitingCall {
     /// What a decision is bound to, as `resume --if` takes it: a short hash of the run, the call, the
     /// tool, the input as it is written, and the document.
     pub hash: String,
+    /// What its approval needs; left out when one approval of anybody is enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<AwaitedApproval>,
 }
 
 impl From<&SubrunCall> for WaitingCall {
     fn from(asked: &SubrunCall) -> Self {
-        let SubrunCall { call, action, action_input, hash } = asked.clone();
-        Self { id: call.to_string(), iteration: call.iteration, index: call.index, action, action_input, hash }
+        let SubrunCall { call, action, action_input, hash, approval } = asked.clone();
+        let CallId { iteration, index } = call;
+        Self { id: call.to_string(), iteration, index, action, action_input, hash, approval }
     }
 }
 
 impl From<WaitingCall> for SubrunCall {
     fn from(call: WaitingCall) -> Self {
-        let WaitingCall { iteration, index, action, action_input, hash, .. } = call;
-        Self { call: CallId { iteration, index }, action, action_input, hash }
+        let WaitingCall { iteration, index, action, action_input, hash, approval, .. } = call;
+        Self { call: CallId { iteration, index }, action, action_input, hash, approval }
     }
 }
 
@@ -229,6 +347,10 @@ pub fn waiting_calls(state: &State) -> Vec<WaitingCall> {
             action: call.tool.clone(),
             action_input: call.input.clone(),
             hash: consent::hash(&state.header, call),
+            approval: match &call.progress {
+                CallProgress::AwaitsApproval(awaited) if !awaited.is_plain() => Some((**awaited).clone()),
+                _ => None,
+            },
         })
         .collect()
 }

@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
+use super::awaited_approval::AwaitedApproval;
 use super::budget;
 use super::builtin;
 use super::dialect::{self, Reading, Wanted};
 use super::effect::{Effect, Effects};
-use super::event::{CallId, ModelFault, ModelFaultCode, Reply, SaidCall, ToolFault, ToolResult};
+use super::event::{CallId, ModelFault, ModelFaultCode, Reply, ToolFault, ToolResult};
 use super::json::Json;
-use super::limit;
+use super::kept_reply;
+use super::limit::{self, LengthRefusal};
 use super::next::Next;
 use super::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
@@ -17,16 +19,13 @@ use super::turn;
 use super::turn_policy::TurnPolicy;
 use super::usage;
 use super::validate;
+use super::window;
 use crate::language::react::OnModelOutage;
 use crate::program::builtin::COMPLETE;
 use crate::program::{Builtin, Program, ToolKind};
 
 /// How many unreadable replies in a row end a run.
 const INVALID_IN_A_ROW: u32 = 3;
-/// How much of an unreadable reply stays in the conversation, in characters: enough to see what was wrong.
-const KEPT_CHARS: usize = 500;
-/// How much of an unreadable reply the trace shows, in characters.
-const SHOWN_CHARS: usize = 2_000;
 /// The refusal in a row from which on the tools are named and a turn is shown: a model that does not vary what it says
 /// must not read the same words again.
 const EXAMPLE_FROM: u32 = 2;
@@ -44,7 +43,9 @@ pub(super) fn take(
     state.counters.thinking_ms = reply.duration_ms;
     state.counters.finish = reply.finish;
     state.counters.response_model = reply.response_model.take();
-    state.watch.too_long = false;
+    state.counters.time_to_first_token_ms = reply.time_to_first_token_ms.map(u64::from);
+    state.watch.too_long = 0;
+    window::learn(state, reply.own_window(), None);
     let sent = state.conversation.bytes;
     if let Some(usage) = reply.usage {
         state.counters.estimator.counted(usage.input, sent);
@@ -53,26 +54,21 @@ pub(super) fn take(
     state.counters.window.0 = usage.input.saturating_add(usage.output);
     let dialect = program.properties.dialect;
     let (mut reading, counts) = dialect::read_counted(dialect, &reply);
-    let mut reasoning = reply.reasoning;
-    if let Some(reasoning) = &mut reasoning {
-        // The conversation keeps what is sent back, and nobody reads the text there.
-        let text = std::mem::take(&mut reasoning.text);
-        let thought = reading.thought();
-        if thought.is_empty() {
-            *thought = text;
-        }
-    }
-    let reasoning = reasoning.filter(|reasoning| !reasoning.sealed.is_empty());
+    let reasoning = kept_reply::reasoning(reply.reasoning, reading.thought());
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
     too_many(&mut reading, most);
     let mut calls = reply.calls;
     if matches!(reading, Reading::Unreadable { .. }) {
         calls.truncate(most);
     }
-    let shown =
-        if matches!(reading, Reading::Unreadable { .. }) { shown_reply(&reply.text, &calls) } else { String::new() };
+    let shown = if matches!(reading, Reading::Unreadable { .. }) {
+        kept_reply::shown(&reply.text, &calls)
+    } else {
+        String::new()
+    };
     let calls = dialect::kept_calls(dialect, &state.conversation, calls, &program.called, state.counters.iterations);
-    let text = remembered(reply.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
+    let text =
+        kept_reply::remembered(reply.text, counts, matches!(reading, Reading::Unreadable { .. }), calls.is_empty());
     state.conversation.push_reply(text, calls, reasoning);
     state.counters.window.1 = state.conversation.bytes;
     let mut new = Turn {
@@ -113,44 +109,6 @@ pub(super) fn take(
     }
 }
 
-/// The reply as it stays in the conversation: without what the model invented after its action, and shortened
-/// if it could not be read.
-fn remembered(mut text: String, counts: usize, unreadable: bool, alone: bool) -> String {
-    if counts < text.len() {
-        text.truncate(text.floor_char_boundary(counts));
-        text.truncate(text.trim_end().len());
-    }
-    if unreadable {
-        text = cut(text, KEPT_CHARS);
-    }
-    // Providers refuse messages without text.
-    if alone && text.trim().is_empty() { "(nothing)".to_owned() } else { text }
-}
-
-/// What the trace shows of a reply that can't be read: its text, and its native calls.
-fn shown_reply(text: &str, calls: &[SaidCall]) -> String {
-    let mut shown = text.trim().chars().take(SHOWN_CHARS + 1).collect::<String>();
-    for call in calls {
-        if shown.len() > SHOWN_CHARS * 4 {
-            break;
-        }
-        shown.push('\n');
-        shown.push_str(&call.name);
-        shown.push(' ');
-        shown.extend(call.arguments.chars().take(SHOWN_CHARS + 1));
-    }
-    cut(shown, SHOWN_CHARS)
-}
-
-/// A text of at most so many characters, which says when it was cut.
-fn cut(mut text: String, most: usize) -> String {
-    if let Some((at, _)) = text.char_indices().nth(most) {
-        text.truncate(at);
-        text.push_str("\n[cut: the rest of this reply is not shown]");
-    }
-    text
-}
-
 /// A reply that could not be read.
 struct RefusedReply {
     /// Why, in a sentence for the model.
@@ -187,11 +145,13 @@ fn answer_of(program: &Program, answer: Value) -> Value {
 /// The request to the model failed.
 pub(super) fn failed(program: &Program, state: &mut State, fault: ModelFault, forced: Option<Limit>) -> Next {
     let enough = budget::is_enough(program, state, &fault.failed);
+    let own = fault.own_window();
+    let refused = LengthRefusal { window: own, prompt: fault.prompt_tokens.filter(|_| own.is_some()) };
     let fault = usage::of_failure(program, state, fault);
     if fault.code == ModelFaultCode::ContextExceeded {
         return match forced {
-            None => limit::too_long(program, state),
-            Some(_) => limit::failed(program, state, Limit::Context),
+            None => limit::too_long(program, state, refused),
+            Some(limit) => limit::last_too_long(program, state, limit, refused),
         };
     }
     if enough {
@@ -250,25 +210,35 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>,
                 }
                 _ => {
                     *state.counters.calls.entry(wanted.name.clone()).or_default() += 1;
-                    if tool.requires_approval {
-                        CallProgress::AwaitsApproval
-                    } else if turn::is_held(program, state, tool) && turn::is_spending(program, &new) {
-                        CallProgress::Held
-                    } else {
-                        state.counters.tool_calls_made += 1;
-                        effects.push(Effect::CallTool(id));
-                        CallProgress::Asked
+                    match AwaitedApproval::of(&tool.approval, &wanted.input) {
+                        Some(awaited) => CallProgress::AwaitsApproval(Box::new(awaited)),
+                        None => CallProgress::Held,
                     }
                 }
             },
         };
-        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
+        new.calls.push(called(program, id, wanted, progress));
+    }
+    if ending.is_none() {
+        let is_refused = new.calls.iter().all(is_refused);
+        kept_reply::shorten(program, state, &new.thought, &new.calls, is_refused);
     }
     match (ending, turn::question_of(program, &new)) {
         (Some(completion), _) => ended(program, state, new, completion, effects),
         (None, Some(question)) => turn::ask_human(state, new, question),
         (None, None) => Next::Settle(new),
     }
+}
+
+fn called(program: &Program, id: CallId, wanted: Wanted, progress: CallProgress) -> Call {
+    let Wanted { name, input, .. } = wanted;
+    let is_subrun = program.tool(&name).is_some_and(|tool| matches!(tool.kind, ToolKind::Loop(_)));
+    Call { id, tool: name, input, progress, run_id: None, is_subrun, called_at_ms: None }
+}
+
+/// Whether a call of a new turn was refused: it is not made.
+fn is_refused(call: &Call) -> bool {
+    matches!(call.progress, CallProgress::Done { result: ToolResult::Failed(_), .. })
 }
 
 /// The call that ends the run.
@@ -281,11 +251,10 @@ struct Completion {
 /// The run ends with an answer, unless one of the other calls of the turn failed.
 fn ended(program: &Program, state: &mut State, mut new: Turn, completion: Completion, effects: &mut Effects) -> Next {
     let Completion { answer, id, wanted } = completion;
-    let fails = |call: &Call| matches!(call.progress, CallProgress::Done { result: ToolResult::Failed(_), .. });
-    if new.calls.iter().any(fails) {
+    if new.calls.iter().any(is_refused) {
         let result = ToolResult::failed("the answer was not taken: another call of its turn failed");
         let progress = CallProgress::Done { result, duration_ms: 0 };
-        new.calls.push(Call { id, tool: wanted.name, input: wanted.input, progress, run_id: None });
+        new.calls.push(called(program, id, wanted, progress));
         new.calls.sort_by_key(|call| call.id);
         return Next::Settle(new);
     }
@@ -326,6 +295,7 @@ fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>
 /// A reply that can't be read: the model receives the reason; three in a row end the run.
 fn unreadable(program: &Program, state: &mut State, new: Turn, refused: RefusedReply, forced: Option<Limit>) -> Next {
     let RefusedReply { mut why, text } = refused;
+    kept_reply::shorten_unreadable(state);
     state.counters.invalid_replies += 1;
     state.watch.invalid_in_a_row += 1;
     note(state, new, why.clone(), text);
@@ -362,6 +332,7 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
             duration_ms: new.thinking_ms,
             usage: new.usage,
             run_id: None,
+            called_at_ms: None,
         },
     );
 }
@@ -382,6 +353,7 @@ fn note(state: &mut State, new: Turn, why: String, detail: String) {
             duration_ms: new.thinking_ms,
             usage: new.usage,
             run_id: None,
+            called_at_ms: None,
         },
     );
 }

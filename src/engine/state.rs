@@ -6,17 +6,18 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use super::call::{Call, CallProgress, SettledCost, Waits};
+use super::continuation_record::ContinuationRecord;
 use super::conversation::Conversation;
 use super::decision_record::DecisionRecord;
 use super::effect::Refused;
-use super::event::{
-    Allowance, CallId, Decided, FailedAttempt, Finish, ModelFacts, ParentCall, SubrunQuestion, Tokens, ToolFault,
-    ToolResult,
-};
+use super::event::{CallId, FailedAttempt, Finish, RaisedLimits, Tokens, ToolFault};
 use super::json::Json;
 use super::outcome::{Ending, Limit, Pause, Status, Termination};
 use super::token_estimator::TokenEstimator;
 use crate::program::Program;
+
+pub use super::header::RunHeader;
 
 /// A run's state.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,6 +32,10 @@ pub struct State {
     pub entries: Vec<StoredEntry>,
     /// What humans decided, in their order.
     pub decisions: Vec<DecisionRecord>,
+    /// How humans made it continue after an end, and the limits that they raised.
+    pub continuations: Vec<ContinuationRecord>,
+    /// The limits that replace those of the document.
+    pub limits: RaisedLimits,
     /// The failed requests to the model, each with its iteration.
     pub attempts: Vec<(u32, FailedAttempt)>,
     /// The agent's memory.
@@ -43,35 +48,8 @@ pub struct State {
     pub now: super::event::Moment,
     /// Whether a driver stopped between two steps, so that the run can be resumed.
     pub interrupted: bool,
-}
-
-/// What is fixed since the start of a run.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RunHeader {
-    /// The run's id.
-    pub run_id: String,
-    /// The session whose memory it shares.
-    pub session: Option<String>,
-    /// The loop's name.
-    pub loop_name: String,
-    /// The objective, rendered.
-    pub objective: String,
-    /// The run's input.
-    pub input: Value,
-    /// The model.
-    pub model: ModelFacts,
-    /// When, in milliseconds since 1970.
-    pub at_ms: i64,
-    /// The active time that it may take, in milliseconds.
-    pub timeout_ms: u64,
-    /// The digest of its present documents: an approval is bound to them.
-    pub meaning: [u8; 32],
-    /// What it may spend, besides the `budget` of the document.
-    pub bound: Allowance,
-    /// The call that started it, when it is a sub-run.
-    pub caller: Option<ParentCall>,
-    /// The earlier run whose account it received.
-    pub previous_run_id: Option<Box<str>>,
+    /// Where a cancelled run was.
+    pub cancelled_in: Option<Box<Phase>>,
 }
 
 /// Where a run is. Each phase holds its own data.
@@ -139,76 +117,6 @@ impl Turn {
     }
 }
 
-/// A call of a turn.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Call {
-    /// Which one.
-    pub id: CallId,
-    /// The tool as the model named it.
-    pub tool: String,
-    /// Its input.
-    pub input: Value,
-    /// How far it is.
-    pub progress: CallProgress,
-    /// The sub-run, once its id is known.
-    pub run_id: Option<Box<str>>,
-}
-
-/// How far a call is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CallProgress {
-    /// A human must approve it first.
-    AwaitsApproval,
-    /// It asks models and the run has a budget: it starts when the cost of the call before it is known.
-    Held,
-    /// It was requested; only the driver knows whether it is under way.
-    Asked,
-    /// It may or may not have happened before a crash; a human must decide.
-    Uncertain,
-    /// Its sub-run waits for a human.
-    Waits(Box<Waits>),
-    /// It ended, or was not made because it is not allowed.
-    Done {
-        /// Its result.
-        result: ToolResult,
-        /// The time of the call in milliseconds.
-        duration_ms: u64,
-    },
-}
-
-/// A sub-run that waits for a human.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Waits {
-    /// What it asks.
-    pub asks: SubrunQuestion,
-    /// The decision of the human, to be passed to the sub-run.
-    pub decided: Option<Decided>,
-    /// Whether it asks again, because another document asked before.
-    pub again: bool,
-    /// What was counted so far.
-    pub settled: SettledCost,
-}
-
-/// What was counted of a sub-run that has not ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct SettledCost {
-    /// Tokens.
-    pub tokens: Tokens,
-    /// US dollars.
-    pub cost_usd: f64,
-}
-
-impl CallProgress {
-    /// Whether the driver must perform it: it was requested and has not ended.
-    pub fn is_under_way(&self) -> bool {
-        match self {
-            Self::Asked => true,
-            Self::Waits(waits) => waits.decided.is_some() || waits.again,
-            Self::AwaitsApproval | Self::Held | Self::Uncertain | Self::Done { .. } => false,
-        }
-    }
-}
-
 /// What happened in one call, or in one unreadable reply: a trace entry in a compact form, because many runs at rest are
 /// kept in memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -235,6 +143,8 @@ pub struct StoredEntry {
     pub usage: Option<Tokens>,
     /// The sub-run, when the call was one.
     pub run_id: Option<Box<str>>,
+    /// When the call was requested, in milliseconds since 1970; none if it was not.
+    pub called_at_ms: Option<i64>,
 }
 
 /// What was counted.
@@ -288,6 +198,9 @@ pub struct Counters {
     /// The model that the provider named in the last reply, when it was not the one that was asked for.
     #[serde(skip)]
     pub response_model: Option<Box<str>>,
+    /// The milliseconds from the last request to the first token of its reply, when that was streamed.
+    #[serde(skip)]
+    pub time_to_first_token_ms: Option<u64>,
 }
 
 /// What stuck detection and the limit of unreadable replies look at.
@@ -307,8 +220,12 @@ pub struct Watchdog {
     pub budget_warned: bool,
     /// The share of the budget that is used; 1 is all of it.
     pub budget_used: f64,
-    /// Whether the provider refused the last request as too long.
-    pub too_long: bool,
+    /// How often the provider refused the present request as too long.
+    pub too_long: u32,
+    /// The window of the run's model in tokens, as its server showed it.
+    pub window: Option<u64>,
+    /// The limit because of which the model was asked for a last answer.
+    pub last_call: Option<Limit>,
 }
 
 impl Counters {
@@ -321,6 +238,23 @@ impl Counters {
 }
 
 impl State {
+    /// The turn whose calls are under way or wait, if there is one.
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.phase {
+            Phase::Acting { turn } => Some(turn),
+            Phase::Paused { turn, .. } => turn.as_ref(),
+            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
+        }
+    }
+
+    /// The turn that is not over: that of [`State::turn`], or the one in which the run was cancelled.
+    pub fn open_turn(&self) -> Option<&Turn> {
+        match (&self.phase, self.cancelled_in.as_deref()) {
+            (Phase::Ended(_), Some(Phase::Acting { turn } | Phase::Paused { turn: Some(turn), .. })) => Some(turn),
+            _ => self.turn(),
+        }
+    }
+
     /// A new pause, with the next number.
     pub(super) fn new_pause(&mut self, kind: Termination, question: String, calls: Vec<CallId>) -> Pause {
         self.watch.pauses += 1;
@@ -356,22 +290,17 @@ impl State {
 
     /// The call of this id, in the turn that is under way.
     pub fn call(&self, id: CallId) -> Option<&Call> {
-        let turn = match &self.phase {
-            Phase::Acting { turn } => Some(turn),
-            Phase::Paused { turn, .. } => turn.as_ref(),
-            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
-        };
-        turn?.calls.iter().find(|call| call.id == id)
+        self.turn()?.calls.iter().find(|call| call.id == id)
+    }
+
+    /// The active time that the run may take, in milliseconds.
+    pub fn timeout_ms(&self) -> u64 {
+        self.limits.timeout_ms.unwrap_or(self.header.timeout_ms)
     }
 
     /// How many calls of a tool have ended: not those that wait, are under way or uncertain.
     pub fn calls_returned(&self, tool: &str) -> u32 {
-        let turn = match &self.phase {
-            Phase::Acting { turn } => Some(turn),
-            Phase::Paused { turn, .. } => turn.as_ref(),
-            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
-        };
-        let calls = turn.map(|turn| turn.calls.as_slice()).unwrap_or_default();
+        let calls = self.turn().map(|turn| turn.calls.as_slice()).unwrap_or_default();
         let open = calls.iter().filter(|call| call.tool == tool && !matches!(call.progress, CallProgress::Done { .. }));
         let open = u32::try_from(open.count()).unwrap_or(u32::MAX);
         self.counters.calls.get(tool).copied().unwrap_or(0).saturating_sub(open)

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use super::begin;
 use super::budget;
 use super::consent;
+use super::continuation;
 use super::effect::{Effect, Effects};
 use super::event::{Cancelled, Decided, Decision, Event, EventKind, ToolResult, ToolReturned};
+use super::expiry;
 use super::history;
 use super::human::{self, Paused};
 use super::limit;
@@ -67,11 +69,24 @@ pub fn step(program: &Program, state: &mut State, event: Event) -> Result<Effect
 
 /// The table of phases and events: the only place that says which event fits which phase. A refused event
 /// changes nothing.
+// house: flat match
 fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKind, effects: &mut Effects) -> Next {
     match (phase, event) {
         (Phase::New, EventKind::Started(started)) => begin::begin(program, state, *started),
         (Phase::New, _) => Next::refuse(Phase::New, "the run has not started"),
         (phase, EventKind::Started(_)) => Next::refuse(phase, "the run has started already"),
+        (Phase::Ended(ending), EventKind::Retried(retried)) => continuation::retry_ended(state, ending, retried),
+        (Phase::Ended(ending), EventKind::LimitsRaised(raised)) => {
+            match continuation::raise_ended(program, state, ending, raised) {
+                // A cancelled run continues where it was.
+                Next::Wait(phase) => resume(program, state, phase, effects),
+                next => next,
+            }
+        }
+        (Phase::Ended(ending), EventKind::NewDocument(documents)) if continuation::may_continue(state, &ending) => {
+            Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
+            Next::Wait(Phase::Ended(ending))
+        }
         (Phase::Ended(ending), _) => {
             let why = format!("the run has ended: {}", ending.status.word());
             Next::refuse(Phase::Ended(ending), why)
@@ -85,8 +100,13 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
             Arc::make_mut(&mut state.header).meaning = consent::meaning(&documents);
             Next::Wait(phase)
         }
-        (_, EventKind::Cancelled(cancelled)) => cancel(state, cancelled),
+        (phase, EventKind::Cancelled(cancelled)) => cancel(state, phase, cancelled),
         (phase, EventKind::Resumed) => resume(program, state, phase, effects),
+        (phase, EventKind::LimitsRaised(raised)) => continuation::raise(program, state, phase, raised),
+        (phase, EventKind::Retried(retried)) => match continuation::retry_paused(state, phase, retried) {
+            Next::Wait(phase) => resume(program, state, phase, effects),
+            next => next,
+        },
 
         (Phase::Thinking { forced }, EventKind::ModelReplied(reply)) => {
             reply::take(program, state, reply, forced, effects)
@@ -131,7 +151,10 @@ fn transition(program: &Program, state: &mut State, phase: Phase, event: EventKi
         (Phase::Paused { pause, turn }, EventKind::Human(decided)) => {
             human::decided(program, state, Paused { pause, turn }, decided, effects)
         }
-        (phase, EventKind::Human(_)) => Next::refuse(phase, "the run waits for no human"),
+        (Phase::Paused { pause, turn }, EventKind::ApprovalExpired) => {
+            expiry::expired(program, state, Paused { pause, turn }, effects)
+        }
+        (phase, EventKind::Human(_) | EventKind::ApprovalExpired) => Next::refuse(phase, "the run waits for no human"),
         (phase @ Phase::Paused { .. }, _) => Next::refuse(phase, "the run waits for a human"),
     }
 }
@@ -142,7 +165,7 @@ fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effe
     match phase {
         Phase::Thinking { forced } => Next::Ask { forced },
         Phase::Summarizing { until } => Next::Summarize { until },
-        Phase::Acting { turn } => turn::resumed(program, turn, effects),
+        Phase::Acting { turn } => turn::resumed(program, state, turn, effects),
         Phase::Paused { pause: Pause { asks: Some(_), .. }, turn: Some(turn) } => subrun::ask_again(turn, effects),
         Phase::Paused { pause: Pause { kind: Termination::ModelError, forced, .. }, turn: None } => {
             Next::ask_again(forced)
@@ -152,7 +175,8 @@ fn resume(program: &Program, state: &mut State, phase: Phase, effects: &mut Effe
 }
 
 /// Cancels the run.
-fn cancel(state: &State, cancelled: Cancelled) -> Next {
+fn cancel(state: &mut State, phase: Phase, cancelled: Cancelled) -> Next {
+    state.cancelled_in = Some(Box::new(phase));
     let message = cancelled.reason.unwrap_or_else(|| "the run was cancelled".to_owned());
     let error = RunError { code: "cancelled".to_owned(), message, retryable: false };
     Next::end(Ending {

@@ -1,12 +1,14 @@
 //! Sub-runs: calls that are runs of another loop. Such a call waits for a human while its sub-run does, and
 //! keeps the decision until the sub-run has it.
 
+use super::approval::{NOT_ESCALATED, may_take};
+use super::awaited_approval::AwaitedApproval;
 use super::budget;
 use super::decision::{self, OTHER_CALL, SEVERAL_CALLS};
 use super::effect::{Effect, Effects, Refused};
-use super::event::{CallId, Decided, Decision, SubrunCall, SubrunQuestion, Tokens, ToolPaused};
+use super::event::{CallId, Decided, Decision, DecisionRights, SubrunCall, SubrunQuestion, Tokens, ToolPaused};
 use super::next::Next;
-use super::outcome::Pause;
+use super::outcome::{Pause, Termination};
 use super::state::{Call, CallProgress, Phase, SettledCost, State, Turn, Waits};
 use crate::program::Program;
 
@@ -52,7 +54,7 @@ pub(super) fn pause(state: &mut State, turn: &Turn) -> Option<Pause> {
 ///
 /// # Errors
 /// Why it is not, and which kinds are.
-pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided) -> Result<(), Refused> {
+pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
     if let Some(id) = decided.call
         && !asks.calls.iter().any(|asked| asked.call == id)
     {
@@ -66,7 +68,16 @@ pub(super) fn fits(asks: &SubrunQuestion, decided: &Decided) -> Result<(), Refus
     if yes && asks.calls.len() > 1 && only.is_none() {
         return Err(Refused::new(SEVERAL_CALLS));
     }
-    decision::is_of_kind(asks.kind, &decided.decision)
+    decision::is_of_kind(asks.kind, &decided.decision)?;
+    if decided.rights == DecisionRights::Escalated && asks.kind != Termination::Approval {
+        return Err(Refused::new(NOT_ESCALATED));
+    }
+    let plain = AwaitedApproval::default();
+    let is_meant = |asked: &&SubrunCall| asks.kind == Termination::Approval && only.is_none_or(|id| id == asked.call);
+    asks.calls
+        .iter()
+        .filter(is_meant)
+        .try_for_each(|asked| may_take(asked.approval.as_ref().unwrap_or(&plain), &asked.action, decided, now_ms))
 }
 
 /// The one call of the sub-run that the decision names, by its id or by its hash.

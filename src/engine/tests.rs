@@ -14,6 +14,7 @@ use super::state::{Phase, State};
 use super::step::step;
 use crate::compile::{Texts, compile};
 use crate::diagnostic::Source;
+use crate::language::react::CallOrder;
 use crate::program::Program;
 
 pub(super) fn program(properties: &Value) -> std::sync::Arc<Program> {
@@ -46,9 +47,12 @@ pub(super) fn started() -> EventKind {
         model: ModelFacts::default(),
         memory: std::collections::BTreeMap::new(),
         previous: None,
+        rerun_of: None,
         timeout_ms: None,
         caller: None,
         bound: super::event::Allowance::default(),
+        order: CallOrder::Together,
+        edition: super::event::EDITION,
         documents: Vec::new(),
     }))
 }
@@ -137,6 +141,8 @@ fn happenings() -> impl Strategy<Value = EventKind> {
         attempts: 2,
         duration_ms: 1,
         failed: Vec::new(),
+        window: None,
+        prompt_tokens: None,
     };
     let too_long = ModelFault { code: ModelFaultCode::ContextExceeded, ..fault.clone() };
     prop_oneof![

@@ -132,6 +132,8 @@ fn too_long() -> EventKind {
         attempts: 1,
         duration_ms: 1,
         failed: Vec::new(),
+        window: None,
+        prompt_tokens: None,
     })
 }
 
@@ -215,8 +217,11 @@ fn mixed(program: &crate::program::Program) -> State {
         input: json!({}),
         progress,
         run_id: None,
+        is_subrun: false,
+        called_at_ms: None,
     };
-    let calls = vec![call(0, "act", CallProgress::AwaitsApproval), call(1, "send", CallProgress::Uncertain)];
+    let calls =
+        vec![call(0, "act", CallProgress::AwaitsApproval(Box::default())), call(1, "send", CallProgress::Uncertain)];
     settled(program, state, calls)
 }
 
@@ -241,8 +246,10 @@ fn three(program: &crate::program::Program) -> State {
         id: CallId { iteration: 1, index },
         tool: "act".to_owned(),
         input: json!({ "n": index }),
-        progress: CallProgress::AwaitsApproval,
+        progress: CallProgress::AwaitsApproval(Box::default()),
         run_id: None,
+        is_subrun: false,
+        called_at_ms: None,
     };
     let calls = vec![call(0), call(1), call(2)];
     settled(program, state, calls)

@@ -1,6 +1,6 @@
 //! Times as records write them.
 
-use serde::Serializer;
+use serde::{Deserialize, Deserializer, Serializer};
 
 /// A time in RFC 3339, UTC, to the millisecond; the bare number where the calendar has no such time.
 pub fn rfc3339(wall_ms: i64) -> String {
@@ -18,4 +18,11 @@ pub(super) fn as_rfc3339_if_any<S: Serializer>(wall_ms: &Option<i64>, serializer
         Some(wall_ms) => as_rfc3339(wall_ms, serializer),
         None => serializer.serialize_none(),
     }
+}
+
+pub(super) fn from_rfc3339_if_any<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    let read = text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_millisecond);
+    // A time that the calendar does not have is written as its number.
+    read.or_else(|error| text.parse().map_err(|_| serde::de::Error::custom(error))).map(Some)
 }

@@ -31,6 +31,12 @@ impl TokenEstimator {
         number(bytes).saturating_mul(self.in_a_thousand()).div_ceil(1_000)
     }
 
+    /// The estimated bytes of a text of so many tokens.
+    pub fn bytes(&self, tokens: u64) -> usize {
+        let bytes = tokens.saturating_mul(1_000).checked_div(self.in_a_thousand()).unwrap_or(0);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
     /// The tokens of a thousand bytes: from the difference of two requests, because every request has tokens
     /// that are not in our text; otherwise from the last request as a whole.
     fn in_a_thousand(&self) -> u64 {

@@ -11,11 +11,14 @@ use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
 use super::limit;
 use super::memory;
 use super::next::Next;
+use super::observation::cut;
 use super::outcome::{Ending, Limit, Pause, RunError, Status, Termination};
 use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
 use super::stuck::{self, StepDigest, Stuck};
 use super::subrun;
 use super::tight::push_tight;
+use super::turn_policy::OpenCalls;
+use super::window;
 use crate::language::action::OnUncertain;
 use crate::language::react::StuckAction;
 use crate::program::{Builtin, Program, Tool, ToolKind};
@@ -26,6 +29,15 @@ const HINTS: u32 = 2;
 const ANSWERS: u32 = 3;
 /// Why a call that asks a model was not made.
 pub(super) const SPENT: &str = "not called: the run's budget is spent";
+
+/// Requests a call. A call that is made again was counted the first time.
+pub(super) fn request(state: &mut State, call: &mut Call, effects: &mut Effects) {
+    state.counters.tool_calls_made += u32::from(call.called_at_ms.is_none());
+    call.called_at_ms = Some(state.now.wall_ms);
+    call.progress = CallProgress::Asked;
+    decision_record::called(&mut state.decisions, call.id, state.now.wall_ms);
+    effects.push(Effect::CallTool(call.id));
+}
 
 /// A call returned.
 pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, returned: ToolReturned) -> Next {
@@ -46,7 +58,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, 
         if matches!(call.progress, CallProgress::Asked | CallProgress::Waits(_)) {
             let result = ToolResult::failed("cut off: the run's time is over");
             call.progress = CallProgress::Done { result, duration_ms: 0 };
-        } else if matches!(call.progress, CallProgress::Held | CallProgress::AwaitsApproval) {
+        } else if matches!(call.progress, CallProgress::Held | CallProgress::AwaitsApproval(_)) {
             // No human is asked about a call that can't be made any more.
             state.counters.unmade(&call.tool);
             let result = ToolResult::failed("not called: the run's time is over");
@@ -64,7 +76,7 @@ pub(super) fn out_of_time(program: &Program, state: &mut State, mut turn: Turn, 
 }
 
 /// A driver resumes the turn after a crash or a stop: requested calls may have happened.
-pub(super) fn resumed(program: &Program, mut turn: Turn, effects: &mut Effects) -> Next {
+pub(super) fn resumed(program: &Program, state: &State, mut turn: Turn, effects: &mut Effects) -> Next {
     for call in &mut turn.calls {
         if !call.progress.is_under_way() {
             continue;
@@ -72,6 +84,7 @@ pub(super) fn resumed(program: &Program, mut turn: Turn, effects: &mut Effects) 
         let tool = program.tool(&call.tool);
         let rule = tool.map_or(OnUncertain::Pause, |tool| tool.on_uncertain);
         if tool.is_some_and(|tool| tool.idempotent) || rule == OnUncertain::Retry {
+            call.called_at_ms = call.called_at_ms.map(|_| state.now.wall_ms);
             effects.push(Effect::CallTool(call.id));
         } else if rule == OnUncertain::Fail {
             let result = ToolResult::failed("the outcome is not known: the process stopped during the call");
@@ -83,55 +96,51 @@ pub(super) fn resumed(program: &Program, mut turn: Turn, effects: &mut Effects) 
     Next::Settle(turn)
 }
 
-/// Whether a call of this tool is held until no other call of its turn spends: the cost of a call is known only
-/// when it has returned, so concurrent calls could exceed the budget together.
-pub(super) fn is_held(program: &Program, state: &State, tool: &Tool) -> bool {
-    tool.spends() && budget::is_bound(program, state)
-}
-
 /// Whether a call of the turn that asks models has started, and its total cost is not known yet: a sub-run that
 /// waits for a human may still spend its allowance.
-pub(super) fn is_spending(program: &Program, turn: &Turn) -> bool {
+fn is_spending(program: &Program, turn: &Turn) -> bool {
     let open =
         |call: &&Call| matches!(call.progress, CallProgress::Asked | CallProgress::Uncertain | CallProgress::Waits(_));
     turn.calls.iter().filter(open).any(|call| program.tool(&call.tool).is_some_and(Tool::spends))
 }
 
-/// Requests the next held call, unless a call that spends is under way, waits for a human, or may have
-/// happened. When the budget is spent, no held call is made.
-fn start_next_held(program: &Program, state: &mut State, turn: &mut Turn, effects: &mut Effects) {
-    if !turn.calls.iter().any(|call| call.progress == CallProgress::Held) || is_spending(program, turn) {
-        return;
-    }
-    for call in turn.calls.iter_mut().filter(|call| call.progress == CallProgress::Held) {
-        if !budget::is_spent(program, state) {
-            state.counters.tool_calls_made += 1;
-            call.progress = CallProgress::Asked;
-            decision_record::called(&mut state.decisions, call.id, state.now.wall_ms);
-            effects.push(Effect::CallTool(call.id));
-            return;
+/// Requests the held calls that may start now: those for which the `order` of the run lets them start and, with a
+/// budget, one at a time of those that ask models, because the cost of a call is known only when it has returned. When
+/// the budget is spent, no call that asks models is made.
+fn start_held(program: &Program, state: &mut State, turn: &mut Turn, effects: &mut Effects) {
+    let has_budget = budget::is_bound(program, state);
+    let mut is_spending = has_budget && is_spending(program, turn);
+    let mut open = OpenCalls::default();
+    for call in &mut turn.calls {
+        let tool = program.tool(&call.tool);
+        if call.progress == CallProgress::Held && open.let_start(state.header.order, tool) {
+            let spends = has_budget && tool.is_some_and(Tool::spends);
+            if spends && !is_spending && budget::is_spent(program, state) {
+                state.counters.unmade(&call.tool);
+                call.progress = CallProgress::Done { result: ToolResult::failed(SPENT), duration_ms: 0 };
+            } else if !(spends && is_spending) {
+                is_spending |= spends;
+                request(state, call, effects);
+            }
         }
-        state.counters.unmade(&call.tool);
-        call.progress = CallProgress::Done { result: ToolResult::failed(SPENT), duration_ms: 0 };
+        open.add(call, tool);
     }
 }
 
 /// Settles a turn: waits for calls under way, then for humans, then observes all results.
 pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effects: &mut Effects) -> Next {
-    start_next_held(program, state, &mut turn, effects);
+    start_held(program, state, &mut turn, effects);
     if turn.calls.iter().any(|call| call.progress.is_under_way()) {
         return Next::Wait(Phase::Acting { turn });
     }
-    let waiting = |progress: &CallProgress| -> Vec<CallId> {
-        turn.calls.iter().filter(|call| call.progress == *progress).map(|call| call.id).collect()
+    let waiting = |is: fn(&CallProgress) -> bool| -> Vec<CallId> {
+        turn.calls.iter().filter(|call| is(&call.progress)).map(|call| call.id).collect()
     };
-    let approvals = waiting(&CallProgress::AwaitsApproval);
+    let approvals = waiting(|progress| matches!(progress, CallProgress::AwaitsApproval(_)));
     if !approvals.is_empty() {
-        let question = format!("May the agent call {}?", names(&turn, &approvals));
-        let pause = state.new_pause(Termination::Approval, question, approvals);
-        return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
+        return ask_approval(program, state, turn, approvals);
     }
-    let uncertain = waiting(&CallProgress::Uncertain);
+    let uncertain = waiting(|progress| *progress == CallProgress::Uncertain);
     if !uncertain.is_empty() {
         let names = names(&turn, &uncertain);
         let question = format!("The process stopped while it called {names}. Did it happen?");
@@ -142,6 +151,35 @@ pub(super) fn settle(program: &Program, state: &mut State, mut turn: Turn, effec
         return Next::Wait(Phase::Paused { pause, turn: Some(turn) });
     }
     observe(program, state, turn, effects)
+}
+
+/// The run waits for the approval of these calls.
+pub(super) fn ask_approval(program: &Program, state: &mut State, mut turn: Turn, ids: Vec<CallId>) -> Next {
+    for call in turn.calls.iter_mut().filter(|call| ids.contains(&call.id)) {
+        if let CallProgress::AwaitsApproval(awaited) = &mut call.progress
+            && let Some(tool) = program.tool(&call.tool)
+        {
+            awaited.begin(&tool.approval, state.now.wall_ms);
+        }
+    }
+    let question = approval_question(&turn, &ids);
+    let pause = state.new_pause(Termination::Approval, question, ids);
+    Next::Wait(Phase::Paused { pause, turn: Some(turn) })
+}
+
+/// What a human is asked before calls are made, with the conditions that could not be evaluated.
+fn approval_question(turn: &Turn, ids: &[CallId]) -> String {
+    let mut question = format!("May the agent call {}?", names(turn, ids));
+    for call in turn.calls.iter().filter(|call| ids.contains(&call.id)) {
+        let CallProgress::AwaitsApproval(awaited) = &call.progress else { continue };
+        if awaited.escalated {
+            question.push_str(&format!(" Nobody approved {} in time: it was escalated.", call.tool));
+        }
+        if let Some(why) = &awaited.why {
+            question.push_str(&format!(" Whether {} needs an approval can't be decided: {why}.", call.tool));
+        }
+    }
+    question
 }
 
 /// The first question of a turn that no human has answered yet.
@@ -200,11 +238,11 @@ pub(super) struct TurnRecord {
 
 /// Adds the finished calls of a turn to the trace, and what must be kept of them to the memory.
 pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: &mut Effects) -> TurnRecord {
-    let properties = &program.properties;
     let mut observations = Vec::with_capacity(turn.calls.len());
     let mut outcomes = Vec::with_capacity(turn.calls.len());
+    let most = window::observation_chars(program, state, turn.calls.len());
     for call in turn.calls {
-        let Call { id, tool, input, progress, run_id } = call;
+        let Call { id, tool, input, progress, run_id, is_subrun: _, called_at_ms } = call;
         let CallProgress::Done { result, duration_ms } = progress else { continue };
         let (value, error) = match result {
             ToolResult::Ok(value) => (value, None),
@@ -216,17 +254,18 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
             None => Default::default(),
         };
         effects.extend(keys.into_iter().filter(|_| state.header.session.is_some()).map(Effect::Remember));
-        let (observation, mut text) = cut(state, value, properties.max_observation_chars);
+        let (observation, mut text) = cut(state, value, most);
         if let Some(note) = decision_record::note(&state.decisions, id, &input) {
             text.insert_str(0, &note);
         }
         text.push_str(&kept);
         observations.push(Observation { text, failed: error.is_some() });
-        outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id });
+        outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms });
     }
     let step = (!outcomes.is_empty()).then(|| step_of(program, turn.iteration, &turn.thought, &outcomes));
     let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
-    for ToolOutcome { tool, input, observation, error, duration_ms, run_id } in outcomes {
+    for outcome in outcomes {
+        let ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms } = outcome;
         push_tight(
             &mut state.entries,
             StoredEntry {
@@ -241,6 +280,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
                 duration_ms,
                 usage: usage.take(),
                 run_id,
+                called_at_ms,
             },
         );
     }
@@ -255,6 +295,7 @@ struct ToolOutcome {
     error: Option<ToolFault>,
     duration_ms: u64,
     run_id: Option<Box<str>>,
+    called_at_ms: Option<i64>,
 }
 
 fn step_of(program: &Program, iteration: u32, thought: &str, outcomes: &[ToolOutcome]) -> StepDigest {
@@ -300,25 +341,6 @@ fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Ve
             Next::Wait(Phase::Paused { pause: Pause { stuck: Some(stuck), ..pause }, turn: None })
         }
     }
-}
-
-/// An observation for the trace and for the model, cut to `max` characters.
-fn cut(state: &mut State, value: Value, max: usize) -> (Value, String) {
-    let (text, plain) = match &value {
-        Value::String(text) => (text.clone(), true),
-        other => (other.to_string(), false),
-    };
-    // A text has at most as many characters as bytes: the common case needs no count.
-    if text.len() <= max {
-        return (value, text);
-    }
-    let Some((at, _)) = text.char_indices().nth(max) else { return (value, text) };
-    state.counters.truncated_observations += 1;
-    let all = text.chars().count();
-    let head = text.get(..at).unwrap_or_default();
-    let kind = if plain { "" } else { " of JSON" };
-    let short = format!("{head}\n[cut: {} of {all} characters{kind} are not shown]", all - max);
-    (Value::String(short.clone()), short)
 }
 
 /// The tool of a call, if the program has it.

@@ -1,7 +1,9 @@
-//! Several calls in one turn: which of them may be made together. The model wrote an answer, or a question to a
-//! human, before the other calls of its turn had returned.
+//! Several calls in one turn: which of them may be made together, and in which order. The model wrote an answer, or a
+//! question to a human, before the other calls of its turn had returned.
 
 use super::dialect::Wanted;
+use super::state::{Call, CallProgress};
+use crate::language::react::CallOrder;
 use crate::program::{Builtin, Program, Tool, ToolKind};
 
 /// The kinds of the calls of a turn.
@@ -53,6 +55,35 @@ impl TurnPolicy {
                                    it again if it is still right"
                 .to_owned()),
             _ => Ok(()),
+        }
+    }
+}
+
+/// The calls that stand before another one in its turn, and have not ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OpenCalls {
+    reads: bool,
+    others: bool,
+}
+
+impl OpenCalls {
+    /// Whether a call of this tool may start while these have not ended.
+    pub fn let_start(self, order: CallOrder, tool: Option<&Tool>) -> bool {
+        match order {
+            CallOrder::Together => true,
+            CallOrder::ReadsTogether => !self.others && (!self.reads || tool.is_some_and(|tool| tool.read_only)),
+            CallOrder::AsWritten => !self.others && !self.reads,
+        }
+    }
+
+    /// Adds the next call of the turn.
+    pub fn add(&mut self, call: &Call, tool: Option<&Tool>) {
+        if matches!(call.progress, CallProgress::Done { .. }) {
+            return;
+        }
+        match tool {
+            Some(tool) if tool.read_only => self.reads = true,
+            _ => self.others = true,
         }
     }
 }

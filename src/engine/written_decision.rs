@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::event::{CallId, Decided, Decision};
+use super::event::{CallId, Decided, Decision, DecisionRights};
 
 /// The most characters of a comment: it is in every trace of the run.
 const COMMENT_CHARS: usize = 2_000;
@@ -37,6 +37,8 @@ pub struct WrittenDecision {
     pub comment: Option<String>,
     /// Who decides.
     pub by: Option<String>,
+    /// What they may decide about.
+    pub rights: DecisionRights,
 }
 
 /// Where a decision is written.
@@ -119,8 +121,8 @@ impl WrittenDecision {
                 None => Ok(None),
             };
         };
-        let Self { pause, call, hash, comment, by, .. } = self;
-        Ok(Some(Decided { pause, call, hash, decision, by, comment }))
+        let Self { pause, call, hash, comment, by, rights, .. } = self;
+        Ok(Some(Decided { pause, call, hash, decision, by, comment, rights }))
     }
 }
 

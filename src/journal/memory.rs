@@ -156,7 +156,13 @@ impl MemoryJournal {
         let data = RunData {
             events,
             texts: new.texts,
-            status_record: StatusRecord { status: Status::Running, termination: None, iterations: 0, at_ms: new.at_ms },
+            status_record: StatusRecord {
+                status: Status::Running,
+                termination: None,
+                iterations: 0,
+                at_ms: new.at_ms,
+                due_at_ms: None,
+            },
             fence: 1,
             driven: true,
             cancel: None,
@@ -195,6 +201,10 @@ impl MemoryJournal {
         if let Some(status_record) = entry.status_record {
             data.status_record = status_record;
         }
+        if entry.reopens {
+            data.cancel = None;
+            data.callback = CallbackProgress::default();
+        }
         Ok(())
     }
 
@@ -207,7 +217,9 @@ impl MemoryJournal {
             let at = runs.iter().position(|run| *run.run_id == **after).map_or(runs.len(), |at| at + 1);
             runs.drain(..at);
         }
-        Ok(runs.iter().map(|run| run.summary()).filter(|run| is_wanted(filter, run)).take(limit).collect())
+        let is_due = |run: &StoredRun| filter.due_ms.is_none_or(|now_ms| run.is_due(now_ms));
+        let summaries = runs.iter().filter(|run| is_due(run)).map(|run| run.summary());
+        Ok(summaries.filter(|run| is_wanted(filter, run)).take(limit).collect())
     }
 }
 
@@ -216,6 +228,7 @@ fn is_wanted(filter: &RunFilter, run: &RunSummary) -> bool {
     filter.status.is_none_or(|status| run.status == status)
         && (filter.called || run.parent_run_id.is_none())
         && filter.org.as_deref().is_none_or(|org| run.org.as_deref().unwrap_or_default() == org)
+        && filter.id_prefix.as_ref().is_none_or(|prefix| run.run_id.starts_with(prefix.as_str()))
         && filter.loop_name.as_ref().is_none_or(|name| run.loop_name == *name)
         && (filter.session.is_none() || filter.session == run.session)
         && filter.since_ms.is_none_or(|since| run.started_at_ms >= since)
@@ -248,6 +261,10 @@ impl StoredRun {
         data.driven = true;
         data.fence = data.fence.saturating_add(1);
         Ok(Lease { fence: data.fence, events: data.next(), failed_take_ups: 0 })
+    }
+
+    fn is_due(&self, now_ms: i64) -> bool {
+        self.data().status_record.due_at_ms.is_some_and(|due_at_ms| due_at_ms <= now_ms)
     }
 
     fn release(&self, fence: u64) {

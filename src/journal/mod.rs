@@ -144,6 +144,9 @@ pub struct Append {
     pub status_record: Option<StatusRecord>,
     /// What to add to the memory of the session, durable together with the event.
     pub remember: Vec<(String, Value)>,
+    /// Whether a run that had ended continues with this event: a request to end it is over, and its callback is to be
+    /// made again.
+    pub reopens: bool,
 }
 
 /// What lists of runs show.
@@ -157,6 +160,8 @@ pub struct StatusRecord {
     pub iterations: u32,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
+    /// When the run must be looked at although nobody asks for it, in milliseconds since 1970.
+    pub due_at_ms: Option<i64>,
 }
 
 /// The right to drive a run.
@@ -254,6 +259,8 @@ pub struct RunFilter {
     pub status: Option<Status>,
     /// Of this organisation only; the empty text is the runs of none.
     pub org: Option<String>,
+    /// Those whose id begins with this text only.
+    pub id_prefix: Option<String>,
     /// Of this loop only.
     pub loop_name: Option<String>,
     /// Of this session only.
@@ -266,6 +273,8 @@ pub struct RunFilter {
     pub after: Option<String>,
     /// Only those whose callback is still to be made.
     pub callback_pending: bool,
+    /// Only those that must be looked at by this moment although nobody asks for them, in milliseconds since 1970.
+    pub due_ms: Option<i64>,
     /// Also those that other runs called.
     pub called: bool,
     /// At most so many; 0 is all.

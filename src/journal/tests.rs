@@ -37,6 +37,7 @@ pub(in crate::journal) fn event(id: &str, fence: u64, seq: u64) -> Append {
         texts: Vec::new(),
         status_record: None,
         remember: Vec::new(),
+        reopens: false,
     }
 }
 
@@ -175,8 +176,13 @@ fn a_list_shows_the_newest_first_with_their_standing() {
         for (id, at_ms) in [("a", 3_000), ("b", 2_000), ("c", 1_000)] {
             wait(journal.create(NewRun { at_ms, ..new_run(id) })).unwrap();
         }
-        let status_record =
-            StatusRecord { status: Status::Paused, termination: Some(Termination::Human), iterations: 4, at_ms: 9_000 };
+        let status_record = StatusRecord {
+            status: Status::Paused,
+            termination: Some(Termination::Human),
+            iterations: 4,
+            at_ms: 9_000,
+            due_at_ms: None,
+        };
         wait(journal.append(Append { status_record: Some(status_record), ..event("b", 1, 1) })).unwrap();
         wait(journal.release("b", 1)).unwrap();
         let ids = |filter| wait(journal.list(filter)).unwrap().into_iter().map(|run| run.run_id).collect::<Vec<_>>();

@@ -102,6 +102,9 @@ impl Editor<'_> {
             };
             typed.keywords.insert(name.clone(), value);
         }
+        if let Some(pattern) = typed.keywords.shift_remove("x-pattern") {
+            typed.keywords.insert("pattern".to_owned(), pattern);
+        }
         if members.contains_key("x-schema") {
             typed.keywords.insert("$ref".to_owned(), json!("#/$defs/JsonSchema"));
         }

@@ -4,6 +4,7 @@
 
 pub mod action;
 pub mod agent_request;
+pub mod approval;
 pub mod condition;
 mod editor;
 mod examples;

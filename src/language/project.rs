@@ -72,6 +72,9 @@ pub struct Model {
     /// Whether replies in the dialect `json` are constrained to the schemas of the loop's tools.
     #[serde(default)]
     pub constrain: Constrain,
+    /// Whether replies are streamed while somebody watches the run.
+    #[serde(default = "super::react::defaults::yes")]
+    pub stream: bool,
     /// How much the model reasons before it replies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
@@ -114,7 +117,7 @@ pub struct Model {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Constrain {
-    /// Where the server speaks OpenAI's protocol, until it refuses the schema.
+    /// Where the model takes a schema for its reply, until its server refuses it.
     #[default]
     Auto,
     /// Always: a server that refuses the schema fails the call.

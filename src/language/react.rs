@@ -57,10 +57,11 @@ pub struct ReactProperties {
     /// The tools that must be called before an answer is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_tool_before_answer: Option<RequiredTools>,
-    /// The most tokens that one reply may have.
-    #[serde(default = "defaults::max_tokens")]
+    /// The most tokens that one reply may have. Default: a quarter of the model's window, 256 to 4096; 4096 where the
+    /// window is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
-    pub max_tokens: u32,
+    pub max_tokens: Option<u32>,
     /// How the model says what it wants.
     #[serde(default)]
     pub dialect: Dialect,
@@ -93,6 +94,9 @@ pub struct ReactProperties {
     #[serde(default = "defaults::max_tool_calls_per_turn")]
     #[schemars(range(min = 1))]
     pub max_tool_calls_per_turn: u32,
+    /// In which order the tool calls of one turn are made, in the dialects that allow several.
+    #[serde(default)]
+    pub order: CallOrder,
     /// How a failed model call is tried again.
     #[serde(default)]
     pub retry: Retry,
@@ -136,6 +140,26 @@ pub enum BuiltinTool {
     /// Reports progress.
     #[serde(rename = "__log_progress__")]
     LogProgress,
+}
+
+/// In which order the tool calls of one turn are made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOrder {
+    /// One after the other, as the model wrote them.
+    AsWritten,
+    /// Calls that only read, and stand beside each other, at the same time; every other call alone, in its place.
+    #[default]
+    ReadsTogether,
+    /// All at the same time.
+    Together,
+}
+
+impl CallOrder {
+    /// That of a run whose journal names none.
+    pub(crate) fn of_older_journals() -> Self {
+        Self::Together
+    }
 }
 
 /// The tools that must be called before an answer is accepted.
@@ -305,9 +329,6 @@ pub(crate) mod defaults {
     }
     pub fn yes() -> bool {
         true
-    }
-    pub fn max_tokens() -> u32 {
-        4096
     }
     pub fn tool_timeout_ms() -> u64 {
         30_000

@@ -1,7 +1,9 @@
 //! The project file's `serve`: who may do what over HTTP, and how results are signed.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Who may do what over HTTP, and how results that are posted elsewhere are signed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -67,8 +69,7 @@ pub struct Token {
 }
 
 /// What a token's holder may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenScope {
     /// Start the folder's loops, and end runs.
     Run,
@@ -78,20 +79,77 @@ pub enum TokenScope {
     Read,
     /// Answer, approve, deny and edit.
     Decide,
+    /// The same for approvals that nobody gave in time (`"on_expiry": "escalate"`), and for no others.
+    DecideEscalated,
+    /// Decide for the runs of this loop only.
+    DecideLoop(String),
+    /// A word that is no scope.
+    Unknown(String),
 }
 
 impl TokenScope {
-    /// Every one.
-    pub const ALL: [Self; 4] = [Self::Run, Self::Compose, Self::Read, Self::Decide];
+    /// Every one that needs no name.
+    pub const ALL: [Self; 5] = [Self::Run, Self::Compose, Self::Read, Self::Decide, Self::DecideEscalated];
+
+    /// Reads a scope as it is written.
+    pub fn read(text: &str) -> Self {
+        match text {
+            "run" => Self::Run,
+            "compose" => Self::Compose,
+            "read" => Self::Read,
+            "decide" => Self::Decide,
+            "decide:escalated" => Self::DecideEscalated,
+            _ => match text.strip_prefix("decide:").filter(|name| !name.is_empty()) {
+                Some(name) => Self::DecideLoop(name.to_owned()),
+                None => Self::Unknown(text.to_owned()),
+            },
+        }
+    }
 
     /// Its name in the project file.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> String {
         match self {
-            Self::Run => "run",
-            Self::Compose => "compose",
-            Self::Read => "read",
-            Self::Decide => "decide",
+            Self::Run => "run".to_owned(),
+            Self::Compose => "compose".to_owned(),
+            Self::Read => "read".to_owned(),
+            Self::Decide => "decide".to_owned(),
+            Self::DecideEscalated => "decide:escalated".to_owned(),
+            Self::DecideLoop(name) => format!("decide:{name}"),
+            Self::Unknown(text) => text.clone(),
         }
+    }
+
+    /// Whether its holder may decide about some runs.
+    pub fn decides(&self) -> bool {
+        matches!(self, Self::Decide | Self::DecideEscalated | Self::DecideLoop(_))
+    }
+}
+
+impl Serialize for TokenScope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for TokenScope {
+    /// A word that is no scope is read too: `check` reports it at its place.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self::read(&text))
+    }
+}
+
+impl JsonSchema for TokenScope {
+    fn schema_name() -> Cow<'static, str> {
+        "TokenScope".into()
+    }
+
+    /// A rule judges the words and names the nearest one, so the pattern is only for editors.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "x-pattern": "^(run|compose|read|decide(:.+)?)$",
+            "description": "What a token's holder may do: `run`, `compose`, `read`, `decide`, `decide:LOOP` (the runs of one loop) or `decide:escalated` (approvals that nobody gave in time).",
+        })
     }
 }
 

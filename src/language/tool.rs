@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::approval::{ApprovalSettings, RequiresApproval};
+
 /// One entry of `tools`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -40,9 +42,12 @@ macro_rules! tool_declaration {
             /// The description that the model gets for the tool, in place of its own.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub description: Option<String>,
-            /// Whether a human must approve each call.
+            /// Whether a human must approve each call, or the condition on the call's input when one must.
             #[serde(default)]
-            pub requires_approval: bool,
+            pub requires_approval: RequiresApproval,
+            /// How an approval is given: by how many, and within what time.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub approval: Option<ApprovalSettings>,
             /// How many times a run may call it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schemars(range(min = 1))]

@@ -9,3 +9,4 @@ pub mod reasoning;
 pub mod secret_names;
 pub mod secret_shapes;
 pub mod variables;
+pub mod window;

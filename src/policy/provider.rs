@@ -24,8 +24,11 @@ pub enum Provider {
 /// What is particular to a provider.
 #[derive(Debug)]
 pub struct ProviderFacts {
-    /// Its name, as documents and spans write it.
+    /// Its name, as documents write it.
     pub name: &'static str,
+    /// Its name in spans: a value of `gen_ai.provider.name` (OpenTelemetry's semantic conventions for generative AI, read
+    /// in November 2026).
+    pub span_name: &'static str,
     /// Its own server; none for one that has no server.
     pub server: Option<ProviderServer>,
     /// How the ids of its models begin, where that says whose they are.
@@ -69,6 +72,7 @@ pub struct ProviderServer {
 
 static OPENAI: ProviderFacts = ProviderFacts {
     name: "openai",
+    span_name: "openai",
     server: Some(ProviderServer {
         base_url: "https://api.openai.com/v1",
         host: "api.openai.com",
@@ -122,6 +126,7 @@ static OPENAI: ProviderFacts = ProviderFacts {
 
 static OPENAI_RESPONSES: ProviderFacts = ProviderFacts {
     name: "openai-responses",
+    span_name: "openai",
     server: Some(ProviderServer {
         base_url: "https://api.openai.com/v1",
         host: "api.openai.com",
@@ -157,6 +162,7 @@ static OPENAI_RESPONSES: ProviderFacts = ProviderFacts {
 
 static ANTHROPIC: ProviderFacts = ProviderFacts {
     name: "anthropic",
+    span_name: "anthropic",
     server: Some(ProviderServer {
         base_url: "https://api.anthropic.com/v1",
         host: "api.anthropic.com",
@@ -189,6 +195,7 @@ static ANTHROPIC: ProviderFacts = ProviderFacts {
 
 static GEMINI: ProviderFacts = ProviderFacts {
     name: "gemini",
+    span_name: "gcp.gemini",
     server: Some(ProviderServer {
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         host: "generativelanguage.googleapis.com",
@@ -225,6 +232,7 @@ static GEMINI: ProviderFacts = ProviderFacts {
 
 static SCRIPT: ProviderFacts = ProviderFacts {
     name: "script",
+    span_name: "script",
     server: None,
     id_prefix: None,
     max_temperature: None,
@@ -273,6 +281,12 @@ fn gpt_version(id: &str) -> (u32, u32) {
     major.parse().ok().zip(minor.parse().ok()).unwrap_or((0, 0))
 }
 
+/// Whether a model of Anthropic takes the schema of its reply (platform.claude.com/docs,
+/// `build-with-claude/structured-outputs`, read in November 2026).
+pub fn takes_schemas(id: &str) -> bool {
+    claude_version(id) >= (4, 5)
+}
+
 /// The version in an id like `claude-opus-4-1-20250805`; longer numbers are dates.
 fn claude_version(id: &str) -> (u32, u32) {
     let Some(rest) = id.strip_prefix("claude-") else { return (0, 0) };
@@ -292,6 +306,12 @@ mod tests {
         }
         let schema = schemars::schema_for!(Provider);
         assert_eq!(schema.as_value()["oneOf"].as_array().unwrap().len(), Provider::ALL.len());
+    }
+
+    #[test]
+    fn spans_name_a_provider_as_the_conventions_do() {
+        let names = Provider::ALL.iter().map(|provider| provider.facts().span_name).collect::<Vec<_>>();
+        assert_eq!(names, ["openai", "openai", "anthropic", "gcp.gemini", "script"]);
     }
 
     #[test]

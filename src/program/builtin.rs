@@ -113,13 +113,14 @@ fn tool(builtin: Builtin) -> Tool {
             .find(|(of, _)| *of == builtin)
             .map_or_else(Schema::any, |(_, schema)| schema.clone()),
         kind: ToolKind::Builtin(builtin),
-        requires_approval: false,
+        approval: Default::default(),
         max_calls: None,
         // They run inside of the engine and take no time.
         timeout_ms: 30_000,
         polling: false,
         remember: BTreeMap::new(),
         idempotent: true,
+        read_only: true,
         on_uncertain: OnUncertain::Retry,
     }
 }

@@ -1,8 +1,10 @@
 //! The compiled form that the engine and the driver read: a loop with its tools, templates and schemas.
 
+pub mod approval;
 pub mod bind;
 pub mod builtin;
 pub mod canonical;
+pub mod condition;
 pub mod fault;
 pub mod reference;
 pub mod schema;
@@ -21,6 +23,7 @@ use serde_json::Value;
 use crate::diagnostic::Source;
 use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, OnUncertain};
 use crate::language::{Project, ReactProperties};
+use crate::program::approval::ApprovalPolicy;
 use crate::program::reference::Field;
 use crate::program::template::{Template, Variable};
 use crate::program::tool_names::ToolNames;
@@ -55,7 +58,7 @@ pub struct Program {
     /// The names of the tools in native tool calls, where a provider allows fewer names.
     pub called: ToolNames,
     /// The schema of a turn, made when a provider is first sent it.
-    pub turn_schema: OnceLock<Option<TurnSchema>>,
+    pub turn_schema: OnceLock<TurnSchema>,
     /// The settings of the folder.
     pub project: Arc<Project>,
     /// The texts that the program was compiled from: the document first, then the files of the actions that it
@@ -91,9 +94,9 @@ impl Program {
         texts.saturating_mul(TIMES_TEXT).saturating_add(patterns)
     }
 
-    /// The schema of a turn in the dialect `json`; none when it is too large to be sent.
-    pub fn turn_schema(&self) -> Option<&TurnSchema> {
-        self.turn_schema.get_or_init(|| TurnSchema::of(self)).as_ref()
+    /// The schema of a turn in the dialect `json`, made at the first call.
+    pub fn turn_schema(&self) -> &TurnSchema {
+        self.turn_schema.get_or_init(|| TurnSchema::of(self))
     }
 
     /// The tools that the model may call, in their order.
@@ -113,8 +116,8 @@ pub struct Tool {
     pub parameters: Schema,
     /// What a call does.
     pub kind: ToolKind,
-    /// Whether a human must approve each call.
-    pub requires_approval: bool,
+    /// When a human must approve a call.
+    pub approval: ApprovalPolicy,
     /// How many times a run may call it.
     pub max_calls: Option<u32>,
     /// The deadline of a call in milliseconds.
@@ -125,6 +128,8 @@ pub struct Tool {
     pub remember: BTreeMap<String, String>,
     /// Whether a call may be made again without harm.
     pub idempotent: bool,
+    /// Whether a call only reads, and may be repeated: it makes no difference to other calls when it is made.
+    pub read_only: bool,
     /// What to do with a call of unknown outcome.
     pub on_uncertain: OnUncertain,
 }
@@ -145,6 +150,40 @@ impl Tool {
         match &self.kind {
             ToolKind::Loop(called) => Some(called),
             _ => None,
+        }
+    }
+
+    /// The datasource of a `db` action.
+    pub fn datasource(&self) -> Option<&str> {
+        match &self.kind {
+            ToolKind::Db(db) => Some(&db.action.datasource),
+            _ => None,
+        }
+    }
+
+    /// The keys of the secrets that a call sends.
+    pub fn secrets(&self) -> Vec<String> {
+        let of = |template: &Template| template.secrets().to_vec();
+        match &self.kind {
+            ToolKind::Builtin(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Http(http) => {
+                let mut all = of(&http.url);
+                all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| field.secrets()));
+                match &http.body {
+                    Some(Body::Json(field)) => all.extend(field.secrets()),
+                    Some(Body::Text(template)) => all.extend(of(template)),
+                    None => {}
+                }
+                all
+            }
+            ToolKind::Llm(llm) => of(&llm.template),
+            ToolKind::Db(db) => {
+                let own = db.action.datasource.strip_prefix("orgconfig:").map(str::to_owned);
+                own.into_iter().chain(db.params.iter().flat_map(Field::secrets)).collect()
+            }
+            ToolKind::Command(command) => {
+                command.args.iter().chain(&command.stdin).chain(command.env.values()).flat_map(of).collect()
+            }
         }
     }
 

@@ -283,7 +283,7 @@ impl Field {
         self.each_string(&mut String::new(), &mut |pointer, part| match part {
             Self::Path(path) => {
                 let length = path.iter().map(|segment| segment.len() + 1).sum();
-                visit(pointer, &ValueUse { path: steps(path), range: 1..length, guarded: 0 });
+                visit(pointer, &ValueUse { path: steps(path), range: 1..length, guarded: 0, is_printed: true });
             }
             Self::Template(template) => template.uses().iter().for_each(|used| visit(pointer, used)),
             _ => {}

@@ -9,6 +9,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::problem::ProblemDetails;
 use super::quotas::Owner;
+use crate::engine::event::DecisionRights;
 use crate::language::serving::{Serving, TokenScope};
 
 #[cfg(test)]
@@ -53,6 +54,32 @@ impl Caller {
         if self.scopes.contains(&scope) { Ok(()) } else { Err(lacks(&[scope])) }
     }
 
+    /// What the caller may decide about in the runs of a loop.
+    ///
+    /// # Errors
+    /// 403 when that is nothing.
+    pub fn rights(&self, loop_name: &str) -> Result<DecisionRights, ProblemDetails> {
+        let of_loop = |scope: &TokenScope| matches!(scope, TokenScope::DecideLoop(name) if name == loop_name);
+        let ordinary = self.scopes.iter().any(|scope| *scope == TokenScope::Decide || of_loop(scope));
+        match (ordinary, self.scopes.contains(&TokenScope::DecideEscalated)) {
+            (true, true) => Ok(DecisionRights::All),
+            (true, false) => Ok(DecisionRights::Ordinary),
+            (false, true) => Ok(DecisionRights::Escalated),
+            (false, false) => Err(lacks(&[TokenScope::Decide, TokenScope::DecideLoop(loop_name.to_owned())])),
+        }
+    }
+
+    /// Checks that the caller may make the runs of a loop continue.
+    ///
+    /// # Errors
+    /// 403 when it may decide about escalated approvals only, or about nothing.
+    pub fn may_resume(&self, loop_name: &str) -> Result<(), ProblemDetails> {
+        match self.rights(loop_name)? {
+            DecisionRights::Escalated => Err(lacks(&[TokenScope::Decide])),
+            DecisionRights::All | DecisionRights::Ordinary => Ok(()),
+        }
+    }
+
     /// The organisation as filters of runs name it: the empty text means none.
     pub fn owner(&self) -> String {
         self.org.clone().unwrap_or_default()
@@ -81,6 +108,9 @@ impl Authorizer {
             }
             if token.scopes.is_empty() {
                 return refuse("has no scopes: write one or more of run, compose, read and decide");
+            }
+            if token.scopes.iter().any(|scope| matches!(scope, TokenScope::Unknown(_))) {
+                return refuse("has a scope that is none of run, compose, read, decide, decide:LOOP, decide:escalated");
             }
             let (name, scopes, org) = (token.name.clone(), token.scopes.clone(), token.org.clone());
             holders.push(Holder { name, hash, scopes, org });
@@ -134,7 +164,9 @@ impl Authorizer {
         if named.is_some() && named != holder.org.as_deref() {
             return Err(forbidden("`X-Org-Id` is not the token's organisation".to_owned()));
         }
-        if !any.iter().any(|scope| holder.scopes.contains(scope)) {
+        // The route finds out for which runs a holder of `decide:LOOP` may decide.
+        let decides = |scope: &TokenScope| scope.decides() && any.contains(&TokenScope::Decide);
+        if !holder.scopes.iter().any(|scope| any.contains(scope) || decides(scope)) {
             return Err(lacks(any));
         }
         let (name, org, scopes) = (Some(holder.name.clone()), holder.org.clone(), holder.scopes.clone());

@@ -98,12 +98,12 @@ impl Callbacks {
     }
 
     async fn deliver(&self, run_id: &str) -> Result<(), Fault> {
+        let Some(key) = &self.key else { return Ok(()) };
         let run = self.runs.journal.find(run_id).await.map_err(Fault::Store)?;
         let Some(callback) = run.as_ref().and_then(|run| run.callback.clone()) else { return Ok(()) };
         if callback.progress.state != CallbackState::Pending {
             return Ok(());
         }
-        let Some(key) = &self.key else { return Ok(()) };
         let folded = self.runs.folded(run_id).await?;
         let Phase::Ended(ending) = &folded.state.phase else { return Ok(()) };
         let status = ending.status;
@@ -120,9 +120,14 @@ impl Callbacks {
         let body = serde_json::to_string(&envelope).unwrap_or_default();
         let signature: String =
             hmac::sign(key, body.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        // Another end of the same run is no duplicate of the first.
+        let key_of_post = match folded.state.continuations.len() {
+            0 => run_id.to_owned(),
+            ends => format!("{run_id}#{ends}"),
+        };
         let mut tries = callback.progress.tries;
         loop {
-            let post = Post { run_id, url: &callback.url, body: &body, signature: &signature };
+            let post = Post { key: &key_of_post, url: &callback.url, body: &body, signature: &signature };
             let taken = self.post(&post).await;
             tries = tries.saturating_add(1);
             let state = match &taken {
@@ -159,7 +164,7 @@ impl Callbacks {
             .post(url)
             .timeout(PATIENCE)
             .header("content-type", "application/json")
-            .header("idempotency-key", post.run_id)
+            .header("idempotency-key", post.key)
             .header("x-hyphen-signature", format!("sha256={}", post.signature))
             .body(post.body.to_owned())
             .send()
@@ -192,7 +197,8 @@ struct Envelope {
 }
 
 struct Post<'a> {
-    run_id: &'a str,
+    /// The idempotency key.
+    key: &'a str,
     url: &'a str,
     body: &'a str,
     signature: &'a str,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::app::App;
 use super::problem::ProblemDetails;
 use super::run_store::ProgramOfRun;
+use super::scheduler::{ActiveRun, ReplyReader};
 use crate::drive::fault::Fault;
 use crate::engine::event::{Event, EventKind};
 use crate::engine::notice;
@@ -16,6 +17,7 @@ use crate::engine::state::{Phase, State};
 use crate::engine::step::{Refused, step};
 use crate::program::Program;
 use crate::trace::events::Last;
+use crate::trace::live::LivePosition;
 use crate::trace::{Redaction, Shown, escape, events, result};
 
 /// So many bytes of a journal are read at once. The next ones are read only when the reader has received their
@@ -59,10 +61,22 @@ pub struct Feed {
     /// What the reader has already.
     seen: Option<EventPosition>,
     ready: VecDeque<String>,
+    /// How much of the reply that is arriving the reader has; none when it wants none of it.
+    live: Option<LiveReader>,
+    /// The version of the run at the last poll; none when the next poll is due in any case.
+    version: Option<u64>,
     silent: u32,
     ended: bool,
+    /// The result of a run that has ended, unless it continues: the last event of the stream.
+    last: Option<(EventPosition, String)>,
     /// Set when the stream can't continue, and its reader got the reason.
     failed: Option<Interrupted>,
+}
+
+/// A reader of replies that are arriving.
+struct LiveReader {
+    position: LivePosition,
+    _reader: ReplyReader,
 }
 
 /// A stream stopped before its run ended. Its connection is cut, so that no reader takes this for the end.
@@ -71,11 +85,19 @@ pub struct Feed {
 pub struct Interrupted;
 
 impl Feed {
-    /// A stream of a run's events after `seen`. `None`: it has ended, and the reader has all.
+    /// A stream of a run's events after `seen`; `deltas`: with replies while they arrive. `None`: it has ended, and the reader has all.
     ///
     /// # Errors
     /// When there is no such run, its journal can't be read, or it has no such place.
-    pub async fn new(app: Arc<App>, run_id: &str, seen: Option<EventPosition>) -> Result<Option<Self>, FeedFault> {
+    pub async fn new(
+        app: Arc<App>,
+        run_id: &str,
+        seen: Option<EventPosition>,
+        deltas: bool,
+    ) -> Result<Option<Self>, FeedFault> {
+        // The first of all: a model that is asked from now on streams.
+        let reader = deltas.then(|| app.scheduler.readers.join(run_id));
+        let live = reader.map(|reader| LiveReader { position: LivePosition::default(), _reader: reader });
         let first = app.runs.events_from(run_id, 0, 1).await.map_err(FeedFault::Fault)?;
         let ProgramOfRun { program, .. } = app.runs.program(run_id, &first).await.map_err(FeedFault::Fault)?;
         if let Some(seen) = seen {
@@ -92,11 +114,18 @@ impl Feed {
             folded: 0,
             seen,
             ready: VecDeque::new(),
+            live,
+            version: None,
             silent: 0,
             ended: false,
+            last: None,
             failed: None,
         };
-        while feed.ready.is_empty() && !feed.ended && feed.poll().await.map_err(FeedFault::Fault)? {}
+        while feed.ready.is_empty() && !feed.ended {
+            if !feed.poll().await.map_err(FeedFault::Fault)? && !feed.finish() {
+                break;
+            }
+        }
         Ok((!feed.ready.is_empty() || !feed.ended).then_some(feed))
     }
 
@@ -104,6 +133,8 @@ impl Feed {
     fn take(&mut self, event: Event) -> Result<(), Fault> {
         let redact = Redaction::new(&self.program.project.redact);
         let number = self.folded;
+        // A run that had ended continues.
+        self.last = None;
         let notices = notice::notices(&self.program, &mut self.state, event);
         let notices = notices.map_err(|refused| unreadable(&self.run_id, refused))?;
         self.folded += 1;
@@ -112,10 +143,11 @@ impl Feed {
             texts.push(events::shown(notice, &redact).unwrap_or_default().to_string());
         }
         if matches!(self.state.phase, Phase::Ended(_)) {
-            self.ended = true;
-            let shown = Shown { result_key: self.program.properties.result_key.as_deref(), trace: false };
+            let shown =
+                Shown { result_key: self.program.properties.result_key.as_deref(), trace: false, driven: false };
             let result = result(shown, &self.state, &redact);
-            texts.push(serde_json::to_string(&events::last(&result)).unwrap_or_default());
+            let text = serde_json::to_string(&events::last(&result)).unwrap_or_default();
+            self.last = Some((EventPosition { event: number, notice: texts.len() }, text));
         }
         for (notice, text) in texts.iter().enumerate() {
             let place = EventPosition { event: number, notice };
@@ -124,6 +156,17 @@ impl Feed {
             }
         }
         Ok(())
+    }
+
+    /// Ends the stream of a run that has ended; returns whether it has.
+    fn finish(&mut self) -> bool {
+        if let Some((place, text)) = self.last.take() {
+            self.ended = true;
+            if self.seen.is_none_or(|seen| place > seen) {
+                self.ready.push_back(written(place, &text));
+            }
+        }
+        self.ended
     }
 
     /// The next piece of the stream; none when the run has ended.
@@ -145,26 +188,67 @@ impl Feed {
             if self.ended {
                 return None;
             }
-            let live = self.app.scheduler.active(&self.run_id);
+            let active = self.app.scheduler.active(&self.run_id);
             // Subscribed before the poll, so that nothing in between is missed.
-            let news = live.as_ref().map(|live| live.news());
-            match self.poll().await {
-                Ok(true) => continue,
-                Ok(false) if self.app.scheduler.is_draining() => return Some(Err(Interrupted)),
-                Ok(false) => {}
-                Err(fault) => {
-                    self.failed = Some(Interrupted);
-                    return Some(Ok(self.failure(fault)));
+            let news = active.as_ref().map(|active| active.news());
+            let arrived = active.as_ref().map(|active| active.arrived());
+            if let Some(piece) = active.as_ref().and_then(|active| self.delta(active)) {
+                self.silent = 0;
+                return Some(Ok(piece));
+            }
+            let version = active.as_ref().map(|active| active.version());
+            // More of a reply is not in the journal.
+            if version.is_none() || version != self.version {
+                self.version = version;
+                match self.poll().await {
+                    Ok(true) => {
+                        self.version = None;
+                        continue;
+                    }
+                    Ok(false) if self.finish() => continue,
+                    Ok(false) => {}
+                    Err(fault) => {
+                        self.failed = Some(Interrupted);
+                        return Some(Ok(self.failure(fault)));
+                    }
                 }
             }
-            match news {
-                Some(news) => drop(tokio::time::timeout(POLL, news).await),
-                None => tokio::time::sleep(POLL).await,
+            if self.app.scheduler.is_draining() {
+                return Some(Err(Interrupted));
             }
+            if !self.wait(news, arrived).await {
+                continue;
+            }
+            self.version = None;
             self.silent += 1;
             if self.silent.is_multiple_of(KEEP_ALIVE_POLLS) {
                 return Some(Ok(": still here\n\n".to_owned()));
             }
+        }
+    }
+
+    /// What the reader lacks of the reply that is arriving, once it has the events before it. Such an event has no id:
+    /// it is not in the journal.
+    fn delta(&mut self, active: &ActiveRun) -> Option<String> {
+        let live = self.live.as_mut()?;
+        if !matches!(self.state.phase, Phase::Thinking { .. }) {
+            return None;
+        }
+        let delta = active.reply_since(self.state.counters.iterations + 1, &mut live.position)?;
+        let json = events::delta(&delta).unwrap_or_default().to_string();
+        Some(format!("data: {}\n\n", escape::json(&json)))
+    }
+
+    /// Waits for news, for as long as a poll; returns whether there were none.
+    async fn wait(&self, news: Option<impl Future<Output = ()>>, arrived: Option<impl Future<Output = ()>>) -> bool {
+        let (Some(news), Some(arrived)) = (news, arrived) else {
+            tokio::time::sleep(POLL).await;
+            return true;
+        };
+        tokio::select! {
+            () = news => false,
+            () = arrived, if self.live.is_some() => false,
+            () = tokio::time::sleep(POLL) => true,
         }
     }
 

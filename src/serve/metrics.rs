@@ -37,6 +37,7 @@ pub struct Metrics {
     retries: Counter,
     tokens: Family<Labels, Counter>,
     model: Histogram,
+    first_token: Histogram,
     tool: Family<Labels, Histogram, fn() -> Histogram>,
     refused: Family<Labels, Counter>,
     driven: Gauge,
@@ -61,6 +62,7 @@ impl Metrics {
             retries: Counter::default(),
             tokens: Family::default(),
             model: histogram(),
+            first_token: histogram(),
             tool: Family::new_with_constructor(histogram),
             refused: Family::default(),
             driven: Gauge::default(),
@@ -78,6 +80,8 @@ impl Metrics {
         to.register("model_retries", "Model calls that failed and were retried", all.retries.clone());
         to.register("tokens", "Tokens that models read (input) and wrote (output)", all.tokens.clone());
         to.register("model_seconds", "How long models took for a reply", all.model.clone());
+        let help = "How long models took to the first token of a reply that was streamed";
+        to.register("time_to_first_token_seconds", help, all.first_token.clone());
         to.register("tool_seconds", "How long calls of tools took", all.tool.clone());
         to.register("requests_refused", "Requests that got a 429 or 503, by code", all.refused.clone());
         to.register("connections", "Connections that are open now, by kind", all.connections.clone());
@@ -167,9 +171,12 @@ impl Meter {
             Notice::RunStarted { .. } => {
                 metrics.started.inc();
             }
-            Notice::ModelReplied { usage, duration_ms, .. } => {
+            Notice::ModelReplied { usage, duration_ms, time_to_first_token_ms, .. } => {
                 metrics.iterations.inc();
                 metrics.model.observe(seconds(*duration_ms));
+                if let Some(first) = time_to_first_token_ms {
+                    metrics.first_token.observe(seconds(*first));
+                }
                 if let Some(usage) = usage {
                     for (direction, count) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
                         metrics.tokens.get_or_create(&vec![("direction", direction.to_owned())]).inc_by(count);
@@ -181,7 +188,7 @@ impl Meter {
             }
             Notice::ToolCalled { call, action, .. } => self.calls().push((call.iteration, action.clone())),
             Notice::Observed {
-                entry: TraceEntry { iteration, action: Some(action), success, duration_ms, .. },
+                entry: TraceEntry { iteration, action: Some(action), success, duration_ms, call_status: None, .. },
                 ..
             } => {
                 let mut calls = self.calls();
@@ -200,6 +207,8 @@ impl Meter {
             Notice::Observed { .. }
             | Notice::RunResumed { .. }
             | Notice::Decided { .. }
+            | Notice::Retried { .. }
+            | Notice::LimitsRaised { .. }
             | Notice::ModelAsked { .. }
             | Notice::ModelDelta { .. }
             | Notice::Progress { .. }

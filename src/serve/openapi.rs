@@ -8,7 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::problem::ProblemDetails;
 use super::request::WaitQuery;
-use super::route::{AgentsQuery, CancelQuery, LoopList, LoopRequest, ResumeRequest, StatusQuery};
+use super::route::{
+    AgentsQuery, CancelQuery, EventsQuery, LoopList, LoopRequest, RerunRequest, ResumeRequest, RetryRequest,
+    StatusQuery,
+};
 use super::view::{Accepted, AgentList, AgentStatus};
 use crate::language::AgentRequest;
 
@@ -110,12 +113,16 @@ fn document() -> Value {
     })
 }
 
+fn idempotency_key() -> Value {
+    let mut key = header("Idempotency-Key", "The same key and body give the same run; another body is a 409");
+    put(&mut key, "schema", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" }));
+    key
+}
+
 fn runs(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let body = json!({ "oneOf": [writer.schema::<LoopRequest>(), writer.schema::<AgentRequest>()] });
     let mut parameters = writer.query::<WaitQuery>();
-    let mut key = header("Idempotency-Key", "The same key and body give the same run; another body is a 409");
-    put(&mut key, "schema", json!({ "type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$" }));
-    parameters.push(key);
+    parameters.push(idempotency_key());
     let answers = writer.waited();
     let execute = writer.operation(
         "Start a loop of the folder (scope run) or an agent request (scope compose)",
@@ -148,12 +155,27 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
             "content": { "text/event-stream": { "schema": event } } },
         "204": { "description": "The run has ended, and the caller has all of its events" } });
     let last = header("Last-Event-ID", "Only what came after this event");
-    let events = writer.operation("The events of a run, live", &with_id(vec![last]), None, stream);
+    let mut parameters = writer.query::<EventsQuery>();
+    parameters.push(last);
+    let events = writer.operation("The events of a run, live", &with_id(parameters), None, stream);
     paths.insert("/agents/{id}/events".to_owned(), json!({ "get": events }));
     let parameters = with_id(writer.query::<WaitQuery>());
     let (body, answers) = (writer.schema::<ResumeRequest>(), writer.waited());
     let resume = writer.operation("Send a decision to a run that waits", &parameters, Some(body), answers);
     paths.insert("/agents/{id}/resume".to_owned(), json!({ "post": resume }));
+    let parameters = with_id(writer.query::<WaitQuery>());
+    let (body, answers) = (writer.schema::<RetryRequest>(), writer.waited());
+    let retry = writer.operation(
+        "Retry a run that failed because its model could not be reached",
+        &parameters,
+        Some(body),
+        answers,
+    );
+    paths.insert("/agents/{id}/retry".to_owned(), json!({ "post": retry }));
+    let parameters = with_id([writer.query::<WaitQuery>(), vec![idempotency_key()]].concat());
+    let (body, answers) = (writer.schema::<RerunRequest>(), writer.waited());
+    let rerun = writer.operation("Start a new run with the input of a run", &parameters, Some(body), answers);
+    paths.insert("/agents/{id}/rerun".to_owned(), json!({ "post": rerun }));
     let parameters = with_id(writer.query::<CancelQuery>());
     let answers = writer.waited();
     let cancel = writer.operation("Cancel a run", &parameters, None, answers);

@@ -48,6 +48,9 @@ pub struct WaitQuery {
     pub wait_ms: Option<u64>,
     /// Whether the answer holds the trace.
     pub include_trace: bool,
+    /// Whether models stream their replies from the first one on, for readers of the events who connect with `deltas`
+    /// once they know the run's id.
+    pub deltas: bool,
 }
 
 impl WaitQuery {

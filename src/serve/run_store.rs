@@ -1,6 +1,6 @@
 //! Reads runs from the journal: the row of a run, its events, its program and its state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,13 +8,14 @@ use ring::digest;
 
 use super::authorizer::Caller;
 use super::compile_pool::CompilePool;
-use super::folder::Folder;
+use super::folder::{Folder, ServedLoop};
 use super::problem::ProblemDetails;
 use super::program_cache::ProgramCache;
 use crate::diagnostic::Source;
 use crate::drive::engine::Engine;
 use crate::drive::fault::Fault;
 use crate::drive::fold;
+use crate::drive::requirements::MissingRequirement;
 use crate::engine::event::{Event, RunDocument};
 use crate::engine::state::State;
 use crate::journal::{Journal, RunSummary};
@@ -73,6 +74,13 @@ impl RunStore {
     /// The engine of a project's folder.
     pub fn engine(&self, root: &Path) -> Option<&Engine> {
         self.engines.get(root).or_else(|| self.engines.get(&self.folder.root))
+    }
+
+    /// What the loops of the folder need and can't be read: see [`Engine::missing`].
+    pub fn missing(&self) -> Vec<MissingRequirement> {
+        let of = |offered: &ServedLoop| Some(self.engine(&offered.root)?.missing(&offered.program, None));
+        let missing: BTreeSet<_> = self.folder.loops.values().filter_map(of).flatten().collect();
+        missing.into_iter().collect()
     }
 
     /// A run of the caller's organisation.
@@ -140,6 +148,35 @@ impl RunStore {
             }
         };
         Ok(ProgramOfRun { program, engine })
+    }
+
+    /// The program that continues a run, by what a human says of its document: the new one, the recorded one, or
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the folder has changed the loop since, and the human did not say which one it is to be.
+    pub async fn chosen(
+        &self,
+        run_id: &str,
+        events: &[Event],
+        new_document: Option<bool>,
+    ) -> Result<ProgramOfRun, ProblemDetails> {
+        let recorded = self.program(run_id, events).await?;
+        let file = fold::documents(events).and_then(|documents| documents.first()).map(|main| main.file.as_str());
+        let mut offered = self.folder.loops.values();
+        let offered = offered.find(|offered| offered.program.sources.first().map(|source| &*source.name) == file);
+        let Some(offered) = offered.filter(|_| new_document != Some(false)) else { return Ok(recorded) };
+        match (fold::same_document(&offered.program, events), new_document) {
+            (Err(Fault::Changed { file }), None) => Err(ProblemDetails::conflict(
+                "document_changed",
+                format!(
+                    "{file} has changed since the run started: send `\"new_document\": true` to continue with the new text, \
+                     or `\"new_document\": false` to continue with the recorded one"
+                ),
+            )),
+            (Err(_), Some(true)) => Ok(ProgramOfRun { program: Arc::clone(&offered.program), engine: recorded.engine }),
+            _ => Ok(recorded),
+        }
     }
 
     fn cached(&self, key: &[u8; 32]) -> Option<Arc<Program>> {

@@ -12,6 +12,7 @@ use super::connections::Connections;
 use super::folder::Folder;
 use super::middleware::HostNames;
 use super::route;
+use crate::drive::requirements;
 use crate::drive::secret::Vault;
 use crate::journal::{Journal, StoreFault};
 
@@ -127,6 +128,10 @@ impl Service {
             max_concurrent_runs: options.max_concurrent_runs,
             callback_key: secret.map(|secret| secret.expose_secret().to_owned()),
         });
+        let missing = app.runs.missing();
+        if !missing.is_empty() {
+            return Err(ServeError(requirements::sentence(&missing)));
+        }
         Ok(Self { app: Arc::new(app) })
     }
 
@@ -135,13 +140,15 @@ impl Service {
         route::router(&self.app)
     }
 
-    /// Resumes the runs that were in progress when the process ended, and posts the results that are not delivered
+    /// Resumes the runs that were in progress when the process ended, resumes waiting runs from now on when an approval
+    /// expires in them, and posts the results that are not delivered
     /// yet. Runs that another process drives are left alone.
     ///
     /// # Errors
     /// When the store can't be read.
     pub async fn recover(&self) -> Result<(), StoreFault> {
         self.app.scheduler.recover_all().await?;
+        self.app.scheduler.watch_due();
         self.app.callbacks.recover_all().await
     }
 

@@ -47,6 +47,9 @@ pub struct AgentStatus {
     /// The earlier run that it got the result and the memory of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_run_id: Option<String>,
+    /// The earlier run whose input it has, when it is a rerun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerun_of: Option<String>,
     /// The run that called this one, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called_by: Option<String>,
@@ -86,7 +89,7 @@ impl AgentStatus {
     pub fn new(folded: &FoldedRun, run: Option<&RunSummary>, trace: bool) -> Self {
         let FoldedRun { program, state } = folded;
         let redact = Redaction::new(&program.project.redact);
-        let shown = Shown { result_key: program.properties.result_key.as_deref(), trace: false };
+        let shown = Shown { result_key: program.properties.result_key.as_deref(), trace: false, driven: false };
         let result = result(shown, state, &redact);
         let answer = match &state.phase {
             Phase::Ended(ending) => ending.answer.clone(),
@@ -115,6 +118,7 @@ impl AgentStatus {
             confidence,
             summary,
             previous_run_id: result.previous_run_id.clone(),
+            rerun_of: result.rerun_of.clone(),
             called_by: run.and_then(|run| run.parent_run_id.clone()),
             triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),
@@ -123,7 +127,7 @@ impl AgentStatus {
                 .map(|callback| CallbackView { state: callback.progress.state, tries: callback.progress.tries }),
             pause,
             result,
-            trace: trace.then(|| entries(&state.entries, &redact)),
+            trace: trace.then(|| entries(state, run.is_some_and(|run| run.driven), &redact)),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use serde_json::Value;
+
 use super::{Node, NodeKind, Span, Tree, text};
 use crate::diagnostic::Place;
 
@@ -167,9 +169,23 @@ struct Resolved<'a> {
     key: Option<Span>,
 }
 
+/// The value at a JSON pointer. Unlike `Value::pointer` it makes no copies of names, and members are no indexes.
+pub(crate) fn value_at<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
+    tokens(pointer).try_fold(value, |value, token| match value {
+        Value::Object(members) => members.get(&*token),
+        Value::Array(items) => items.get(token.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
 fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    pointer.split('/').skip(1).map(|token| match token.contains('~') {
+    pointer.split('/').skip(1).map(unescaped)
+}
+
+/// The name that a token of a JSON pointer means.
+pub(crate) fn unescaped(token: &str) -> Cow<'_, str> {
+    match token.contains('~') {
         true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
         false => Cow::Borrowed(token),
-    })
+    }
 }

@@ -23,6 +23,7 @@ mod tests_faults;
 
 use crate::diagnostic::{Diagnostic, Source};
 
+pub(crate) use lookup::{unescaped, value_at};
 pub(crate) use text::quoted;
 pub use value::repeated_keys;
 

@@ -14,7 +14,9 @@ use super::escape;
 use super::look::{Look, TextBlock, Tone, wrap};
 use super::redact::HIDDEN;
 use super::units::plural;
+use crate::engine::awaited_approval::OnExpiry;
 use crate::engine::record::WaitingCall;
+use crate::engine::timestamp::rfc3339;
 use crate::policy::characters::{deceives, is_blank};
 
 /// The most lines of a cut input.
@@ -29,6 +31,9 @@ pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
     for line in input(look, &call.action_input, cut) {
         shown.push_str(&format!("    {line}\n"));
     }
+    for fact in facts(call) {
+        shown.push_str(&format!("    {}\n", look.paint(Tone::Dim, &escape::line(&fact))));
+    }
     for concern in concerns(call) {
         let lead = format!("  {} ", look.paint(Tone::Warn, "!"));
         shown.push_str(
@@ -36,6 +41,31 @@ pub fn call(look: &Look, call: &WaitingCall, cut: bool) -> String {
         );
     }
     shown
+}
+
+/// What the approval of a call needs, and what it has, in a sentence each.
+pub fn facts(call: &WaitingCall) -> Vec<String> {
+    let Some(approval) = &call.approval else { return Vec::new() };
+    let mut facts = Vec::new();
+    if approval.approvers > 1 {
+        let so_far = match approval.approved_by.as_slice() {
+            [] => "none has so far".to_owned(),
+            names => format!("so far: {}", names.join(", ")),
+        };
+        facts.push(format!("{} different people must approve it; {so_far}", approval.approvers));
+    }
+    if let Some(at_ms) = approval.expires_at_ms {
+        let then = match approval.on_expiry.unwrap_or_default() {
+            OnExpiry::Deny => "is denied",
+            OnExpiry::Fail => "fails the run",
+            OnExpiry::Escalate => "is escalated",
+        };
+        facts.push(format!("without a decision until {}, it {then}", rfc3339(at_ms)));
+    }
+    if approval.escalated {
+        facts.push("escalated: only holders of the scope `decide:escalated` may decide over HTTP".to_owned());
+    }
+    facts
 }
 
 /// The input as JSON on lines that fit, with numbers as written.
@@ -65,6 +95,9 @@ pub fn concerns(call: &WaitingCall) -> Vec<String> {
     let mut found = Suspicions::default();
     found.walk(&call.action_input);
     let mut concerns = Vec::new();
+    if let Some(why) = call.approval.as_ref().and_then(|approval| approval.why.as_deref()) {
+        concerns.push(format!("whether it needs an approval can't be decided: {}", escape::line(why)));
+    }
     if found.unseen > 0 {
         concerns.push(format!("{} that nobody sees: written as \\u{{...}} here", plural(found.unseen, "character")));
     }

@@ -2,7 +2,9 @@
 
 use super::redact::Redaction;
 use super::result::RunResult;
+use crate::engine::awaited_approval::OnExpiry;
 use crate::engine::decision_record::DecisionRecord;
+use crate::engine::event::DecisionKind;
 use crate::engine::record::TraceEntry;
 use crate::engine::timestamp::rfc3339;
 
@@ -24,32 +26,33 @@ pub fn hidden(record: &DecisionRecord, redact: &Redaction) -> DecisionRecord {
 /// A decision in a sentence: `approved by ana at 2026-11-22T06:30:00.000Z: as agreed`.
 pub fn decision_sentence(record: &DecisionRecord) -> String {
     let what = match record.decision {
-        "answer" => "answered",
-        "approve" => "approved",
-        "deny" => "denied",
-        "edit" => "approved with another input",
-        "happened" => "reported as having happened",
-        "retry" => "made again",
-        other => other,
+        DecisionKind::Answer => "answered",
+        DecisionKind::Approve => "approved",
+        DecisionKind::Deny => "denied",
+        DecisionKind::Edit => "approved with another input",
+        DecisionKind::Happened => "reported as having happened",
+        DecisionKind::Retry => "made again",
+        DecisionKind::Expired => match record.on_expiry.unwrap_or_default() {
+            OnExpiry::Deny => "not approved in time, and so denied",
+            OnExpiry::Fail => "not approved in time: the run failed",
+            OnExpiry::Escalate => "not approved in time, and so escalated",
+        },
     };
     let by = record.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
     let comment = record.comment.as_deref().map(|comment| format!(": {comment}")).unwrap_or_default();
     let before =
         record.input_before.as_ref().map(|input| format!("; the model's input was {input}")).unwrap_or_default();
-    format!("{what}{by} at {}{comment}{before}", rfc3339(record.at_ms))
+    let count = record.approvals.map(|count| format!(" ({} of {})", count.given, count.needed)).unwrap_or_default();
+    format!("{what}{by}{count} at {}{comment}{before}", rfc3339(record.at_ms))
 }
 
-/// The decisions about the call of an entry, which is at `index` of its iteration.
-pub fn decisions_about<'a>(
-    result: &'a RunResult,
-    entry: &TraceEntry,
-    index: usize,
-) -> impl Iterator<Item = &'a DecisionRecord> {
-    let (iteration, index) = (entry.iteration, u32::try_from(index).ok());
+/// The decisions about the call of an entry.
+pub fn decisions_about<'a>(result: &'a RunResult, entry: &TraceEntry) -> impl Iterator<Item = &'a DecisionRecord> {
+    let (iteration, index) = (entry.iteration, entry.index);
     result
         .decisions
         .iter()
-        .filter(move |record| record.call.is_some_and(|call| call.iteration == iteration && Some(call.index) == index))
+        .filter(move |record| record.call.is_some_and(|call| call.iteration == iteration && call.index == index))
 }
 
 /// The decisions about no call of the run: about one that is stuck, and about its sub-runs.

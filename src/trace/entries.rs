@@ -1,14 +1,44 @@
 //! The trace's entries and failed attempts, with secrets hidden.
 
 use super::redact::Redaction;
-use super::units::duration;
+use super::units::{duration, rfc3339};
 use crate::engine::event::{FailedAttempt, ToolFault};
-use crate::engine::record::{TraceAttempt, TraceEntry};
-use crate::engine::state::StoredEntry;
+use crate::engine::record::{CallStatus, TraceAttempt, TraceEntry, trace};
+use crate::engine::state::State;
 
-/// All entries of a run, in the journal's order.
-pub fn entries(all: &[StoredEntry], redact: &Redaction) -> Vec<TraceEntry> {
-    all.iter().map(|entry| hidden(TraceEntry::from(entry), redact)).collect()
+/// All entries of a run, in the journal's order. `driven`: whether a driver has the run now.
+pub fn entries(state: &State, driven: bool, redact: &Redaction) -> Vec<TraceEntry> {
+    trace(state, driven).into_iter().map(|entry| hidden(entry, redact)).collect()
+}
+
+/// How far a call without an outcome is, in a sentence.
+pub fn call_sentence(status: CallStatus) -> &'static str {
+    match status {
+        CallStatus::Uncertain => "uncertain: the run stopped during this call, and it may have happened",
+        CallStatus::UnderWay => "under way",
+        CallStatus::Interrupted => "interrupted: its run stopped together with this one",
+        CallStatus::Waiting => "its run waits for a human",
+    }
+}
+
+/// The times of an entry: `asked 10:30:00.000, decided 10:31:04.250, called 10:31:04.261`. A time on another day than
+/// the first one has its date.
+pub fn times(entry: &TraceEntry) -> String {
+    let asked = rfc3339(entry.at_ms);
+    let (day, _) = asked.split_once('T').unwrap_or_default();
+    let shown = |at_ms: i64| {
+        let at = rfc3339(at_ms);
+        let clock = at.strip_prefix(day).and_then(|at| at.strip_prefix('T')).and_then(|at| at.strip_suffix('Z'));
+        clock.map_or_else(|| at.clone(), str::to_owned)
+    };
+    let mut times = format!("asked {}", shown(entry.at_ms));
+    if let Some(at_ms) = entry.decided_at_ms {
+        times.push_str(&format!(", decided {}", shown(at_ms)));
+    }
+    if let Some(at_ms) = entry.called_at_ms {
+        times.push_str(&format!(", called {}", shown(at_ms)));
+    }
+    times
 }
 
 fn hidden(entry: TraceEntry, redact: &Redaction) -> TraceEntry {

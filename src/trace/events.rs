@@ -52,6 +52,14 @@ pub fn shown(notice: &Notice, redact: &Redaction) -> serde_json::Result<Value> {
     Ok(own(serde_json::to_value(Line::Notice(notice))?, redact))
 }
 
+/// A part of a reply whose secrets are hidden already: hidden again, a part could be mistaken for a whole.
+///
+/// # Errors
+/// When it can't be written as JSON.
+pub fn delta(notice: &Notice) -> serde_json::Result<Value> {
+    serde_json::to_value(Line::Notice(notice))
+}
+
 /// The last line for a result whose secrets are hidden already.
 pub fn last(result: &RunResult) -> Line<'_> {
     Line::Last(Last::Result(result))

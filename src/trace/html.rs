@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use self::value::{boxed, exactly, prose};
-use super::About;
+use super::continuation::continuations_after;
 use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
-use super::entries::attempt_sentence;
+use super::entries::{attempt_sentence, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
 use super::result::{PauseView, RunResult};
 use super::text::{reason, text_of_pretty, took};
 use super::units::{count, dollars, duration, plural, rfc3339};
+use super::{About, approval};
 use crate::engine::decision_record::DecisionRecord;
 use crate::engine::outcome::Termination;
 use crate::engine::record::TraceEntry;
@@ -168,18 +169,24 @@ fn pause(page: &mut String, waiting: &PauseView) {
             call.index,
             exactly("in", &call.action_input)
         );
+        for fact in approval::facts(call) {
+            let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&fact));
+        }
     }
     page.push_str("</section>\n");
 }
 
 fn iterations(page: &mut String, result: &RunResult) {
     let trace = result.trace.as_deref().unwrap_or_default();
-    if trace.is_empty() {
+    if trace.is_empty() && result.continuations.is_empty() {
         return;
     }
     page.push_str("<h2 class=\"title\">Iterations</h2>\n<div class=\"timeline\">\n");
+    let mut before = 0;
     for turn in trace.chunk_by(|one, next| one.iteration == next.iteration) {
         let Some(first) = turn.first() else { continue };
+        page.extend(continuations_after(result, before..first.iteration).map(|sentence| folded("meta", &sentence)));
+        before = first.iteration;
         let failed = if turn.iter().any(|entry| !entry.success) { " failed" } else { "" };
         let _ = write!(
             page,
@@ -196,14 +203,15 @@ fn iterations(page: &mut String, result: &RunResult) {
             page.push_str(&folded("meta", &attempt_sentence(attempt)));
         }
         page.push_str(&folded("thought", first.thought.trim()));
-        for (index, entry) in turn.iter().enumerate() {
-            call(page, entry, decisions_about(result, entry, index));
+        for entry in turn {
+            call(page, entry, decisions_about(result, entry));
         }
         page.push_str("</article>\n");
     }
     for record in decisions_about_no_call(result) {
         page.push_str(&folded("meta", &decision_sentence(record)));
     }
+    page.extend(continuations_after(result, before..u32::MAX).map(|sentence| folded("meta", &sentence)));
     page.push_str("</div>\n");
 }
 
@@ -234,18 +242,28 @@ fn call<'a>(page: &mut String, entry: &TraceEntry, decisions: impl Iterator<Item
         }
         None => page.push_str("<span>a reply that could not be read</span>"),
     }
-    if !entry.success {
-        page.push_str(" <span class=\"mark\">failed</span>");
+    match entry.call_status {
+        Some(status) => {
+            let _ = write!(page, " <span class=\"mark\">{}</span>", status.word());
+        }
+        None if !entry.success => page.push_str(" <span class=\"mark\">failed</span>"),
+        None => {}
     }
     let _ = writeln!(page, " <span class=\"meta\">{}</span></p>", took(entry.duration_ms));
+    if entry.action.is_some() {
+        let _ = writeln!(page, "<p class=\"meta\">{}</p>", escaped(&times(entry)));
+    }
     if let Some(input) = &entry.action_input {
         page.push_str(&boxed("in", input));
     }
     for record in decisions {
         page.push_str(&folded("meta", &decision_sentence(record)));
     }
+    if let Some(status) = entry.call_status {
+        page.push_str(&folded("meta", call_sentence(status)));
+    }
     // The call that ends a run has no observation: its answer is above.
-    if !(entry.success && entry.observation.is_null()) {
+    if entry.call_status.is_none() && !(entry.success && entry.observation.is_null()) {
         page.push_str(&boxed("out", &entry.observation));
     }
     // The observation often contains all that is known about the fault.

@@ -2,12 +2,14 @@
 //! HTML), with secrets hidden and control characters escaped.
 
 pub mod approval;
+pub mod continuation;
 pub mod decision;
 pub mod entries;
 pub mod escape;
 pub mod events;
 pub mod html;
 pub mod json;
+pub mod live;
 pub mod look;
 pub mod redact;
 pub mod result;

@@ -47,5 +47,6 @@ pub(crate) fn entry(iteration: u32) -> StoredEntry {
         duration_ms: 312,
         usage: Some(Tokens { input: 100, output: 20, ..Tokens::default() }),
         run_id: None,
+        called_at_ms: Some(1_769_941_801_000),
     }
 }

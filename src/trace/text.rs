@@ -8,8 +8,9 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::approval;
+use super::continuation::continuations_after;
 use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
-use super::entries::attempt_sentence;
+use super::entries::{attempt_sentence, call_sentence, times};
 use super::escape;
 use super::json::{gist, on_one_line};
 use super::look::{Look, TextBlock, Tone, pad};
@@ -67,6 +68,12 @@ impl Pieces {
             Some(rest) => format!("{lead}{}{rest}", self.look.paint(Tone::Accent, &name)),
             None => shown,
         }
+    }
+
+    /// The times of a call.
+    fn times(&self, times: &str) -> String {
+        let lead = format!("{:1$}", "", INDENT + 2);
+        self.block((&lead, INDENT + 2), times, Some(Tone::Dim), "")
     }
 
     /// The observation of a call.
@@ -245,26 +252,31 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
     let pieces = Pieces { look, shorten: false };
     let mut shown = pieces.header(about.loop_name, &[&result.run_id, about.model, &result.started_at], about.objective);
     shown.push('\n');
-    let (mut iteration, mut index) = (0, 0);
+    let mut iteration = 0;
     let trace = result.trace.as_deref().unwrap_or_default();
     for entry in trace {
         if entry.iteration != iteration {
             if iteration != 0 {
                 shown.push('\n');
             }
-            (iteration, index) = (entry.iteration, 0);
+            let before = iteration;
+            iteration = entry.iteration;
+            let continued = remarks(&pieces, continuations_after(result, before..iteration));
+            if !continued.is_empty() {
+                let _ = writeln!(shown, "{continued}");
+            }
             shown.push_str(&attempts(&pieces, result, |attempt| attempt == iteration));
             let cost = entry.usage.map(|usage| plural(usage.input_tokens.saturating_add(usage.output_tokens), "token"));
             shown.push_str(&pieces.thought(entry.iteration, &entry.thought, &cost.unwrap_or_default()));
         }
-        let decisions = decisions_about(result, entry, index).map(decision_sentence);
+        let decisions = decisions_about(result, entry).map(decision_sentence);
         shown.push_str(&call_and_observation(&pieces, entry, decisions));
-        index += 1;
     }
     for record in decisions_about_no_call(result) {
         shown.push_str(&pieces.remark(&decision_sentence(record)));
     }
-    let last = attempts(&pieces, result, |attempt| attempt > iteration);
+    let mut last = attempts(&pieces, result, |attempt| attempt > iteration);
+    last.push_str(&remarks(&pieces, continuations_after(result, iteration..u32::MAX)));
     shown.push_str(&last);
     if !trace.is_empty() || !last.is_empty() {
         shown.push('\n');
@@ -286,14 +298,22 @@ fn attempts(pieces: &Pieces, result: &RunResult, of: impl Fn(u32) -> bool) -> St
     attempts.map(|attempt| pieces.remark(&attempt_sentence(attempt))).collect()
 }
 
+fn remarks(pieces: &Pieces, sentences: impl Iterator<Item = String>) -> String {
+    sentences.map(|sentence| pieces.remark(&sentence)).collect()
+}
+
 fn call_and_observation(pieces: &Pieces, entry: &TraceEntry, decisions: impl Iterator<Item = String>) -> String {
     let mut shown = String::new();
     if let (Some(action), Some(input)) = (&entry.action, &entry.action_input) {
         shown.push_str(&pieces.call(action, input));
+        shown.push_str(&pieces.times(&times(entry)));
     }
     shown.extend(decisions.map(|sentence| pieces.remark(&sentence)));
+    if let Some(status) = entry.call_status {
+        shown.push_str(&pieces.remark(call_sentence(status)));
+    }
     // The call that ends a run has no observation: its answer is below.
-    if entry.success && entry.observation.is_null() {
+    if entry.call_status.is_some() || entry.success && entry.observation.is_null() {
         return shown;
     }
     let observation = ShownObservation {

@@ -33,6 +33,8 @@ pub struct Answer {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Body,
     pub(super) gate: Option<Gate>,
+    /// The gates before pieces of the body, by their number from 0.
+    pub(super) gates: Vec<(usize, Gate)>,
     pub(super) pause: Option<Duration>,
     pub(super) close: bool,
 }
@@ -40,7 +42,7 @@ pub struct Answer {
 impl Answer {
     fn of(kind: &str, body: Body) -> Self {
         let headers = vec![("content-type".to_owned(), kind.to_owned())];
-        Self { status: 200, headers, body, gate: None, pause: None, close: false }
+        Self { status: 200, headers, body, gate: None, gates: Vec::new(), pause: None, close: false }
     }
 
     /// A body of this type.
@@ -156,6 +158,13 @@ impl Answer {
     #[must_use]
     pub fn behind(mut self, gate: &Gate) -> Self {
         self.gate = Some(gate.clone());
+        self
+    }
+
+    /// Waits before this piece of the body, from 0, until the gate is opened.
+    #[must_use]
+    pub fn held_at(mut self, piece: usize, gate: &Gate) -> Self {
+        self.gates.push((piece, gate.clone()));
         self
     }
 

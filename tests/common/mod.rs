@@ -11,6 +11,7 @@ mod always;
 pub mod dialects;
 pub mod hostile;
 pub mod server;
+pub mod streams;
 #[cfg(unix)]
 pub mod terminal;
 

@@ -250,7 +250,8 @@ impl Shared {
             }
             Body::Chunked(pieces) | Body::ChunkedCut(pieces) | Body::ChunkedStall(pieces) => {
                 socket.write_all(head.as_bytes())?;
-                for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+                for (number, piece) in pieces.iter().enumerate().filter(|(_, piece)| !piece.is_empty()) {
+                    answer.gates.iter().filter(|(at, _)| *at == number).for_each(|(_, gate)| gate.wait());
                     self.send(socket, answer, &chunk(piece))?;
                 }
                 if matches!(answer.body, Body::ChunkedStall(_)) {

@@ -10,8 +10,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod approvals;
 mod at_random;
+mod call_order;
 mod clock;
+mod continued;
 mod drivers;
 mod kills;
 mod network;
@@ -20,3 +23,4 @@ mod reasoning;
 mod reference;
 mod store;
 mod summaries;
+mod window;

@@ -177,7 +177,9 @@ pub fn timeless(mut value: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(fields) => {
-                for name in ["timestamp", "duration_ms", "started_at", "finished_at", "at", "called_at", "hash"] {
+                for name in
+                    ["timestamp", "duration_ms", "started_at", "finished_at", "at", "decided_at", "called_at", "hash"]
+                {
                     fields.remove(name);
                 }
                 fields.values_mut().for_each(strip);

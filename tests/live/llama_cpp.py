@@ -35,6 +35,7 @@ SERVER = """
 import sys, time, xllamacpp
 params = xllamacpp.CommonParams()
 params.model.path, params.port, params.n_ctx, params.n_parallel = sys.argv[1], int(sys.argv[2]), 8192, 1
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(sys.argv[3])
 server = xllamacpp.Server(params)
 while True:
     time.sleep(1)
@@ -100,15 +101,15 @@ class Tools(http.server.BaseHTTPRequestHandler):
 class ModelServer:
     """A llama.cpp server that can be killed and started again at the same address."""
 
-    def __init__(self, python, model, log):
-        self.python, self.model, self.log = python, model, log
+    def __init__(self, python, model, log, threads):
+        self.python, self.model, self.log, self.threads = python, model, log, threads
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.process = None
 
     def start(self):
-        command = [str(self.python), "-c", SERVER, str(self.model), str(self.port)]
+        command = [str(self.python), "-c", SERVER, str(self.model), str(self.port), str(self.threads)]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
 
     def wait(self):
@@ -186,6 +187,8 @@ def main():
     options.add_argument("--kills", type=int, default=3, help="in so many runs the model server is killed")
     options.add_argument("--binary", default=str(ROOT / "target" / "release" / "loopctl"))
     options.add_argument("--folder", type=pathlib.Path, default=ROOT / "target" / "live")
+    # Threads of the server that wait for each other on a busy processor take a hundred times as long.
+    options.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="of the model server")
     options.add_argument("--constrain", choices=["auto", "on", "off"], help="`constrain` of the model; default: not written")
     options = options.parse_args()
     folder = options.folder.resolve()
@@ -194,7 +197,7 @@ def main():
     tools = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tools)
     threading.Thread(target=tools.serve_forever, daemon=True).start()
     with open(folder / "server.log", "ab") as log:
-        server = ModelServer(python, model, log)
+        server = ModelServer(python, model, log, options.threads)
         write_documents(folder, tools.server_address[1], server.port, options.constrain)
         server.start()
         try:

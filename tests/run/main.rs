@@ -7,21 +7,29 @@ mod common;
 
 #[cfg(all(unix, debug_assertions))]
 mod always_resumed;
+mod approval_conditions;
+mod approval_expiry;
 mod approvals;
 mod bad_documents;
 mod bad_replies;
 mod budget;
 mod builtins;
 mod cage;
+mod call_order;
+#[cfg(unix)]
+mod calls_in_flight;
 mod cascades;
 mod command_group;
 mod command_tool;
+mod continued;
 mod controls;
 mod db_tool;
 mod decision_record;
+mod derived_parameters;
 mod descriptors;
 mod dialects;
 mod dialects_native;
+mod edited;
 mod events;
 mod given_files;
 mod history;
@@ -40,6 +48,8 @@ mod previous;
 mod private;
 mod redaction;
 mod remembered;
+mod required_secrets;
+mod reruns;
 mod retries;
 mod secrets;
 mod seeds;
@@ -52,9 +62,11 @@ mod side_by_side;
 mod signals;
 #[cfg(debug_assertions)]
 mod signals_everywhere;
+mod streaming;
 mod stuck;
 mod subloops;
 mod subloops_around;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod termination;
+mod window;

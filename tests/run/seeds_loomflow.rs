@@ -77,7 +77,9 @@ async fn loomflow_streams_tokens_and_puts_them_together() {
     let watch = Watch { listener: Some(&pieces), stop: None };
     let ended = engine.run(&loaded.program, Start::default(), watch).await.expect("it runs");
     let pieces = pieces.0.into_inner().expect("the lock");
-    assert_eq!((pieces.len(), pieces.concat()), (count, said), "each piece once, as it came");
+    // At most ten come in a second, however many the provider sends.
+    assert!((1..=count).contains(&pieces.len()));
+    assert_eq!(pieces.concat(), said, "each piece once");
     assert_eq!(ended.answer().map(|answer| &answer.answer), Some(&json!("It is the cable, ü and all.")));
     assert_eq!(server.requests()[0].json()["stream"], true);
 }

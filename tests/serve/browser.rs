@@ -150,6 +150,12 @@ impl Browser {
         seen.as_str().expect("text").to_owned()
     }
 
+    /// The visible text of the page, once the run in it is shown as completed and the text holds all of these.
+    pub fn shows_completed(&self, texts: &[&str]) -> String {
+        self.until("return document.querySelector('#end:not([hidden]) .status.completed') !== null");
+        self.shows(texts)
+    }
+
     fn find(&self, xpath: &str) -> String {
         self.until(&format!(
             "const found = document.evaluate({}, document, null, 9, null).singleNodeValue; \

@@ -52,6 +52,7 @@ fn the_description_holds_together_and_answers_are_as_it_says() {
         ("GET", "/agents/{id}/trace", format!("/agents/{id}/trace"), ""),
         ("POST", "/agents/{id}/resume", format!("/agents/{id}/resume"), r#"{"answer":"yes"}"#),
         ("POST", "/agents/{id}/resume", format!("/agents/{id}/resume"), r#"{"answer":"yes"}"#),
+        ("POST", "/agents/{id}/retry", format!("/agents/{id}/retry"), "{}"),
         ("DELETE", "/agents/{id}", format!("/agents/{id}"), ""),
         ("GET", "/loops", "/loops".to_owned(), ""),
         ("POST", "/check", "/check".to_owned(), "{}"),

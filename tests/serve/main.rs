@@ -5,22 +5,27 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod approvals;
 mod browser;
 mod callbacks;
 #[cfg(unix)]
 mod called;
 mod client;
 mod composed;
+mod continued;
 mod counted;
 mod decisions;
+mod deltas;
 mod deputy;
 mod described;
 mod documented;
+mod edited;
 mod events;
 mod execute;
 mod guard;
 mod heavy_schemas;
 mod idempotency;
+mod in_flight;
 mod judged;
 mod lists;
 mod metrics;
@@ -29,12 +34,15 @@ mod owner;
 mod page;
 mod page_again;
 mod page_decided;
+mod page_live;
 mod page_markup;
 mod previous;
 #[cfg(unix)]
 mod quarantine;
 mod queue;
 mod readers;
+mod required_secrets;
+mod reruns;
 #[cfg(unix)]
 mod restart;
 mod shares;

@@ -57,6 +57,8 @@ fn another_organisation_s_run_and_none_are_answered_alike_and_cost_the_store_ali
             ("GET", format!("/agents/{id}/trace"), String::new()),
             ("GET", format!("/agents/{id}/events"), String::new()),
             ("POST", format!("/agents/{id}/resume"), r#"{"answer":"yes"}"#.to_owned()),
+            ("POST", format!("/agents/{id}/retry"), "{}".to_owned()),
+            ("POST", format!("/agents/{id}/rerun"), "{}".to_owned()),
             ("GET", format!("/agents?cursor={id}"), String::new()),
             ("POST", "/agents/execute".to_owned(), earlier),
             ("DELETE", format!("/agents/{id}"), String::new()),

@@ -79,7 +79,7 @@ fn a_run_is_followed_answered_and_approved_in_the_page() {
     assert_eq!(tools.requests().len(), 1, "nothing is made before it is approved");
     browser.picture("approval");
     browser.click("Approve");
-    browser.shows(&["Paid.", "completed", "tokens in"]);
+    browser.shows_completed(&["Paid.", "tokens in"]);
     browser.until("return document.title === 'loopctl'");
     browser.picture("completed");
     assert!(tools.requests().last().unwrap().text().contains("12345678901234567890.10"));
@@ -143,7 +143,7 @@ fn a_phone_in_the_dark_denies_with_a_reason_edits_and_needs_a_token() {
         json!([]),
     );
     browser.click("Approve this input");
-    browser.shows(&["completed", "\"refunded\": 20"]);
+    browser.shows_completed(&["\"refunded\": 20"]);
     browser.picture("completed-phone-dark");
     assert_eq!(tools.requests().len(), 1);
     assert_eq!(tools.requests()[0].json()["amount"], 20);
@@ -166,6 +166,7 @@ fn the_page_asks_nobody_else_and_holds_no_markup_of_its_own_in_scripts() {
         ("/", "text/html"),
         ("/page.css", "text/css"),
         ("/page.js", "text/javascript"),
+        ("/decide.js", "text/javascript"),
         ("/text.js", "text/javascript"),
     ] {
         let reply = server.get(target);

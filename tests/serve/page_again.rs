@@ -22,7 +22,7 @@ fn is_as_if_read_anew(browser: &Browser, url: &str) {
     let seen = browser.run(TRACE, json!([]));
     browser.go("about:blank");
     browser.go(url);
-    browser.shows(&["completed", "tokens in"]);
+    browser.shows_completed(&["tokens in"]);
     assert_eq!(browser.run(TRACE, json!([])), seen);
 }
 
@@ -69,7 +69,7 @@ fn calls_of_unknown_outcome_are_decided_in_the_page_that_outlived_two_servers() 
     let server = Serving::start_at(&address, &place, &[]);
     browser.shows(&["Did it happen?", "call 3.0"]);
     browser.click("It did not happen: retry");
-    browser.shows(&["completed", "Both are paid.", "\"receipt\": 9"]);
+    browser.shows_completed(&["Both are paid.", "\"receipt\": 9"]);
     browser.picture("uncertain-decided");
     let seen = browser.shows(&["Both are paid."]);
     assert!(!seen.contains("under way"), "{seen}");
@@ -107,7 +107,7 @@ fn pass(mut page: TcpStream, server: SocketAddr, bytes: usize, count: &AtomicUsi
         }
     }
     let head = String::from_utf8_lossy(&request).into_owned();
-    let is_stream = head.lines().next().unwrap().contains("/events ");
+    let is_stream = head.lines().next().unwrap().contains("/events?");
     if is_stream && count.fetch_add(1, Ordering::SeqCst) == 0 {
         let _ = page.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         return;
@@ -144,7 +144,7 @@ fn a_stream_that_is_cut_again_and_again_is_shown_once_and_whole() {
     assert_eq!(run["status"], "completed");
     let (address, streams) = cutting(server.address, 1_900);
     browser.go(&format!("http://{address}/#{}", id(&run)));
-    browser.shows(&["completed", "All is seen.", "tokens in"]);
+    browser.shows_completed(&["All is seen.", "tokens in"]);
     let had = streams.load(Ordering::SeqCst);
     assert!(had >= 3, "it was refused once, and cut at least once: {had}");
     assert_eq!(browser.run("return document.querySelectorAll('.call').length", json!([])), 4);

@@ -46,7 +46,7 @@ fn a_run_that_repeats_itself_can_be_given_a_hint() {
     browser.shows(&["Write an answer first."]);
     browser.write("What should it do instead?", "Look at b.");
     browser.click("Send");
-    browser.shows(&["completed", "Found in b."]);
+    browser.shows_completed(&["Found in b."]);
     is_as_wide_as(&browser, PHONE.0);
     browser.picture("trace-phone");
     assert_eq!(tools.requests().last().unwrap().path, "/look/b");
@@ -87,7 +87,7 @@ fn of_several_calls_that_wait_each_is_decided_alone_and_what_is_written_at_the_o
     assert_eq!(tools.requests().len(), 0, "nothing is made before the whole turn is decided");
     browser.picture("one-call-left");
     browser.click("Deny");
-    browser.shows(&["completed", "Not b."]);
+    browser.shows_completed(&["Not b."]);
     let mut made: Vec<Value> = tools.requests().iter().map(|request| request.json()["what"].clone()).collect();
     made.sort_by_key(Value::to_string);
     assert_eq!(made, [json!("a"), json!("c")]);

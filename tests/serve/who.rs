@@ -34,6 +34,8 @@ fn routes(id: &str) -> Vec<(&'static str, String, &'static str, &'static str, u1
         ("GET", format!("/agents/{id}/status"), "", "read", 200),
         ("GET", format!("/agents/{id}/trace"), "", "read", 200),
         ("POST", format!("/agents/{id}/resume"), r#"{"approve":true}"#, "decide", 409),
+        ("POST", format!("/agents/{id}/retry"), "{}", "decide", 409),
+        ("POST", format!("/agents/{id}/rerun"), "{}", "run", 200),
         ("GET", "/loops".to_owned(), "", "read", 200),
         ("POST", "/check".to_owned(), "{}", "read", 200),
         ("DELETE", format!("/agents/{id}"), "", "run", 200),

@@ -95,6 +95,7 @@ impl Run {
             action: "below".to_owned(),
             action_input: json!({}),
             hash: "h".to_owned(),
+            approval: None,
         };
         SubrunQuestion {
             run_id: format!("r.{call}"),

@@ -16,20 +16,26 @@ pub fn program(number: u64) -> Arc<Program> {
     if let Some(known) = MADE.lock().unwrap().get(&number) {
         return Arc::clone(known);
     }
-    let document = document(&mut Chance::new(number ^ 0x00d0_c000));
+    let mut document = document(&mut Chance::new(number ^ 0x00d0_c000));
+    let order = Chance::new(number ^ 0x000a_de00).pick(&["as_written", "reads_together", "reads_together", "together"]);
+    document["properties"]["order"] = json!(order);
     let mut texts = Texts::new(Source::new("loop.json", document.to_string()));
-    texts.loops.push(Source::new("loops/help.json", help().to_string()));
+    texts.loops.push(Source::new("loops/help.json", help(number.is_multiple_of(2)).to_string()));
     let compiled = compile(&texts);
     let program = compiled.program.unwrap_or_else(|| panic!("{document:#}\n{:#?}", compiled.diagnostics));
     MADE.lock().unwrap().insert(number, Arc::clone(&program));
     program
 }
 
-/// The loop that is called: what it does is simulated, not played.
-fn help() -> Value {
-    json!({ "type": "loop", "name": "help", "description": "Helps.",
+/// The loop that is called: what it does is simulated, not played. Only what its tools are decides with which other
+/// calls it may be under way.
+fn help(writes: bool) -> Value {
+    let write = json!({ "action_name": "write", "kind": "http", "description": "Writes.", "url": "https://x.example/",
+        "http_method": "POST" });
+    let tools = if writes { json!([{ "type": "action", "name": "write" }]) } else { json!([]) };
+    json!({ "type": "loop", "name": "help", "description": "Helps.", "actions": [write],
         "input": { "type": "object", "properties": { "n": { "type": "integer" } } },
-        "properties": { "mode": "react", "objective": "Help.", "tools": [] } })
+        "properties": { "mode": "react", "objective": "Help.", "tools": tools } })
 }
 
 fn document(chance: &mut Chance) -> Value {
@@ -55,6 +61,14 @@ fn document(chance: &mut Chance) -> Value {
         action("act", "POST", json!({})),
     ]);
     let mut act = json!({ "type": "action", "name": "act", "requires_approval": true });
+    if chance.one_in(3) {
+        act["approval"] = json!({ "approvers": 2 });
+    }
+    if chance.one_in(3) {
+        let on_expiry = chance.pick(&["deny", "deny", "fail", "escalate"]);
+        act["approval"] =
+            merged(&act["approval"], &json!({ "expires_after_ms": 1 + chance.below(8_000), "on_expiry": on_expiry }));
+    }
     let mut send = json!({ "type": "action", "name": "send" });
     if chance.one_in(2) {
         act["max_calls"] = json!(1 + chance.below(2));
@@ -97,4 +111,10 @@ fn document(chance: &mut Chance) -> Value {
         properties["on_model_outage"] = json!("pause");
     }
     json!({ "type": "loop", "name": "simulated", "actions": actions, "properties": properties })
+}
+
+/// The members of both objects; nothing counts as one without members.
+fn merged(one: &Value, other: &Value) -> Value {
+    let members = [one, other].into_iter().filter_map(Value::as_object).flatten();
+    Value::Object(members.map(|(name, value)| (name.clone(), value.clone())).collect())
 }

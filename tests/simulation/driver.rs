@@ -143,7 +143,7 @@ impl Driver {
         let first = self.coming.iter().enumerate().min_by_key(|(_, coming)| coming.at).map(|(at, _)| at)?;
         let bound = match self.state.phase {
             Phase::Thinking { forced: Some(_) } => self.state.now.active_ms + LAST_WORD_MS,
-            _ => self.state.header.timeout_ms,
+            _ => self.state.timeout_ms(),
         };
         let deadline = world.time + bound.saturating_sub(self.active_ms(world.time));
         if deadline < self.coming[first].at {

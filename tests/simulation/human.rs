@@ -1,7 +1,10 @@
 //! The simulated human: decides what is asked for, sometimes after something that must be refused.
 
-use loopctl::engine::event::{Decided, Decision, EventKind};
-use loopctl::engine::outcome::{Pause, Termination};
+use loopctl::Program;
+use loopctl::engine::continuation::{is_outage, limit_of, limits, used};
+use loopctl::engine::event::{Allowance, Decided, Decision, EventKind, LimitsRaised, RaisedLimits, Retried};
+use loopctl::engine::outcome::{Ending, Limit, Pause, Termination};
+use loopctl::engine::state::{Phase, State};
 use serde_json::json;
 
 use crate::chance::Chance;
@@ -27,7 +30,9 @@ pub fn decides(chance: &mut Chance, pause: &Pause) -> EventKind {
     let alone = several && (chance.one_in(2) || !matches!(decision, Decision::Deny(_)));
     let call = alone.then(|| chance.pick(&pause.calls));
     let number = chance.one_in(2).then_some(pause.number);
-    EventKind::Human(Decided { pause: number, call, ..Decided::from(decision) })
+    // One of two people; the wrong one, or one who is too late, is refused.
+    let by = Some(chance.pick(&["ana", "ben"]).to_owned());
+    EventKind::Human(Decided { pause: number, call, by, ..Decided::from(decision) })
 }
 
 /// A decision that this pause must refuse.
@@ -46,4 +51,52 @@ pub fn refused(chance: &mut Chance, pause: &Pause) -> EventKind {
     let late = Decision::Answer("late".to_owned());
     let old = Decided { pause: Some(pause.number + 1), ..Decided::from(late) };
     EventKind::Human(if chance.one_in(3) { old } else { Decided::from(other) })
+}
+
+/// How the human makes a run continue that has ended; none when it can't.
+pub fn continues(chance: &mut Chance, program: &Program, state: &State) -> Option<EventKind> {
+    let Phase::Ended(ending) = &state.phase else { return None };
+    if is_outage(ending) {
+        return Some(EventKind::Retried(Retried { by: Some("ana".to_owned()) }));
+    }
+    let limit = limit_of(ending).or_else(|| state.cancelled_in.as_ref().map(|_| Limit::MaxIterations))?;
+    Some(raise(higher(chance, program, state, limit)))
+}
+
+/// What must be refused of a run that has ended: a retry where nothing is to be retried, a limit that did not end it,
+/// one that is used up.
+pub fn refused_of_ended(chance: &mut Chance, state: &State, ending: &Ending) -> EventKind {
+    let used = used(state);
+    let low = RaisedLimits { max_iterations: used.max_iterations, ..RaisedLimits::default() };
+    match (is_outage(ending), limit_of(ending)) {
+        (true, _) => raise(RaisedLimits { max_iterations: Some(u32::MAX), ..RaisedLimits::default() }),
+        (false, Some(Limit::MaxIterations)) if chance.one_in(2) => {
+            raise(RaisedLimits { timeout_ms: Some(u64::MAX), ..RaisedLimits::default() })
+        }
+        (false, _) if chance.one_in(2) => raise(low),
+        _ => EventKind::Retried(Retried::default()),
+    }
+}
+
+fn raise(limits: RaisedLimits) -> EventKind {
+    EventKind::LimitsRaised(LimitsRaised { limits, by: Some("ana".to_owned()) })
+}
+
+/// Limits above the present ones and above what is used: enough to go on for a while.
+fn higher(chance: &mut Chance, program: &Program, state: &State, limit: Limit) -> RaisedLimits {
+    let (present, used) = (limits(program, state), used(state));
+    let most = |present: Option<u64>, used: Option<u64>| present.max(used).unwrap_or_default();
+    let iterations = present.max_iterations.max(used.max_iterations).unwrap_or_default();
+    let mut raised = RaisedLimits::default();
+    // What else is used up ends the run again.
+    if limit == Limit::MaxIterations || used.max_iterations >= present.max_iterations || chance.one_in(4) {
+        raised.max_iterations = Some(iterations + 1 + chance.below(4) as u32);
+    }
+    if limit == Limit::Timeout || used.timeout_ms >= present.timeout_ms || chance.one_in(4) {
+        raised.timeout_ms = Some(most(present.timeout_ms, used.timeout_ms) + 1 + chance.below(30_000));
+    }
+    let Allowance { tokens, cost_usd } = present.budget;
+    raised.budget.tokens = tokens.map(|_| most(tokens, used.budget.tokens) + 1 + chance.below(2_000));
+    raised.budget.cost_usd = cost_usd.map(|most| most.max(used.budget.cost_usd.unwrap_or_default()) + 0.002);
+    raised
 }

@@ -2,7 +2,8 @@
 //! A seed is a world; the same seed is the same world, byte for byte.
 //!
 //! What must hold in each: the fold of the journal is the live state after every event; no finished step
-//! runs again; what was approved is what runs; limits are overshot by one step at most; what comes
+//! runs again; what was approved is what runs; no two calls of a turn are under way that the order of the loop forbids, and
+//! their results are in the conversation in the model's order; limits are overshot by one step at most; what comes
 //! twice or too late is refused and leaves no mark; the notices of a live run are those of its journal; every run ends
 //! in a way that the table knows.
 //!
@@ -58,7 +59,18 @@ fn played(seeds: std::ops::Range<u64>, twice: u64) -> BTreeMap<String, u64> {
                 first
             }));
             match outcome {
-                Ok(played) => *endings.lock().unwrap().entry(played.ending).or_insert(0) += 1,
+                Ok(played) => {
+                    let mut endings = endings.lock().unwrap();
+                    for continued in ["retried", "limits_raised"] {
+                        let times = played
+                            .journal
+                            .iter()
+                            .filter(|event| event.contains(&format!("{{\"{continued}\":")))
+                            .count();
+                        *endings.entry(continued.to_owned()).or_insert(0) += times as u64;
+                    }
+                    *endings.entry(played.ending).or_insert(0) += 1;
+                }
                 Err(_) => failed.lock().unwrap().push(seed),
             }
         }
@@ -90,6 +102,9 @@ fn reaches_every(endings: &BTreeMap<String, u64>) {
         "cancelled",
     ] {
         assert!(endings.contains_key(ending), "no run ended by {ending}: {endings:?}");
+    }
+    for continued in ["retried", "limits_raised"] {
+        assert!(endings[continued] > 30, "too few runs were continued: {continued}: {endings:?}");
     }
 }
 

@@ -1,9 +1,12 @@
 //! Turns of several calls: results come back in any order, and the model gets them in its own order.
 
+use std::sync::Arc;
+
 use loopctl::Program;
 use loopctl::engine::event::{CallId, Event, Moment};
 use loopctl::engine::state::{Call, CallProgress, Phase, State, Turn};
 use loopctl::engine::step::step;
+use loopctl::language::react::CallOrder;
 use loopctl::program::ToolKind;
 use serde_json::json;
 
@@ -16,17 +19,20 @@ fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
     let mut state = State::default();
     let event = Event { at: Moment { wall_ms: 1_769_941_800_000, active_ms: 0 }, kind: started(program) };
     step(program, &mut state, event).expect("it begins");
-    let open = program.offered().filter(|tool| !tool.requires_approval && tool.max_calls.is_none());
+    let open = program.offered().filter(|tool| !tool.approval.may_ask() && tool.max_calls.is_none());
     // What spends would not all be asked for at once where there is a budget.
     let plain = open.filter(|tool| matches!(tool.kind, ToolKind::Http(_)));
     let free: Vec<String> = plain.map(|tool| tool.name.clone()).collect();
     let calls = (0..2 + chance.below(4) as u32).map(|index| Call {
         run_id: None,
+        is_subrun: false,
+        called_at_ms: None,
         id: CallId { iteration: 1, index },
         tool: chance.pick(&free),
         input: json!({ "n": index }),
         progress: CallProgress::Asked,
     });
+    Arc::make_mut(&mut state.header).order = CallOrder::Together;
     let turn = Turn { iteration: 1, calls: calls.collect(), ..Turn::default() };
     state.counters.iterations = 1;
     state.phase = Phase::Acting { turn };

@@ -1,5 +1,7 @@
 //! What the simulated model says, and what the simulated tools give back.
 
+use std::num::NonZeroU32;
+
 use loopctl::engine::event::{
     CallId, EventKind, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult, ToolReturned,
 };
@@ -48,6 +50,7 @@ pub fn reply(chance: &mut Chance, calm: bool, tags: bool) -> Reply {
         text,
         finish: if number == 40 { Finish::Length } else { Finish::Stop },
         usage: (!chance.one_in(6)).then_some(usage),
+        window: NonZeroU32::new(if number == 40 { u32::try_from(200 + chance.below(1500)).unwrap() } else { 0 }),
         duration_ms: chance.below(900),
         retries: u32::from(chance.one_in(9)),
         ..Reply::default()
@@ -80,6 +83,8 @@ pub fn model_fault(chance: &mut Chance) -> EventKind {
         ModelFaultCode::ContextExceeded,
         ModelFaultCode::ModelProtocol,
     ]);
+    let is_told = code == ModelFaultCode::ContextExceeded && chance.one_in(2);
+    let window = is_told.then(|| 100 + chance.below(1500));
     EventKind::ModelFailed(ModelFault {
         code,
         message: "gone".to_owned(),
@@ -87,6 +92,8 @@ pub fn model_fault(chance: &mut Chance) -> EventKind {
         attempts: 2,
         duration_ms: 7,
         failed: Vec::new(),
+        window,
+        prompt_tokens: window.map(|window| window + 1 + chance.below(500)),
     })
 }
 
@@ -102,6 +109,15 @@ pub fn result(chance: &mut Chance) -> ToolResult {
 
 pub fn failed(class: &str) -> ToolResult {
     ToolResult::Failed(ToolFault { class: class.to_owned(), detail: String::new() })
+}
+
+/// What the model reads of it, before it is cut.
+pub fn observed(result: &ToolResult) -> String {
+    match result {
+        ToolResult::Ok(Value::String(text)) => text.clone(),
+        ToolResult::Ok(value) => value.to_string(),
+        ToolResult::Failed(fault) => format!("Error: {}", fault.class),
+    }
 }
 
 /// A call returned.

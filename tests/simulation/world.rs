@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use loopctl::Program;
+use loopctl::engine::approval::due_at_ms;
 use loopctl::engine::blob::Blob;
 use loopctl::engine::effect::{Effect, Effects};
-use loopctl::engine::event::{CallId, Cancelled, Event, EventKind, Moment};
+use loopctl::engine::event::{CallId, Cancelled, EDITION, Event, EventKind, Moment};
 use loopctl::engine::notice::{self, Baseline, Notice};
 use loopctl::engine::state::{Phase, State};
 use loopctl::engine::step::step;
@@ -92,11 +93,17 @@ impl<'a> World<'a> {
             if let Some(mut driver) = self.process() {
                 driver.drive(&mut self);
             }
-            if matches!(self.shadow.phase, Phase::Ended(_)) {
+            if matches!(self.shadow.phase, Phase::Ended(_)) && !self.continues() {
                 return self.ended();
             }
         }
         panic!("the run makes no way: {:?}\n{}", self.shadow.phase, self.journal.join("\n"));
+    }
+
+    /// Whether a human makes a run continue that has ended.
+    fn continues(&mut self) -> bool {
+        let can = human::continues(&mut self.chance, self.program, &self.shadow).is_some();
+        can && self.trouble(2)
     }
 
     /// A new process takes the run up as a driver does: by the fold of the journal, and one event.
@@ -121,9 +128,21 @@ impl<'a> World<'a> {
                 } else if (pause.asks.is_some() || pause.kind == Termination::ModelError) && self.trouble(6) {
                     // What the run below asked is asked again, and so is a model that was away.
                     EventKind::Resumed
+                } else if due_at_ms(&state).is_some_and(|at_ms| at_ms <= self.wall_ms())
+                    && pause.asks.is_none()
+                    && (self.calm || self.chance.one_in(2))
+                {
+                    EventKind::ApprovalExpired
                 } else {
                     human::decides(&mut self.chance, pause)
                 }
+            }
+            Phase::Ended(ending) => {
+                if self.trouble(3) {
+                    let wrong = human::refused_of_ended(&mut self.chance, &state, ending);
+                    self.refuses(&state, wrong);
+                }
+                human::continues(&mut self.chance, self.program, &state).expect("it can")
             }
             _ if self.trouble(60) => cancelled(),
             _ => EventKind::Resumed,
@@ -139,7 +158,7 @@ impl<'a> World<'a> {
 
     /// An event: into the live state, then into the journal, which may fail before or after it is durable.
     pub fn take(&mut self, driver: &mut Driver, what: EventKind) -> Result<Effects, NotTaken> {
-        let wall_ms = 1_769_941_800_000_i64 + self.time as i64 + self.wall_off;
+        let wall_ms = self.wall_ms();
         let event = Event { at: Moment { wall_ms, active_ms: driver.active_ms(self.time) }, kind: what };
         let text = serde_json::to_string(&event).expect("an event can be written");
         let baseline = Baseline::new(&driver.state, &event.kind);
@@ -181,6 +200,11 @@ impl<'a> World<'a> {
         assert!(state == self.shadow, "what is refused leaves no mark: {said}");
     }
 
+    /// What the machine's clock says.
+    fn wall_ms(&self) -> i64 {
+        1_769_941_800_000_i64 + self.time as i64 + self.wall_off
+    }
+
     /// Something goes wrong once in `n` times, unless the world is calm.
     pub fn trouble(&mut self, n: u64) -> bool {
         self.chance.one_in(n) && !self.calm
@@ -209,7 +233,9 @@ impl<'a> World<'a> {
             Termination::Complete => ending.status == Status::Completed && ending.limit.is_none(),
             Termination::ForcedAnswer => ending.status == Status::Completed && ending.limit.is_some(),
             Termination::Cancelled => ending.status == Status::Cancelled,
-            Termination::Human | Termination::Approval | Termination::Uncertain => false,
+            // Nobody approved in time.
+            Termination::Approval => ending.error.as_ref().is_some_and(|error| error.code == "approval_expired"),
+            Termination::Human | Termination::Uncertain => false,
             _ => ending.status == Status::Failed,
         };
         assert!(fits, "the table knows no such end: {ending:?}");
@@ -239,7 +265,8 @@ pub fn started(program: &Program) -> EventKind {
     let price = priced.then(|| json!({ "input": PRICE.input, "output": PRICE.output }));
     let started = json!({
         "run_id": "r", "session": "s", "loop_name": "simulated", "input": {}, "objective": "Do it.",
-        "system": Blob::from(SYSTEM), "model": { "name": "m", "price": price }
+        "system": Blob::from(SYSTEM), "model": { "name": "m", "price": price }, "order": program.properties.order,
+        "edition": EDITION
     });
     let mut what = EventKind::Started(Box::new(serde_json::from_value(started).expect("it is one")));
     what.put_back(&[SYSTEM.into()]).expect("the text is there");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::check::condition::{Operand, OperandForm, WrittenOperator, each_operator};
+use crate::check::condition::{Operand, OperandForm, WrittenCondition, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
 use crate::compile::steps::JsonTypes;
 use crate::diagnostic::{Diagnostic, Severity, codes, nearest};
@@ -26,29 +26,36 @@ const TEXT: Need = Need { types: JsonTypes::TEXT, called: "looks into a text, it
 const PATTERN: Need = Need { types: JsonTypes::TEXT, called: "takes a regular expression as its second operand" };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    each_operator(subject, &mut |condition| {
+    each_operator(subject, &mut |whole, condition| {
         let before = found.len();
         let literals = condition.operands.iter().filter(|operand| operand.form == OperandForm::Literal).count();
         for operand in &condition.operands {
             let lone = literals == condition.operands.len();
-            found.extend(bare_path(subject, operand, lone).or_else(|| bad_length(subject, operand)));
+            found.extend(bare_path(whole, operand, lone).or_else(|| bad_length(whole, operand)));
         }
         // What is written in a wrong way has another type than it is meant to have.
         if found.len() == before {
-            wrong_types(subject, condition, found);
+            wrong_types(whole, condition, found);
+        }
+        // The compiler reports what it can't give a meaning before a call.
+        if whole.is_of_call() {
+            let mut at = 0;
+            found.retain(|fault| {
+                at += 1;
+                at <= before || !subject.is_reported(&fault.place)
+            });
         }
     });
 }
 
 /// A path without its `@`. A word alone is one only where nothing else in the comparison is a path.
-fn bare_path(subject: &Subject<'_>, operand: &Operand<'_>, lone: bool) -> Option<Diagnostic> {
-    let steps = &subject.compiled.steps;
+fn bare_path(whole: &WrittenCondition<'_>, operand: &Operand<'_>, lone: bool) -> Option<Diagnostic> {
     let (at, inner) = match operand.written.get("length") {
         Some(inner) if operand.form == OperandForm::Length => (format!("{}/length", operand.at), inner),
         _ => (operand.at.clone(), operand.written),
     };
-    let meant = steps.bare_paths.get(&at)?;
     let text = inner.as_str()?;
+    let meant = whole.bare_path(&at, text)?;
     if operand.form == OperandForm::Literal && !meant.contains('.') && !lone && !text.starts_with(['$', '{']) {
         return None;
     }
@@ -56,25 +63,25 @@ fn bare_path(subject: &Subject<'_>, operand: &Operand<'_>, lone: bool) -> Option
         OperandForm::Template => format!("{} is no operand: a condition takes values by their `@path`", quoted(text)),
         _ => format!("{} is a text here, and not the value that it names", quoted(text)),
     };
-    let fault = subject.at(&at).report(&RULE, message);
-    Some(fault.help(format!("a path begins with `@`: `{meant}`")).suggest(quoted(meant)))
+    let fault = whole.cursor(&at).report(&RULE, message);
+    Some(fault.help(format!("a path begins with `@`: `{meant}`")).suggest(quoted(&meant)))
 }
 
 /// A length that is misspelt, or of what has none.
-fn bad_length(subject: &Subject<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
+fn bad_length(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
     let members = operand.written.as_object().filter(|members| members.len() == 1)?;
     let (name, inner) = members.iter().next()?;
     let at = format!("{}/{name}", operand.at);
     if name != "length" {
         let path = inner.as_str().filter(|text| as_path(text).is_some())?;
         let counts = nearest(name, ["length"]).is_some() || ["len", "size", "count"].contains(&name.as_str());
-        let fault = subject.at(&operand.at).report(&RULE, format!("`{name}` is no operand of a condition"));
+        let fault = whole.cursor(&operand.at).report(&RULE, format!("`{name}` is no operand of a condition"));
         let meant = if counts { json!({ "length": path }) } else { json!(path) };
         let fault = fault.help(format!("an operand is a value, an `@path` or {{\"length\": \"@path\"}}: {meant}"));
         return Some(fault.suggest(meant.to_string()));
     }
     let sized = JsonTypes::LIST.or(JsonTypes::TEXT).or(JsonTypes::OBJECT);
-    let known = subject.compiled.steps.known.get(&at);
+    let known = inner.as_str().and_then(|path| whole.known(&at, path));
     let message = match inner.as_str().filter(|text| as_path(text).is_some()) {
         None => format!("`length` takes an `@path`; {inner} was given"),
         Some(path) => match known.filter(|known| !known.types.meets(sized)) {
@@ -83,30 +90,30 @@ fn bad_length(subject: &Subject<'_>, operand: &Operand<'_>) -> Option<Diagnostic
         },
     };
     let help = "only a list, a text and an object have a length: {\"length\": \"@input.items\"}";
-    Some(subject.at(&at).report(&RULE, message).help(help))
+    Some(whole.cursor(&at).report(&RULE, message).help(help))
 }
 
-fn wrong_types(subject: &Subject<'_>, condition: &WrittenOperator<'_>, found: &mut Vec<Diagnostic>) {
+fn wrong_types(whole: &WrittenCondition<'_>, condition: &WrittenOperator<'_>, found: &mut Vec<Diagnostic>) {
     let needs: [&Need; 2] = match condition.operator {
         "greaterThan" | "lessThan" | "greaterOrEqual" | "lessOrEqual" => [&NUMBERS, &NUMBERS],
         "matches" => [&TEXT, &PATTERN],
         "in" => {
-            found.extend(condition.operands.get(1).and_then(|operand| wrong_type(subject, condition, operand, &LIST)));
+            found.extend(condition.operands.get(1).and_then(|operand| wrong_type(whole, condition, operand, &LIST)));
             return;
         }
         _ => return,
     };
     for (operand, need) in condition.operands.iter().zip(needs) {
-        found.extend(wrong_type(subject, condition, operand, need));
+        found.extend(wrong_type(whole, condition, operand, need));
     }
     let pattern = condition.operands.get(1).filter(|operand| operand.form == OperandForm::Literal);
     if let (Some(operand), "matches") = (pattern, condition.operator) {
-        found.extend(bad_pattern(subject, operand));
+        found.extend(bad_pattern(whole, operand));
     }
 }
 
 fn wrong_type(
-    subject: &Subject<'_>,
+    whole: &WrittenCondition<'_>,
     condition: &WrittenOperator<'_>,
     operand: &Operand<'_>,
     need: &Need,
@@ -120,11 +127,11 @@ fn wrong_type(
         operand.known.types.meets(need.types)
     };
     if fits {
-        return quoted_number(subject, operand).filter(|_| need.types == JsonTypes::NUMBER);
+        return quoted_number(whole, operand).filter(|_| need.types == JsonTypes::NUMBER);
     }
     let operator = condition.operator;
     let message = format!("`{operator}` {}; {} is {}", need.called, operand.called(), operand.known.types.called());
-    let fault = subject.at(&operand.at).report(&RULE, message);
+    let fault = whole.cursor(&operand.at).report(&RULE, message);
     let equal = need.types == JsonTypes::NUMBER && operand.form == OperandForm::Literal;
     let path = operand.written.as_str().filter(|_| equal).map(|text| format!("@{text}"));
     if let Some(path) = path.filter(|path| as_path(path).is_some_and(|parts| parts.len() > 1)) {
@@ -136,14 +143,17 @@ fn wrong_type(
             fault.help(format!("write the list: {list}")).suggest(list.to_string())
         }
         _ if equal => fault.help("words and truth values are compared with `equal`; the step fails otherwise"),
+        _ if whole.is_of_call() => {
+            fault.help("each call would ask for approval: compare another value, or use another operator")
+        }
         _ => fault.help("the step would fail each time: compare another value, or use another operator"),
     })
 }
 
 /// A number in quotes: it counts as one here, and is none where `equal` compares it.
-fn quoted_number(subject: &Subject<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
+fn quoted_number(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
     let text = operand.written.as_str().filter(|_| operand.form == OperandForm::Literal)?;
-    let fault = subject.at(&operand.at).report(&RULE, format!("the number {text} is written as a text"));
+    let fault = whole.cursor(&operand.at).report(&RULE, format!("the number {text} is written as a text"));
     let fault = Diagnostic { severity: Severity::Warning, ..fault };
     Some(fault.help(format!("a number has no quotes: {text}")).suggest(text))
 }
@@ -152,11 +162,11 @@ fn is_json_number(text: &str) -> bool {
     serde_json::from_str::<serde_json::Number>(text).is_ok()
 }
 
-fn bad_pattern(subject: &Subject<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
+fn bad_pattern(whole: &WrittenCondition<'_>, operand: &Operand<'_>) -> Option<Diagnostic> {
     let text = operand.written.as_str()?;
     if Schema::compile(json!({ "pattern": text })).is_err() {
         let message = format!("{} is no regular expression that can be read", quoted(text));
-        let fault = subject.at(&operand.at).report(&RULE, message);
+        let fault = whole.cursor(&operand.at).report(&RULE, message);
         return Some(match text.strip_prefix('*') {
             Some(rest) => {
                 let meant = quoted(&format!("{}$", rest.replace('.', "\\.")));
@@ -176,7 +186,7 @@ fn bad_pattern(subject: &Subject<'_>, operand: &Operand<'_>) -> Option<Diagnosti
     }
     let meant = if flags.contains('i') { format!("(?i){inner}") } else { inner.to_owned() };
     let message = format!("the pattern {} looks for the slashes too", quoted(text));
-    let fault = Diagnostic { severity: Severity::Warning, ..subject.at(&operand.at).report(&RULE, message) };
+    let fault = Diagnostic { severity: Severity::Warning, ..whole.cursor(&operand.at).report(&RULE, message) };
     Some(
         fault
             .help(format!("a pattern is written without slashes and flags: {}", quoted(&meant)))

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::check::{Rule, Subject};
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, codes, nearest};
+use crate::language::serving::TokenScope;
 use crate::syntax::quoted;
 
 /// The rule.
@@ -46,6 +47,17 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if let Some(cursor) = at("scopes").filter(|_| token.scopes.is_empty()) {
             let fault = cursor.report(&RULE, format!("the token `{name}` may do nothing: `scopes` is empty"));
             found.push(fault.help("write one or more of `run`, `compose`, `read`, `decide`"));
+        }
+        for (place, scope) in token.scopes.iter().enumerate() {
+            let TokenScope::Unknown(word) = scope else { continue };
+            let Some(cursor) = at(&format!("scopes/{place}")) else { continue };
+            let fault =
+                cursor.report(&RULE, format!("the token `{name}` has the scope {}, which there is not", quoted(word)));
+            let known: Vec<String> = TokenScope::ALL.iter().map(TokenScope::name).collect();
+            found.push(match nearest(word, known.iter().map(String::as_str)) {
+                Some(near) => fault.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
+                None => fault.help("the scopes: `run`, `compose`, `read`, `decide`, `decide:LOOP`, `decide:escalated`"),
+            });
         }
         let bad_org = token.org.as_deref().is_some_and(|org| {
             !org.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::empty_range;
 use crate::check::condition::{Operand, OperandForm, WrittenOperator, each_operator};
 use crate::check::{Rule, Subject};
 use crate::compile::steps::JsonTypes;
@@ -22,16 +23,18 @@ struct Constant {
 }
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    let steps = &subject.compiled.steps;
-    each_operator(subject, &mut |condition| {
+    each_operator(subject, &mut |whole, condition| {
         // A path without its `@` is reported as such.
-        if condition.operands.iter().any(|operand| steps.bare_paths.contains_key(&operand.at)) {
+        let is_bare = |operand: &Operand<'_>| {
+            operand.written.as_str().is_some_and(|text| whole.bare_path(&operand.at, text).is_some())
+        };
+        if condition.operands.iter().any(is_bare) {
             return;
         }
         let Some(constant) = constant(condition) else { return };
         let outcome = if constant.holds { "always holds" } else { "never holds" };
-        let fault = subject
-            .at(&constant.at)
+        let fault = whole
+            .cursor(&constant.at)
             .report(&RULE, format!("`{}` {outcome} here: {}", condition.operator, constant.why));
         let literal =
             !condition.operands.is_empty() && condition.operands.iter().all(|one| one.form == OperandForm::Literal);
@@ -41,6 +44,9 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         found.push(match constant.meant {
             Some(word) => fault.help(format!("the nearest one is {word}")).suggest(word),
             None if literal => fault.help("a value of the run is named by its `@path`: `@input.total`"),
+            None if condition.operands.is_empty() => {
+                fault.help("the parts of an `and` hold together; `or` holds as soon as one of its parts does")
+            }
             None => fault.help("compare with a value of the same type; a word in quotes is a text"),
         });
     });
@@ -148,12 +154,14 @@ fn of_order(condition: &WrittenOperator<'_>, one: &Operand<'_>, other: &Operand<
     Some(Constant { holds, at: condition.at.clone(), why: "a length is 0 or more".to_owned(), meant: None })
 }
 
-fn mirrored(operator: &str) -> &str {
+/// The operator that says the same when its operands change places.
+pub(super) fn mirrored(operator: &str) -> &str {
     match operator {
         "greaterThan" => "lessThan",
         "lessThan" => "greaterThan",
         "greaterOrEqual" => "lessOrEqual",
-        _ => "greaterOrEqual",
+        "lessOrEqual" => "greaterOrEqual",
+        same => same,
     }
 }
 
@@ -172,10 +180,14 @@ fn of_parts(condition: &WrittenOperator<'_>) -> Option<Constant> {
     // `and` of two words for one value never holds, `or` of two words that it is not always does.
     let operators: &[&str] = if holds { &["equal", "eq"] } else { &["notEqual"] };
     let equalities: Vec<(&str, &Value)> = parts.iter().filter_map(|part| path_and_word(part, operators)).collect();
-    let (path, one, other) = equalities.iter().enumerate().find_map(|(index, (path, word))| {
+    let two = equalities.iter().enumerate().find_map(|(index, (path, word))| {
         let before = equalities.iter().take(index).find(|(known, other)| known == path && !is_same(other, word))?;
         Some((*path, before.1, *word))
-    })?;
+    });
+    let Some((path, one, other)) = two else {
+        let why = empty_range::reason(parts).filter(|_| holds)?;
+        return Some(Constant { holds: false, at: condition.at.clone(), why, meant: None });
+    };
     let why = if holds { "is not both" } else { "is never both" };
     let why = format!("`{path}` {why} {one} and {other}");
     Some(Constant { holds: !holds, at: condition.at.clone(), why, meant: None })

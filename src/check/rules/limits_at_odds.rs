@@ -3,6 +3,7 @@
 use crate::check::{Cursor, Rule, Subject, estimate, model};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::ReactProperties;
+use crate::policy::window::max_tokens;
 use crate::syntax::token;
 
 /// The rule.
@@ -12,7 +13,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     // Each needs its own properties only: an error in another one hides nothing.
     found.extend(subject.react(&["history"]).and_then(|react| messages(subject, react)));
     found.extend(subject.react(&["history", "max_tokens", "model"]).and_then(|react| window(subject, react)));
-    found.extend(subject.react(&["budget", "max_tokens"]).and_then(|react| reply(subject, react)));
+    found.extend(subject.react(&["budget", "max_tokens", "model"]).and_then(|react| reply(subject, react)));
     found.extend(subject.react(&["retry", "timeout_ms"]).and_then(|react| wait(subject, react)));
     shares(subject, found);
 }
@@ -37,7 +38,8 @@ fn window(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> 
     let most = react.history.as_ref()?.context_tokens?;
     let model = model::named(subject, react.model.as_deref())?;
     let window = model.declared?.context_tokens?;
-    let room = window.saturating_sub(u64::from(react.max_tokens));
+    let reply = react.max_tokens.unwrap_or_else(|| max_tokens(Some(window)));
+    let room = window.saturating_sub(u64::from(reply));
     // A reply that takes the whole window is reported as such.
     let cursor = subject.property("history/context_tokens").filter(|_| most > room && room > 0)?;
     let name = model.name;
@@ -54,7 +56,9 @@ fn window(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> 
 /// A budget that one reply may use up.
 fn reply(subject: &Subject<'_>, react: &ReactProperties) -> Option<Diagnostic> {
     let most = react.budget.as_ref()?.tokens?;
-    let reply = u64::from(react.max_tokens);
+    let model = model::named(subject, react.model.as_deref());
+    let window = model.and_then(|model| model.declared?.context_tokens);
+    let reply = u64::from(react.max_tokens.unwrap_or_else(|| max_tokens(window)));
     // Where not even the first request fits, that is reported.
     if subject.program().is_some_and(|program| estimate::first_request(program) >= most) {
         return None;

@@ -1,8 +1,9 @@
 //! A secret in a syntax that nothing here reads: it is sent as it stands, or the model writes it.
 
 use crate::check::secret_spelling::{SpelledSecret, SpelledSource, spelled};
-use crate::check::{Rule, SentText, Subject, TextKind};
+use crate::check::{Rule, SentText, Subject};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::language::action::TextKind;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::MISSPELT_SECRET, check };

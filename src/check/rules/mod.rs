@@ -18,6 +18,7 @@ mod budget_too_small;
 mod constant_condition;
 mod cost_without_price;
 mod empty_budget;
+mod empty_range;
 mod filled_variable;
 mod fixed_temperature;
 mod folder_outside;
@@ -26,6 +27,7 @@ mod hints_without_room;
 mod history_too_small;
 mod host_from_value;
 mod host_not_allowed;
+mod idle_approval;
 mod key_in_the_clear;
 mod limits_at_odds;
 mod missing_script;
@@ -36,6 +38,7 @@ mod near_model;
 mod needless_write;
 mod needs_responses;
 mod no_member;
+mod object_in_address;
 mod odd_result_key;
 mod odd_status;
 mod one_call_a_turn;
@@ -63,6 +66,7 @@ mod unknown_datasource;
 mod unknown_required_tool;
 mod unknown_secret;
 mod unreached_limit;
+mod unsent_schema;
 mod unused_action;
 mod unused_hint;
 mod written_key;
@@ -122,6 +126,7 @@ pub const RULES: &[Rule] = &[
     odd_status::RULE,
     filled_variable::RULE,
     misspelt_secret::RULE,
+    idle_approval::RULE,
     bad_pointer::RULE,
     bad_token::RULE,
     constant_condition::RULE,
@@ -132,10 +137,12 @@ pub const RULES: &[Rule] = &[
     wrong_unit::RULE,
     limits_at_odds::RULE,
     no_member::RULE,
+    object_in_address::RULE,
     unreached_limit::RULE,
     unknown_required_tool::RULE,
     needs_responses::RULE,
     bad_model_setting::RULE,
+    unsent_schema::RULE,
     bad_sql::RULE,
     unknown_column::RULE,
     absent_database::RULE,

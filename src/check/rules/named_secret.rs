@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use crate::check::secret_spelling::{credential, is_secret_place, spelled};
-use crate::check::{Rule, SentText, Subject, TextKind};
+use crate::check::{Rule, SentText, Subject};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
+use crate::language::action::TextKind;
 use crate::policy::secret_names::{Secrecy, is_password, secrecy};
 use crate::policy::secret_shapes::url_passwords;
 use crate::program::reference::as_path;

@@ -3,14 +3,14 @@
 
 use serde_json::Value;
 
-use crate::check::{Cursor, Rule, Subject, Used};
+use crate::check::condition::{ConditionFacts, conditions};
+use crate::check::{Cursor, DescribedValue, Rule, Subject, ValueSchemas};
 use crate::diagnostic::{Diagnostic, codes, few_of_many};
-use crate::language::Action;
-use crate::program::reference::{Field, PathStep, RESERVED, each_text};
-use crate::program::schema::{AbsentStep, described, short};
+use crate::language::action::TextKind;
+use crate::program::reference::{Field, PathStep, each_text};
+use crate::program::schema::{AbsentStep, short};
 use crate::program::template::ValueUse;
-use crate::syntax::Node;
-use crate::syntax::document::DocumentKind;
+use crate::syntax::value_at;
 
 /// The rule. It reports a missing input as L054 and one that may be left out as L061, as the compiler does elsewhere.
 pub const RULE: Rule = Rule { code: codes::NO_MEMBER, check };
@@ -23,74 +23,77 @@ const LISTED: usize = 12;
 /// The parts of a loop document whose texts take values of the input, beside those of its loop.
 const OF_STEPS: [&str; 3] = ["/properties/actions_to_execute", "/onFalse", "/filter"];
 
-/// The schemas of the values that a text can name.
-#[derive(Clone, Copy)]
-struct Schemas<'s> {
-    /// That of the run's input.
-    input: Option<&'s Value>,
-    /// That of the call's arguments, inside an action.
-    arguments: Option<&'s Value>,
+/// A text with its place, and what it is compiled to.
+struct CompiledText<'t> {
+    cursor: &'t Cursor<'t>,
+    text: &'t str,
+    field: &'t Field,
 }
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let document = subject.document();
-    let is_loop = document.kind == Some(DocumentKind::Loop);
-    let input = document.value.get("input").filter(|input| is_loop && input.is_object());
-    let input = input.filter(|_| !subject.is_faulty("/input"));
-    if input.is_some() {
-        let schemas = Schemas { input, arguments: None };
-        let prompts = ["objective", "system_prompt"].into_iter().filter_map(|name| subject.property(name));
-        prompts.for_each(|cursor| in_text(subject, &cursor, schemas, found));
+    let schemas = ValueSchemas::of_input(subject);
+    if schemas.input.is_some() {
         let steps = OF_STEPS.into_iter().filter(|_| !subject.is_step());
-        for pointer in steps.filter(|pointer| document.value.pointer(pointer).is_some()) {
-            let value = document.value.pointer(pointer).unwrap_or(&Value::Null);
-            each_text(value, &mut pointer.to_owned(), &mut |at, _| in_text(subject, &subject.at(at), schemas, found));
+        for (pointer, value) in steps.filter_map(|pointer| Some((pointer, value_at(&document.value, pointer)?))) {
+            each_text(value, &mut pointer.to_owned(), &mut |at, text| {
+                in_plain_text(subject, &subject.at(at), text, schemas, found);
+            });
         }
     }
-    for used in subject.actions() {
-        let parameters = used.at("/parameters");
-        let arguments = used.written().get("parameters").filter(|written| written.is_object());
-        let arguments = arguments.filter(|_| is_sound(subject, &parameters));
-        let schemas = Schemas { input, arguments };
-        if input.is_some() || arguments.is_some() {
-            each_string(used, &mut |pointer| in_text(subject, &used.at(pointer), schemas, found));
-        }
+    for condition in conditions(subject) {
+        let ConditionFacts::Call(Some(schema)) = condition.facts else { continue };
+        let schemas = ValueSchemas { input: Some(schema), arguments: None };
+        each_text(condition.written, &mut condition.at.clone(), &mut |at, text| {
+            // `hasKey` asks whether the value is there.
+            if !at.ends_with("/hasKey") {
+                in_plain_text(subject, &condition.cursor(at), text, schemas, found);
+            }
+        });
         few_of_many(found);
     }
-}
-
-/// Whether no error was reported of a value, or of what is in it.
-fn is_sound(subject: &Subject<'_>, cursor: &Cursor<'_>) -> bool {
-    let place = cursor.place();
-    let inside = |fault: &Diagnostic| {
-        fault.place.file == place.file && place.start <= fault.place.start && fault.place.end <= place.end
-    };
-    !subject.is_reported(&place) && !subject.compiled.diagnostics.iter().any(|fault| fault.is_error() && inside(fault))
-}
-
-/// Visits the places of all texts of an action that can name a value.
-fn each_string(used: &Used<'_>, visit: &mut dyn FnMut(&str)) {
-    used.each_secret_string(&mut |pointer, _| visit(pointer));
-    match &used.action {
-        Action::Command(command) => (0..command.args.len()).for_each(|at| visit(&format!("/args/{at}"))),
-        Action::Llm(_) => visit("/template"),
-        _ => {}
+    let of_actions: Vec<ValueSchemas<'_>> =
+        subject.actions().iter().map(|used| schemas.inside(subject, used)).collect();
+    for sent in subject.sent_texts() {
+        let schemas = match (sent.action, sent.kind) {
+            (Some(action), _) => of_actions.get(action).copied().unwrap_or(schemas),
+            (None, TextKind::Prompt) => schemas,
+            (None, _) => continue,
+        };
+        if (schemas.input.is_some() || schemas.arguments.is_some())
+            && names_value(sent.text)
+            && let Some(field) = sent.compiled()
+        {
+            in_text(subject, &CompiledText { cursor: &sent.cursor, text: sent.text, field }, schemas, found);
+            few_of_many(found);
+        }
     }
 }
 
-fn in_text(subject: &Subject<'_>, cursor: &Cursor<'_>, schemas: Schemas<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(text) = cursor.node().and_then(Node::as_str) else { return };
-    if !text.starts_with('@') && !text.contains("{{") {
-        return;
+fn names_value(text: &str) -> bool {
+    text.starts_with('@') || text.contains("{{")
+}
+
+/// The same for a text that is not compiled yet.
+fn in_plain_text(
+    subject: &Subject<'_>,
+    cursor: &Cursor<'_>,
+    text: &str,
+    schemas: ValueSchemas<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
+    if let Some(field) = names_value(text).then(|| Field::compile(&Value::from(text)).ok()).flatten() {
+        in_text(subject, &CompiledText { cursor, text, field: &field }, schemas, found);
     }
-    // What can't be read was reported.
-    let Ok(field) = Field::compile(&Value::from(text)) else { return };
+}
+
+fn in_text(subject: &Subject<'_>, text: &CompiledText<'_>, schemas: ValueSchemas<'_>, found: &mut Vec<Diagnostic>) {
     let (before, mut known) = (found.len(), Vec::new());
-    field.each_use(&mut |_, used| {
+    text.field.each_use(&mut |_, used| {
         if found.len() - before >= MAX_FOUND {
             return;
         }
-        let Some(fault) = judged(subject, cursor, text, used, schemas) else { return };
+        let Some(fault) = judged(subject, text, used, schemas) else { return };
         // A block over a list names the list, and each entry of it: one fault of both is one.
         let place = (fault.place.start, fault.message.clone());
         if !subject.is_reported(&fault.place) && !known.contains(&place) {
@@ -103,21 +106,13 @@ fn in_text(subject: &Subject<'_>, cursor: &Cursor<'_>, schemas: Schemas<'_>, fou
 /// What is wrong with a value that a text uses, by the schema that describes it.
 fn judged(
     subject: &Subject<'_>,
-    cursor: &Cursor<'_>,
-    text: &str,
+    CompiledText { cursor, text, .. }: &CompiledText<'_>,
     used: &ValueUse,
-    schemas: Schemas<'_>,
+    schemas: ValueSchemas<'_>,
 ) -> Option<Diagnostic> {
-    let PathStep::Name(first) = used.path.first()? else { return None };
-    let is_input = first == "input";
-    // Of the names at the top, those of arguments were looked for with their action.
-    let (schema, skipped) = match is_input {
-        true => (schemas.input?, 1),
-        false if RESERVED.contains(&first.as_str()) => return None,
-        false => (schemas.arguments?, 0),
-    };
-    let way = described(schema, used.path.get(skipped..)?);
-    let at = cursor.clone().inside(used.range.clone());
+    let DescribedValue { way, skipped, .. } = schemas.describe(&used.path)?;
+    let is_input = skipped > 0;
+    let at = (*cursor).clone().inside(used.range.clone());
     if let Some(absent) = way.absent {
         let absent = AbsentStep { at: absent.at + skipped, ..absent };
         return (is_input || absent.at > 0).then(|| missing(subject, &at, text, used, &absent));

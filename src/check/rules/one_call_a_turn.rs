@@ -8,13 +8,18 @@ use crate::language::react::Dialect;
 pub const RULE: Rule = Rule { code: codes::ONE_CALL_A_TURN, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    const HELP: &str = "take it out: it has a meaning in the dialects that allow several calls";
     let Some(react) = subject.react(&["dialect", "max_tool_calls_per_turn"]) else { return };
-    let calls = react.max_tool_calls_per_turn;
-    if react.dialect != Dialect::Json || calls < 2 {
+    if react.dialect != Dialect::Json {
         return;
     }
-    if let Some(cursor) = subject.property("max_tool_calls_per_turn") {
+    let calls = react.max_tool_calls_per_turn;
+    if let Some(cursor) = subject.property("max_tool_calls_per_turn").filter(|_| calls > 1) {
         let fault = cursor.key().report(&RULE, format!("the dialect `json` has one call a turn, and never {calls}"));
-        found.push(fault.help("take it out: it has a meaning in the dialects that allow several calls"));
+        found.push(fault.help(HELP));
+    }
+    if let Some(cursor) = subject.property("order") {
+        let fault = cursor.key().report(&RULE, "the dialect `json` has one call a turn, and no order of calls");
+        found.push(fault.help(HELP));
     }
 }

@@ -1,8 +1,9 @@
 //! A variable in the syntax of another language: it is sent as it stands.
 
 use crate::check::secret_spelling::spelled;
-use crate::check::{Rule, SentText, Subject, TextKind, TextScope};
+use crate::check::{Rule, SentText, Subject, TextScope};
 use crate::diagnostic::{Diagnostic, Severity, codes, few_of_many};
+use crate::language::action::TextKind;
 use crate::policy::placeholder::{Notation, Placeholder, placeholders};
 
 /// The rule.

@@ -10,7 +10,10 @@ pub const RULE: Rule = Rule { code: codes::REPLY_FILLS_WINDOW, check };
 
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     if let Some(react) = subject.react(&["max_tokens", "model"]) {
-        judge(subject, react.model.as_deref(), react.max_tokens, subject.property("max_tokens"), found);
+        // The default is a part of the window.
+        if let Some(reply) = react.max_tokens {
+            judge(subject, react.model.as_deref(), reply, subject.property("max_tokens"), found);
+        }
     }
     for used in subject.actions() {
         if let Action::Llm(llm) = &used.action {

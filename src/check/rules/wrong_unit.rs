@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::check::steps::steps;
 use crate::check::{Cursor, Rule, Subject, model};
 use crate::diagnostic::{Diagnostic, codes};
+use crate::language::action::{ActionKind, CallSpeed};
 use crate::language::project::Provider;
 use crate::language::react::Retry;
 use crate::language::tool::TypedTool;
@@ -105,12 +106,12 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 /// Whether a deadline can't be in milliseconds for what the action does.
 fn is_seconds(action: &Action, limit: u64) -> bool {
-    match action {
-        Action::Llm(_) => limit < MODEL,
-        Action::Http(_) => limit < SERVER,
+    match action.kind().map(ActionKind::speed) {
+        Some(CallSpeed::Model) => limit < MODEL,
+        Some(CallSpeed::Server) => limit < SERVER,
         // A query or a program of this machine may be that quick.
-        Action::Db(_) | Action::Command(_) => SECONDS.contains(&limit),
-        Action::Matcher(_) | Action::CustomTable(_) => false,
+        Some(CallSpeed::Local) => SECONDS.contains(&limit),
+        None => false,
     }
 }
 

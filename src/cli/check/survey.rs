@@ -7,12 +7,16 @@ use std::sync::{Arc, OnceLock};
 
 use super::parallel::each;
 use crate::check::detect;
+use crate::cli::host;
 use crate::cli::report::Tally;
 use crate::compile::{Declared, Texts, alone};
 use crate::diagnostic::{Diagnostic, Source, codes};
+use crate::journal::memory::MemoryJournal;
 use crate::language::Project;
+use crate::program::Program;
 use crate::project::load;
 use crate::project::{self, Library, Neighbours, Target, Targets};
+use crate::syntax;
 use crate::syntax::document;
 use crate::syntax::document::{Document, DocumentKind};
 
@@ -23,6 +27,8 @@ pub struct Survey {
     /// Texts that replace the content of files, by their paths without links.
     texts: BTreeMap<PathBuf, Source>,
     stdin: OnceLock<Result<Source, Box<Diagnostic>>>,
+    /// Whether what loops need of the environment is checked too.
+    environment: bool,
 }
 
 /// What was found.
@@ -61,7 +67,18 @@ impl Survey {
                 return Err(fault);
             }
         }
-        Ok(Self { targets, actions: actions.to_vec(), texts: BTreeMap::new(), stdin: OnceLock::new() })
+        Ok(Self {
+            targets,
+            actions: actions.to_vec(),
+            texts: BTreeMap::new(),
+            stdin: OnceLock::new(),
+            environment: false,
+        })
+    }
+
+    /// Whether the secrets and keys that loops need are checked too.
+    pub fn with_environment(&mut self, environment: bool) {
+        self.environment = environment;
     }
 
     /// The files whose text can be replaced: all but standard input.
@@ -112,7 +129,7 @@ impl Survey {
                 }
             }
         }
-        for (faults, sources) in each(work, |work| judge(work, &declared)) {
+        for (faults, sources) in each(work, |work| judge(work, &declared, self.environment)) {
             found.diagnostics.extend(faults);
             found.sources.extend(sources);
         }
@@ -167,11 +184,15 @@ struct CheckJob<'a> {
 }
 
 /// The faults of a document and of its parts, and the texts that they point into.
-fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Source>) {
+fn judge(work: CheckJob<'_>, declared: &Declared, environment: bool) -> (Vec<Diagnostic>, Vec<Source>) {
     let CheckJob { target, document, neighbours } = work;
     let main = document.tree.source.clone();
+    let mut root = None;
     let texts = match neighbours.map(|neighbours| neighbours.gathered(main.clone(), target.real.as_deref())) {
-        Some(Ok(gathered)) => gathered.texts,
+        Some(Ok(gathered)) => {
+            root = Some(gathered.root);
+            gathered.texts
+        }
         Some(Err(mut faults)) => {
             faults.extend(document.faults);
             return (faults, vec![main]);
@@ -185,11 +206,30 @@ fn judge(work: CheckJob<'_>, declared: &Declared) -> (Vec<Diagnostic>, Vec<Sourc
     let mut faults = alone(&document, declared);
     let examined = load::examine(&texts, *document);
     let looped = is_looped(&examined.document);
+    if let (true, Some(root), Some(program)) = (environment, root, &examined.program) {
+        faults.extend(missing(program, &root, &texts));
+    }
     // A document that is no loop is a fault for `run`, but not here.
     faults.extend(examined.diagnostics.into_iter().filter(|fault| looped || fault.code != codes::NO_LOOP));
     let mentioned: HashSet<&str> = faults.iter().map(|fault| &*fault.place.file).collect();
     let sources = load::sources(&texts).into_iter().filter(|source| mentioned.contains(&*source.name)).collect();
     (faults, sources)
+}
+
+/// What a loop needs of the environment and can't be read, at its place in the project file.
+fn missing(program: &Arc<Program>, root: &Path, texts: &Texts) -> Vec<Diagnostic> {
+    let engine = host::engine(Arc::clone(&program.project), root, Arc::new(MemoryJournal::new()), None);
+    let project = texts.project.as_ref().map(|source| syntax::parse(source).0);
+    let place = |pointer: &str| match project.as_ref().filter(|tree| tree.at(pointer).is_some()) {
+        Some(tree) => tree.place(pointer),
+        None => texts.main.whole(),
+    };
+    let missing = engine.missing(program, None).into_iter();
+    missing
+        .map(|missing| {
+            Diagnostic::error(codes::ABSENT_SECRET, missing.why, missing.pointer.as_str(), place(&missing.pointer))
+        })
+        .collect()
 }
 
 impl Findings {

@@ -14,6 +14,7 @@ fn next() -> NextCommands {
         store: None,
         script: None,
         actions: Vec::new(),
+        raising: None,
     }
 }
 
@@ -47,6 +48,7 @@ fn waiting(kind: Termination, ids: &[&str]) -> RunResult {
             action: "pay".to_owned(),
             action_input: serde_json::json!({}),
             hash: format!("hash-{id}"),
+            approval: None,
         })
         .collect();
     let mut result = shown(Status::Paused, Some(kind));

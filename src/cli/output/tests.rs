@@ -19,11 +19,12 @@ fn next() -> NextCommands {
         store: None,
         script: None,
         actions: Vec::new(),
+        raising: None,
     }
 }
 
 fn shown_end(state: &State) -> String {
-    let result = result(Shown { result_key: None, trace: true }, state, &Redaction::default());
+    let result = result(Shown { result_key: None, trace: true, driven: false }, state, &Redaction::default());
     ending(&surface(), &result, state.now.active_ms, &next())
 }
 
@@ -62,8 +63,10 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         id,
         tool: "issue_refund".to_owned(),
         input: json!({"amount": 1e2, "note": "\u{1b}[8mhidden\u{202E}"}),
-        progress: CallProgress::AwaitsApproval,
+        progress: CallProgress::AwaitsApproval(Box::default()),
         run_id: None,
+        is_subrun: false,
+        called_at_ms: None,
     };
     let pause = Pause {
         forced: None,

@@ -2,6 +2,7 @@
 
 mod lines;
 mod story;
+mod waiting;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,18 +11,23 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use lines::Lines;
 pub use story::Story;
+use waiting::Waiting;
 
+use super::failure::CommandError;
+use super::host::{self, clock};
 use super::output::{Output, json_line};
 use super::surface::Surface;
 use crate::engine::notice::{Listener, Notice};
-use crate::trace::look::cut;
+use crate::trace::live::{LivePosition, LiveReply};
 use crate::trace::text::Pieces;
-use crate::trace::{Redaction, escape};
+use crate::trace::{Redaction, Tone, events};
 
 /// Listens to a run and shows it.
 pub struct Progress {
     surface: Surface,
     output: Output,
+    /// Whether lines for machines contain replies while they arrive.
+    deltas: bool,
     seen: Mutex<ShownProgress>,
 }
 
@@ -32,17 +38,32 @@ struct ShownProgress {
     lines: Option<Lines>,
     /// The run's id, once it has started.
     run_id: Option<String>,
+    /// The reply that is arriving, and how much of it the lines for machines have.
+    reply: LiveReply,
+    position: LivePosition,
+    waiting: Waiting,
 }
 
 impl Progress {
     /// A listener for this output.
-    pub fn new(surface: &Surface, output: Output, redact: Redaction) -> Self {
+    pub fn new(surface: &Surface, output: Output, deltas: bool, redact: Redaction) -> Self {
+        let reply = LiveReply::new(redact.clone());
         let story = Story::new(Pieces { look: surface.err, shorten: true }, redact);
+        let waiting = Waiting::new(clock::instant(), host::quiet());
         let lines = (output == Output::Ndjson).then(|| Lines::new(*surface));
         Self {
             surface: *surface,
             output,
-            seen: Mutex::new(ShownProgress { story, spinner: None, lines, run_id: None }),
+            deltas,
+            seen: Mutex::new(ShownProgress {
+                story,
+                spinner: None,
+                lines,
+                run_id: None,
+                reply,
+                position: LivePosition::default(),
+                waiting,
+            }),
         }
     }
 
@@ -83,26 +104,71 @@ impl Progress {
     }
 
     fn human(&self, seen: &mut ShownProgress, notice: &Notice) {
-        let text = seen.story.on(notice);
+        let (text, now) = (seen.story.on(notice), clock::instant());
         if !text.is_empty() {
             self.write(seen, &text);
+            seen.waiting.said(now);
         }
-        if !self.surface.err_terminal {
+        let is_other = seen.waiting.on(notice, now);
+        if is_other && !matches!(notice, Notice::ModelDelta { .. }) {
+            seen.reply.clear();
+        }
+        if !seen.waiting.is_any() {
+            seen.waiting.said(now);
+        }
+        let is_delta = matches!(notice, Notice::ModelDelta { .. });
+        if !self.surface.err_terminal || !is_other && !is_delta {
             return;
         }
-        match doing(notice) {
-            Doing::Same => {}
-            Doing::Nothing => {
-                if let Some(spinner) = seen.spinner.take() {
-                    spinner.finish_and_clear();
+        let Some((what, tail)) = seen.waiting.line(&seen.reply, self.surface.err.width) else {
+            if let Some(spinner) = seen.spinner.take() {
+                spinner.finish_and_clear();
+            }
+            return;
+        };
+        let spinner = seen.spinner.get_or_insert_with(spinner);
+        if is_other {
+            spinner.reset_elapsed();
+        }
+        spinner.set_message(what);
+        spinner.set_prefix(self.surface.err.paint(Tone::Dim, &tail));
+    }
+
+    fn machine(&self, seen: &mut ShownProgress, notice: &Notice) {
+        let Some(lines) = &seen.lines else { return };
+        let line = match notice {
+            // A reader that is behind gets the parts that it missed as one.
+            Notice::ModelDelta { .. } if lines.is_behind() => return,
+            Notice::ModelDelta { .. } => {
+                let Some(delta) = seen.reply.since(&mut seen.position) else { return };
+                events::delta(&delta).map_err(|error| CommandError::Output(std::io::Error::other(error)))
+            }
+            _ => seen.story.json(notice),
+        };
+        if let Ok(line) = line.and_then(|value| json_line(&value)) {
+            lines.write(line);
+        }
+    }
+
+    /// Says now and then what the run waits for, where no line shows it. Never returns.
+    pub async fn break_silence(&self) {
+        if self.output != Output::Human || self.surface.err_terminal {
+            return std::future::pending().await;
+        }
+        loop {
+            let left = {
+                let mut seen = self.seen();
+                let now = clock::instant();
+                let left = seen.waiting.quiet_for(now);
+                if left.is_zero() {
+                    if let Some(text) = seen.waiting.still(&seen.reply, now) {
+                        self.write(&seen, &text);
+                    }
+                    seen.waiting.said(now);
                 }
-            }
-            Doing::This(what) => {
-                let what = cut(&escape::line(&what), self.surface.err.width.saturating_sub(16));
-                let spinner = seen.spinner.get_or_insert_with(spinner);
-                spinner.reset_elapsed();
-                spinner.set_message(what);
-            }
+                left
+            };
+            clock::sleep(left).await;
         }
     }
 
@@ -122,48 +188,24 @@ impl Listener for Progress {
         if let Notice::RunStarted { run_id, .. } | Notice::RunResumed { run_id, .. } = &notice {
             seen.run_id = Some(run_id.clone());
         }
+        seen.reply.take(&notice);
         match self.output {
             // The run resumes after a decision in the terminal: its header was already shown.
             Output::Human if known && matches!(notice, Notice::RunResumed { .. }) => {}
             Output::Human => self.human(&mut seen, &notice),
             Output::Json => {}
-            Output::Ndjson => {
-                let line = seen.story.json(&notice).and_then(|value| json_line(&value));
-                if let (Some(lines), Ok(line)) = (&seen.lines, line) {
-                    lines.write(line);
-                }
-            }
+            Output::Ndjson => self.machine(&mut seen, &notice),
         }
     }
-}
 
-/// What the spinner shows after a notice.
-enum Doing {
-    Same,
-    Nothing,
-    This(String),
-}
-
-fn doing(notice: &Notice) -> Doing {
-    match notice {
-        Notice::ModelAsked { .. } => Doing::This("thinking".to_owned()),
-        Notice::ModelRetried { .. } => Doing::This("waiting to retry the request".to_owned()),
-        Notice::ToolCalled { action, .. } => Doing::This(format!("calling {action}")),
-        Notice::ModelReplied { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => Doing::Nothing,
-        Notice::RunStarted { .. }
-        | Notice::RunResumed { .. }
-        | Notice::ModelDelta { .. }
-        | Notice::Observed { .. }
-        | Notice::Decided { .. }
-        | Notice::BudgetWarning { .. }
-        | Notice::HistoryTrimmed { .. }
-        | Notice::Progress { .. } => Doing::Same,
+    fn wants_deltas(&self) -> bool {
+        self.deltas || self.output == Output::Human
     }
 }
 
 fn spinner() -> ProgressBar {
     let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("     {spinner} {msg} · {elapsed}") {
+    if let Ok(style) = ProgressStyle::with_template("     {spinner} {msg} · {elapsed}{prefix}") {
         spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
     }
     spinner.enable_steady_tick(Duration::from_millis(90));

@@ -6,7 +6,9 @@ use crate::engine::event::ToolFault;
 use crate::engine::notice::Notice;
 use crate::engine::record::TraceEntry;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
+use crate::trace::continuation::{continuation_sentence, hidden_continuation};
 use crate::trace::decision::{decision_sentence, hidden};
+use crate::trace::entries::call_sentence;
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
@@ -89,6 +91,10 @@ impl Story {
             }
             Notice::ToolCalled { action, action_input, .. } => self.called(action, action_input),
             Notice::Observed { entry, .. } => {
+                if let Some(status) = entry.call_status {
+                    let action = self.redact.text(entry.action.as_deref().unwrap_or_default());
+                    return self.pieces.remark(&format!("{action}: {}", call_sentence(status)));
+                }
                 let TraceEntry { action, action_input, observation, success, duration_ms, error, .. } = entry;
                 let observation = self.redact.value(observation);
                 let seen =
@@ -104,6 +110,10 @@ impl Story {
             Notice::Decided { record } => {
                 self.any_shown = true;
                 self.pieces.remark(&decision_sentence(&hidden(record, &self.redact)))
+            }
+            Notice::Retried { record } | Notice::LimitsRaised { record } => {
+                self.any_shown = true;
+                self.pieces.remark(&continuation_sentence(&hidden_continuation(record, &self.redact)))
             }
             Notice::ModelAsked { .. } | Notice::ModelDelta { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => {
                 String::new()

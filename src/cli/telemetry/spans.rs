@@ -13,6 +13,7 @@ use crate::engine::event::{CallId, Finish};
 use crate::engine::notice::Notice;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::TraceEntry;
+use crate::policy::provider::Provider;
 use crate::program::Program;
 use crate::trace::Redaction;
 
@@ -49,7 +50,7 @@ impl Spans {
     /// The spans of a run of this program; `content`: with texts, secrets hidden.
     pub fn new(tracer: SdkTracer, program: &Program, content: bool) -> Self {
         let models = program.project.models.iter();
-        let providers = models.map(|(name, model)| (name.clone(), model.provider.facts().name)).collect();
+        let providers = models.map(|(name, model)| (name.clone(), model.provider.facts().span_name)).collect();
         Self {
             tracer,
             redact: Redaction::new(&program.project.redact),
@@ -92,7 +93,7 @@ impl Spans {
                     chat.add_event_with_timestamp("retry", now, facts);
                 }
             }
-            Notice::ModelReplied { thought, usage, finish, response_model, .. } => {
+            Notice::ModelReplied { thought, usage, finish, response_model, time_to_first_token_ms, .. } => {
                 let output = self.content.then(|| self.message("assistant", thought));
                 if let Some(mut chat) = self.chat.take() {
                     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
@@ -115,6 +116,11 @@ impl Spans {
                     ));
                     let model = response_model.clone().unwrap_or_else(|| self.model.clone());
                     chat.set_attribute(KeyValue::new("gen_ai.response.model", model));
+                    if let Some(first) = time_to_first_token_ms {
+                        let first = Duration::from_millis(*first).as_secs_f64();
+                        chat.set_attribute(KeyValue::new("gen_ai.request.stream", true));
+                        chat.set_attribute(KeyValue::new("gen_ai.response.time_to_first_chunk", first));
+                    }
                     chat.set_attributes(output.map(|output| KeyValue::new("gen_ai.output.messages", output)));
                     chat.end_with_timestamp(now);
                 }
@@ -221,7 +227,8 @@ impl Spans {
     }
 
     fn provider(&self) -> &'static str {
-        self.providers.get(&self.model).copied().unwrap_or("openai")
+        let of_id = || Provider::of_model(&self.model).unwrap_or(Provider::DEFAULT).facts().span_name;
+        self.providers.get(&self.model).copied().unwrap_or_else(of_id)
     }
 }
 

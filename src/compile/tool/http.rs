@@ -99,12 +99,13 @@ fn address(url: &str, work: &mut ActionDraft<'_>) -> Option<AddressParts> {
 fn host_end(url: &str, host: usize) -> usize {
     let (mut depth, mut last) = (0_usize, 0);
     for (at, c) in outside_of_tags(url) {
-        let between = url.get(last..at).unwrap_or_default();
-        for tag in between.split("{{").skip(1).map(|tag| tag.trim_start_matches(['{', '~'])) {
+        let tags = url.get(last..at).filter(|tags| !tags.is_empty());
+        let tags = tags.into_iter().flat_map(|tags| tags.split("{{").skip(1));
+        for tag in tags.map(|tag| tag.trim_start_matches(['{', '~'])) {
             let opens = tag.starts_with('#') || tag.strip_prefix('^').is_some_and(|rest| !rest.starts_with(['}', '~']));
             depth = if opens { depth + 1 } else { depth.saturating_sub(usize::from(tag.starts_with('/'))) };
         }
-        last = at;
+        last = at + c.len_utf8();
         if at >= host && depth == 0 && matches!(c, '/' | '?' | '#' | '\\') {
             return at;
         }

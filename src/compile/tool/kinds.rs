@@ -1,9 +1,9 @@
-//! The other kinds (`llm`, `db`, `command`), and the defaults of every kind.
+//! The kinds of actions, compiled: `llm`, `db`, `command`, and `http` in a file of its own.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::sql::{self, Placeholders};
-use super::{ActionDraft, NamedVariable};
+use super::{ActionDraft, NamedVariable, http};
 use crate::diagnostic::codes;
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
@@ -11,9 +11,20 @@ use crate::policy::variables;
 use crate::program::fault::LocalFault;
 use crate::program::reference::escape_pointer;
 use crate::program::template::{ValueEscape, Variable, is_template};
-use crate::program::{CommandTool, DbTool, LlmTool};
+use crate::program::{CommandTool, DbTool, LlmTool, ToolKind};
 
-pub(super) fn llm(action: &LlmAction, work: &mut ActionDraft<'_>) -> Option<LlmTool> {
+/// What an action does, compiled. None when it has faults, or is of a kind that is recognised only.
+pub(super) fn compile(action: &Action, work: &mut ActionDraft<'_>) -> Option<ToolKind> {
+    match action {
+        Action::Http(action) => http::compile(action, work).map(ToolKind::Http),
+        Action::Llm(action) => llm(action, work).map(ToolKind::Llm),
+        Action::Db(action) => db(action, work).map(ToolKind::Db),
+        Action::Command(action) => command(action, work).map(ToolKind::Command),
+        Action::Matcher(_) | Action::CustomTable(_) => None,
+    }
+}
+
+fn llm(action: &LlmAction, work: &mut ActionDraft<'_>) -> Option<LlmTool> {
     let template = work.template(&action.template, ValueEscape::Plain, "/template")?;
     if let Some(key) = template.secrets().first() {
         let inside =
@@ -31,7 +42,7 @@ pub(super) fn llm(action: &LlmAction, work: &mut ActionDraft<'_>) -> Option<LlmT
     Some(LlmTool { action: action.clone(), template })
 }
 
-pub(super) fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
+fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
     let Placeholders { named, positional, anonymous } = sql::placeholders(&action.query);
     let is_other = other_placeholders(action, positional, work);
     if action.params.is_empty() {
@@ -87,7 +98,7 @@ fn other_placeholders(action: &DbAction, positional: usize, work: &mut ActionDra
     !others.is_empty()
 }
 
-pub(super) fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Option<CommandTool> {
+fn command(action: &CommandAction, work: &mut ActionDraft<'_>) -> Option<CommandTool> {
     for (pointer, text) in [("/program", Some(&action.program)), ("/cwd", action.cwd.as_ref())] {
         if text.is_some_and(|text| is_template(text)) {
             let message =
@@ -131,30 +142,4 @@ fn loader(name: &str, pointer: &str, before: usize, work: &mut ActionDraft<'_>) 
     let message = format!("`{name}` decides which programs run, and `{path}` {}", named.writer());
     let inside = named.variable.range.clone();
     work.push(LocalFault::error(codes::LOADER, pointer, message).inside(inside).help("write its value out"));
-}
-
-/// Whether a call may be made again without harm, when the action does not say.
-pub(super) fn is_idempotent(action: &Action) -> bool {
-    match action {
-        Action::Http(http) => http.http_method.is_idempotent(),
-        Action::Db(db) => db.read_only,
-        Action::Llm(_) | Action::Command(_) | Action::Matcher(_) | Action::CustomTable(_) => false,
-    }
-}
-
-/// The description that the model gets for an action without one.
-pub(super) fn describe(action: &Action) -> String {
-    match action {
-        Action::Http(http) => {
-            // Without the query, which may contain keys.
-            let address = http.url.split(['?', '#']).next().unwrap_or_default();
-            let address = address.replace("{{", "{").replace("}}", "}");
-            format!("Sends a {} request to {address}.", http.http_method.as_str())
-        }
-        Action::Llm(_) => "Asks a language model.".to_owned(),
-        Action::Db(db) if db.read_only => format!("Reads from the database {}.", db.datasource),
-        Action::Db(db) => format!("Changes the database {}.", db.datasource),
-        Action::Command(command) => format!("Runs the program {}.", command.program),
-        Action::Matcher(_) | Action::CustomTable(_) => String::new(),
-    }
 }

@@ -1,6 +1,8 @@
 //! Tools: a declaration and the action that it names become something that can be called, with the
 //! schema of its input. All faults are gathered, each at its place in the action.
 
+pub(crate) mod approval;
+mod derived;
 mod floor;
 mod http;
 mod kinds;
@@ -19,6 +21,7 @@ use crate::diagnostic::codes;
 use crate::language::action::OnUncertain;
 use crate::language::tool::{ActionTool, LoopTool};
 use crate::language::{Action, ReactProperties};
+use crate::program::approval::ApprovalPolicy;
 use crate::program::fault::LocalFault;
 use crate::program::reference::RESERVED;
 use crate::program::schema::Schema;
@@ -36,7 +39,8 @@ use work::{ActionDraft, NamedVariable};
 /// The most errors that are reported for one action, and the most warnings.
 pub const MAX_FAULTS: usize = 100;
 
-/// The tool that a declaration makes of its action, and its warnings. The pointers of faults begin at the
+/// The tool that a declaration makes of its action, and its warnings, without the approvals that the declaration
+/// requires. The pointers of faults begin at the
 /// action. `unknown` are the parts of the action that were replaced: no faults are reported for them.
 ///
 /// # Errors
@@ -48,17 +52,17 @@ pub fn declared(
     unknown: &Unknown,
 ) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
     let mut work = ActionDraft::of(unknown);
-    let Some(head) = action.head() else {
+    let Some(facts) = action.kind() else {
         return Err(vec![not_runnable(action)]);
     };
-    let kind = match action {
-        Action::Http(action) => http::compile(action, &mut work).map(ToolKind::Http),
-        Action::Llm(action) => kinds::llm(action, &mut work).map(ToolKind::Llm),
-        Action::Db(action) => kinds::db(action, &mut work).map(ToolKind::Db),
-        Action::Command(action) => kinds::command(action, &mut work).map(ToolKind::Command),
-        Action::Matcher(_) | Action::CustomTable(_) => None,
-    };
-    let parameters = parameters::of(action, head.parameters, &mut work);
+    let head = facts.head();
+    let kind = kinds::compile(action, &mut work);
+    let parameters = parameters::of(action, head.parameters, kind.as_ref(), &mut work);
+    // What the action says is a floor: a declaration asks for more, never for less.
+    let mut approval = ApprovalPolicy::default();
+    if let Err(faults) = approval::require(&mut approval, head.requires_approval, head.approval.as_ref()) {
+        faults.into_iter().for_each(|fault| work.push(fault.under("/requires_approval")));
+    }
     let described =
         declaration.description.as_deref().or(head.description).map(str::trim).filter(|text| !text.is_empty());
     if described.is_none() && !unknown.holds("/description") {
@@ -75,18 +79,19 @@ pub fn declared(
     let (Some(kind), Some(parameters), false) = (kind, parameters, work.has_errors()) else {
         return Err(work.faults);
     };
+    let idempotent = head.idempotent.unwrap_or_else(|| facts.is_idempotent());
     let tool = Tool {
         name: declaration.name.clone(),
-        description: described.map_or_else(|| kinds::describe(action), str::to_owned),
+        description: described.map_or_else(|| facts.describe(), str::to_owned),
         parameters,
         kind,
-        // What the action says is a floor: a declaration asks for more, never for less.
-        requires_approval: declaration.requires_approval || head.requires_approval,
+        approval,
         max_calls: floor::least(declaration.max_calls, head.max_calls),
         timeout_ms: floor::least(declaration.timeout_ms, head.timeout_ms).unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
         remember: declaration.remember.clone(),
-        idempotent: head.idempotent.unwrap_or_else(|| kinds::is_idempotent(action)),
+        idempotent,
+        read_only: facts.only_reads(idempotent),
         on_uncertain: head.on_uncertain,
     };
     Ok((tool, work.faults))
@@ -105,7 +110,7 @@ pub(crate) struct StepInput {
 
 /// What an action that is a step takes; nothing when it can't be compiled, which is reported where it stands.
 pub(crate) fn step_input(written: &Value) -> Option<StepInput> {
-    let action = layout::action(written).ok()?;
+    let action = Action::read(written).ok()?;
     let declaration = ActionTool { name: action.head()?.action_name.to_owned(), ..ActionTool::default() };
     let properties = layout::defaults()?;
     let (tool, _) = declared(&declaration, &action, &properties, &Unknown::default()).ok()?;
@@ -128,12 +133,13 @@ pub fn embedded(
         description: declaration.description.as_ref().unwrap_or(&signature.description).clone(),
         parameters: parameters::compile(&signature.parameters)?,
         kind: ToolKind::Embedded,
-        requires_approval: declaration.requires_approval,
+        approval: ApprovalPolicy::default(),
         max_calls: declaration.max_calls,
         timeout_ms: declaration.timeout_ms.unwrap_or(properties.tool_timeout_ms),
         polling: declaration.polling,
         remember: declaration.remember.clone(),
         idempotent: signature.idempotent,
+        read_only: signature.idempotent && signature.read_only,
         on_uncertain: OnUncertain::default(),
     })
 }
@@ -157,7 +163,7 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<
         name: declaration.name.clone(),
         description: described.map_or_else(|| format!("Runs the loop {}.", called.name), str::to_owned),
         parameters,
-        requires_approval: declaration.requires_approval,
+        approval: ApprovalPolicy::default(),
         max_calls: declaration.max_calls,
         // The loop has a time of its own: only what the declaration says cuts it shorter.
         timeout_ms: declaration
@@ -167,6 +173,7 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<
         remember: declaration.remember.clone(),
         // A call is a run with an id of its own: called again, it resumes where it stopped.
         idempotent: true,
+        read_only: called.tools.iter().all(|tool| tool.read_only),
         on_uncertain: OnUncertain::default(),
         kind: ToolKind::Loop(called),
     })
@@ -211,16 +218,4 @@ fn not_runnable(action: &Action) -> LocalFault {
 pub fn is_value(variable: &Variable) -> bool {
     let first = variable.path.first().map(String::as_str).unwrap_or_default();
     first == "input" || !RESERVED.contains(&first)
-}
-/// A schema of an object with these names, all required, of any type.
-fn derived(names: &[String]) -> Schema {
-    let properties: serde_json::Map<String, Value> =
-        names.iter().map(|name| (name.clone(), Value::Object(serde_json::Map::new()))).collect();
-    let source = serde_json::json!({
-        "type": "object",
-        "properties": properties,
-        "required": names,
-        "additionalProperties": false,
-    });
-    Schema::compile(source).unwrap_or_else(|_| Schema::any())
 }

@@ -9,6 +9,7 @@ use crate::compile::review::review;
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
 use crate::policy::secret_names::is_foreign_secret;
+use crate::program::ToolKind;
 use crate::program::fault::LocalFault;
 use crate::program::reference::{RESERVED, escape_pointer};
 use crate::program::schema::{Advice, Examined, Fix, Schema, SchemaFault, advice};
@@ -16,15 +17,21 @@ use crate::program::schema::{Advice, Examined, Fix, Schema, SchemaFault, advice}
 /// The most names that are looked at for the nearest one, and how often that is done for an action.
 const MEASURED: (usize, usize) = (1_000, 20);
 
-/// The schema of an action's input. Names that the action takes have been gathered before.
-pub(super) fn of(action: &Action, written: Option<&Value>, work: &mut ActionDraft<'_>) -> Option<Schema> {
+/// The schema of an action's input. Names that the action takes have been gathered before; `kind` is what it was compiled
+/// to.
+pub(super) fn of(
+    action: &Action,
+    written: Option<&Value>,
+    kind: Option<&ToolKind>,
+    work: &mut ActionDraft<'_>,
+) -> Option<Schema> {
     let Some(written) = written else {
         let names = work.arguments_at("");
         // Without any hint of what it takes, an HTTP action takes what it is given.
         return Some(if names.is_empty() && matches!(action, Action::Http(_)) {
             Schema::any()
         } else {
-            derived(&names)
+            derived::schema(&names, kind)
         });
     };
     let examined = Schema::examine(written);
@@ -100,7 +107,9 @@ pub(super) fn no_object(schema: &Schema) -> Option<LocalFault> {
         return found("/required", message, "put it among the `properties`, or take it out of `required`");
     }
     let at = |name: &str| format!("/properties/{}", escape_pointer(name));
-    if let Some(name) = required.iter().find(|name| source.pointer(&at(name)) == Some(&Value::Bool(false))) {
+    let described = source.get("properties");
+    let is_shut = |name: &&&str| described.and_then(|members| members.get(**name)) == Some(&Value::Bool(false));
+    if let Some(name) = required.iter().find(is_shut) {
         let message = format!("`{name}` is required, and nothing matches its schema");
         return found(&at(name), message, "write what it may be, or take it out of `required`");
     }

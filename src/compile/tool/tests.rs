@@ -16,7 +16,9 @@ fn compile_as(declaration: Value, action: Value) -> Result<(Tool, Vec<LocalFault
     let declaration: ActionTool = serde_json::from_value(declaration).unwrap();
     let action: Action = serde_json::from_value(action).unwrap();
     let properties = serde_json::from_value(json!({"objective": "o", "tools": []})).unwrap();
-    declared(&declaration, &action, &properties, &Unknown::default())
+    let (mut tool, warnings) = declared(&declaration, &action, &properties, &Unknown::default())?;
+    approval::require(&mut tool.approval, &declaration.requires_approval, declaration.approval.as_ref())?;
+    Ok((tool, warnings))
 }
 
 /// An action of a kind, with a name and a description.
@@ -82,11 +84,37 @@ fn without_parameters_they_are_what_the_action_takes() {
         json!({"url": "https://h/{{id}}?x={{input.x}}", "headers": {"X-A": "@who.name"}, "query": {"q": ["{{text}}", "{{id}}"]},
         "http_method": "POST", "body": {"a": "@deep.0.x", "now": "@now"}}),
     );
-    let expected = json!({"type": "object", "properties": {"id": {}, "who": {}, "text": {}, "deep": {}},
+    let text = json!({"type": ["string", "number", "boolean"]});
+    let expected = json!({"type": "object", "properties": {"id": text, "who": {}, "text": text, "deep": {}},
         "required": ["id", "who", "text", "deep"], "additionalProperties": false});
     assert_eq!(*tool.parameters.source(), expected);
     assert_eq!(tool.kind.used, ["id", "who", "text"]);
-    assert!(tool.parameters.faults(&json!({"id": 1, "who": {}, "text": null, "deep": []})).is_empty());
+    assert!(tool.parameters.faults(&json!({"id": 1, "who": {}, "text": "", "deep": []})).is_empty());
+    assert_eq!(tool.parameters.faults(&json!({"id": {}, "who": {}, "text": null, "deep": []})).len(), 2);
+}
+
+#[test]
+fn what_is_printed_into_an_address_or_a_header_is_one_text() {
+    let tool = http_tool(json!({
+        "url": "https://h/{{a}}{{#if b}}/{{b}}{{/if}}{{#each c}},{{this}}{{/each}}{{lookup d 0}}{{#if e}}!{{/if}}",
+        "headers": {"X-F": "@f", "X-G": "g {{g}} {{h.i}}", "X-N": "{{n}}"},
+        "query": {"j": "@j", "k": "{{k}}", "l": {"m": "@l"}}, "http_method": "POST", "body": ["@o", "@n.x"]
+    }));
+    let (text, or_null) = (json!(["string", "number", "boolean"]), json!(["string", "number", "boolean", "null"]));
+    let types = |name: &str| tool.parameters.source()["properties"][name]["type"].clone();
+    for (name, expected) in [
+        ("a", &text),
+        ("b", &or_null),
+        ("f", &text),
+        ("g", &text),
+        ("k", &text),
+        ("j", &json!(["string", "number", "boolean", "array"])),
+    ] {
+        assert_eq!(types(name), *expected, "{name}");
+    }
+    for open in ["c", "d", "e", "h", "l", "n", "o"] {
+        assert_eq!(types(open), Value::Null, "{open}");
+    }
 }
 
 #[test]
@@ -251,11 +279,11 @@ fn the_declaration_tightens_the_action_and_the_action_wins_over_the_loop() {
     let fields = json!({"timeout_ms": 5, "idempotent": false, "on_uncertain": "retry"});
     let (plain, _) = compile(http(fields.clone())).unwrap();
     assert_eq!((plain.timeout_ms, plain.idempotent, plain.on_uncertain), (5, false, OnUncertain::Retry));
-    assert_eq!((plain.description.as_str(), plain.requires_approval, plain.max_calls), ("Does it.", false, None));
+    assert_eq!((plain.description.as_str(), plain.approval.always, plain.max_calls), ("Does it.", false, None));
     let declaration = json!({"name": "mine", "description": "Mine.", "timeout_ms": 7, "requires_approval": true, "max_calls": 2, "polling": true});
     let (own, _) = compile_as(declaration, http(fields)).unwrap();
     assert_eq!((own.name.as_str(), own.description.as_str(), own.timeout_ms), ("mine", "Mine.", 5));
-    assert_eq!((own.requires_approval, own.max_calls, own.polling), (true, Some(2), true));
+    assert_eq!((own.approval.always, own.max_calls, own.polling), (true, Some(2), true));
     // The limits of an action for its own calls can't be loosened.
     let floor = json!({"requires_approval": true, "max_calls": 3, "timeout_ms": 9});
     let (own, _) = compile_as(
@@ -263,11 +291,11 @@ fn the_declaration_tightens_the_action_and_the_action_wins_over_the_loop() {
         http(floor.clone()),
     )
     .unwrap();
-    assert_eq!((own.requires_approval, own.max_calls, own.timeout_ms), (true, Some(3), 9));
+    assert_eq!((own.approval.always, own.max_calls, own.timeout_ms), (true, Some(3), 9));
     let (own, _) = compile_as(json!({"name": "t", "max_calls": 2, "timeout_ms": 4}), http(floor.clone())).unwrap();
-    assert_eq!((own.requires_approval, own.max_calls, own.timeout_ms), (true, Some(2), 4));
+    assert_eq!((own.approval.always, own.max_calls, own.timeout_ms), (true, Some(2), 4));
     let (own, _) = compile(http(floor)).unwrap();
-    assert_eq!((own.requires_approval, own.max_calls, own.timeout_ms), (true, Some(3), 9));
+    assert_eq!((own.approval.always, own.max_calls, own.timeout_ms), (true, Some(3), 9));
     assert_eq!(compile(http(json!({}))).unwrap().0.timeout_ms, 30_000);
     for (method, idempotent) in
         [("GET", true), ("HEAD", true), ("PUT", true), ("DELETE", true), ("POST", false), ("PATCH", false)]
@@ -322,11 +350,12 @@ fn an_embedded_tool_is_declared_like_any_other() {
         description: "Adds.".to_owned(),
         parameters,
         idempotent: true,
+        read_only: false,
     };
     let parameters = json!({"type": "object", "properties": {"a": {}}});
     let tool = embedded(&signature(parameters), &declaration, &properties).unwrap();
     assert_eq!((tool.name.as_str(), tool.description.as_str(), tool.idempotent), ("f", "Adds.", true));
-    assert!(tool.requires_approval && matches!(tool.kind, ToolKind::Embedded));
+    assert!(matches!(tool.kind, ToolKind::Embedded));
     let faults = embedded(&signature(json!({"type": "array"})), &declaration, &properties).unwrap_err();
     assert_eq!((faults[0].code, faults[0].pointer.as_str()), (codes::NO_OBJECT, "/type"));
 }

@@ -1,24 +1,26 @@
-//! Anthropic's messages (platform.claude.com/docs, `build-with-claude/extended-thinking`, `adaptive-thinking` and
-//! `prompt-caching`, read in November 2026).
+//! Anthropic's messages (platform.claude.com/docs, `build-with-claude/extended-thinking`, `adaptive-thinking`,
+//! `prompt-caching` and `structured-outputs`, read in November 2026).
 
 mod answer;
 
 use std::borrow::Cow;
 
 use bytes::BytesMut;
+use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::Ask;
-use super::constraint::TURN;
+use super::constraint::{TURN, TurnMeans};
 use super::failure::Peer;
 use super::protocol::{NewMessages, Protocol};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, returned};
 use super::refused::RequestField;
-use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tools};
 use crate::engine::conversation::{Message, Native, Role};
-use crate::language::project::Model;
+use crate::language::project::{Model, ReasoningEffort};
+use crate::policy::provider::takes_schemas;
 
 /// The version of the protocol.
 const VERSION: &str = "2023-06-01";
@@ -62,24 +64,21 @@ impl Protocol for Anthropic {
 
     fn settings(&self, model: &Model) -> Map<String, Value> {
         let mut fields = Map::new();
-        put(&mut fields, "output_config", model.reasoning_effort.map(|effort| serde_json::json!({ "effort": effort })));
         put(&mut fields, "top_p", model.top_p);
         put(&mut fields, "top_k", model.top_k);
         fields
+    }
+
+    fn turn_means(&self, id: &str, _url: &Url) -> TurnMeans {
+        if takes_schemas(id) { TurnMeans::Closed } else { TurnMeans::Tool }
     }
 
     fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
         answer::read(peer, body)
     }
 
-    fn piece(
-        &self,
-        peer: &Peer,
-        reply: &mut StreamedReply,
-        data: &[u8],
-        deltas: Deltas<'_>,
-    ) -> Result<bool, UnreadableReply> {
-        answer::piece(peer, reply, data, deltas)
+    fn piece(&self, peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
+        answer::piece(peer, reply, data)
     }
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -112,7 +111,7 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     }
     buffer.extend_from_slice(form.settings.fields.as_bytes());
     buffer.extend_from_slice(form.settings.extra.as_bytes());
-    if ask.deltas.is_some() {
+    if form.streams(ask) {
         buffer.extend_from_slice(b",\"stream\":true");
     }
     let system: Vec<&str> = system_of(ask).map(|message| &*message.text).collect();
@@ -122,7 +121,10 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         // The tools and the prompt stay cached when the history behind them is trimmed.
         buffer.extend_from_slice(b",\"cache_control\":{\"type\":\"ephemeral\"}}]");
     }
-    if let Some(turn) = form.constraint.turn(ask) {
+    let turn = form.constraint.turn(ask);
+    let format = turn.as_ref().filter(|turn| !turn.is_tool).map(|turn| turn.schema);
+    output_config(buffer, form.settings.effort, format);
+    if let Some(turn) = turn.filter(|turn| turn.is_tool) {
         // A forced tool is this protocol's way: its input is the turn.
         buffer.extend_from_slice(b",\"tools\":[{\"name\":");
         json(buffer, TURN);
@@ -137,6 +139,26 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     }
     buffer.extend_from_slice(b",\"messages\":[");
     system.len()
+}
+
+/// Writes how much the model reasons, and the schema of its reply.
+fn output_config(buffer: &mut BytesMut, effort: Option<ReasoningEffort>, schema: Option<&str>) {
+    let mut open = b",\"output_config\":{".as_slice();
+    if let Some(effort) = effort {
+        buffer.extend_from_slice(open);
+        buffer.extend_from_slice(b"\"effort\":");
+        json(buffer, &effort);
+        open = b",";
+    }
+    if let Some(schema) = schema {
+        buffer.extend_from_slice(open);
+        buffer.extend_from_slice(b"\"format\":{\"type\":\"json_schema\",\"schema\":");
+        buffer.extend_from_slice(schema.as_bytes());
+        buffer.extend_from_slice(b"}");
+    }
+    if effort.is_some() || schema.is_some() {
+        buffer.extend_from_slice(b"}");
+    }
 }
 
 fn system_of<'a>(ask: &Ask<'a>) -> impl Iterator<Item = &'a Message> {

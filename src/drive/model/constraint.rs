@@ -1,34 +1,41 @@
-//! Constrained replies: which models are sent the schema of a turn, and which servers have refused one.
+//! Constrained replies: which models are sent the schema of a turn, in which form, and which ones have refused it.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::BytesMut;
-use reqwest::Url;
 
 use super::Ask;
-use crate::language::project::{Constrain, Provider};
+use super::refused::{RefusedFields, RequestField};
+use super::reply::AttemptReply;
+use crate::language::project::Constrain;
 use crate::language::react::Dialect;
+use crate::program::Program;
+use crate::program::turn_schema::{TurnForms, TurnSchema};
 
 /// The name of the schema in a request; of the tool that takes a turn, where a provider has tools only.
 pub(super) const TURN: &str = "turn";
-/// The most servers that are remembered.
-const MAX_SERVERS: usize = 1_000;
 
-/// The servers that were asked in this process, by address, and whether each has refused a schema.
-static SERVERS: Mutex<BTreeMap<String, Arc<AtomicBool>>> = Mutex::new(BTreeMap::new());
-
-/// Whether it was said that a schema is too large.
-static WARNED: AtomicBool = AtomicBool::new(false);
+/// The form in which a model is sent the schema of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnMeans {
+    /// One branch for each tool: servers that make a grammar of it.
+    Branches,
+    /// One object, in OpenAI's strict mode where it can be.
+    Strict,
+    /// One object.
+    Flat,
+    /// One object where it is of Anthropic's subset, else the input of a tool.
+    Closed,
+    /// The input of a tool that must be called.
+    Tool,
+}
 
 /// Whether a model's replies are constrained.
 pub(super) struct ReplyConstraint {
     mode: Constrain,
-    /// Whether the schema has branches at its top. Local servers take them; OpenAI's and Anthropic's do not.
-    has_branches: bool,
-    /// Whether the model's server has refused a schema.
-    refused: Arc<AtomicBool>,
+    form: TurnMeans,
+    /// What the model refuses.
+    refused: Arc<RefusedFields>,
 }
 
 /// The schema that a request is sent.
@@ -37,20 +44,19 @@ pub(super) struct ConstrainedTurn<'a> {
     pub(super) schema: &'a str,
     /// Whether it is of OpenAI's strict subset.
     pub(super) is_strict: bool,
+    /// Whether a tool must be called whose input it is.
+    pub(super) is_tool: bool,
 }
 
 impl ReplyConstraint {
     /// For a model without a server: its replies are never constrained.
     pub(super) fn none() -> Self {
-        Self { mode: Constrain::Off, has_branches: false, refused: Arc::default() }
+        Self::new(Constrain::Off, TurnMeans::Flat, &Arc::default())
     }
 
-    /// For a model at a server. `auto` is for OpenAI's protocol alone: where a tool must be forced, a model can do less.
-    pub(super) fn of(mode: Constrain, provider: Provider, url: &Url) -> Self {
-        let is_openai = provider == Provider::Openai;
-        let has_means = is_openai || provider == Provider::Anthropic && mode == Constrain::On;
-        let mode = if has_means { mode } else { Constrain::Off };
-        Self { mode, has_branches: is_openai && url.scheme() == "http", refused: refused_by(url) }
+    /// For a model at a server.
+    pub(super) fn new(mode: Constrain, form: TurnMeans, refused: &Arc<RefusedFields>) -> Self {
+        Self { mode, form, refused: Arc::clone(refused) }
     }
 
     /// The schema that a request for this reply is sent; none where a reply is no turn of the dialect `json`.
@@ -58,31 +64,51 @@ impl ReplyConstraint {
         let is_sent = match self.mode {
             Constrain::Off => false,
             Constrain::On => true,
-            Constrain::Auto => !self.refused.load(Ordering::Relaxed),
+            Constrain::Auto => !self.refused.contains(RequestField::Schema),
         };
-        let program = ask.program.filter(|program| is_sent && program.properties.dialect == Dialect::Json)?;
-        let Some(turn) = program.turn_schema() else {
-            if !WARNED.swap(true, Ordering::Relaxed) {
-                tracing::warn!(
-                    "the tools of the loop {} make a schema too large to constrain replies: it is left out",
-                    program.name
-                );
+        let forms = forms(ask).filter(|_| is_sent)?;
+        let turn = |schema, is_tool| ConstrainedTurn { schema, is_strict: false, is_tool };
+        // A model that is made to call a tool can do less: it can't think.
+        let tool = || (self.mode == Constrain::On).then(|| turn(&forms.flat, true));
+        match (self.form, &forms.strict) {
+            (TurnMeans::Branches, _) => Some(turn(&forms.branches, false)),
+            (TurnMeans::Strict, Some(strict)) => {
+                Some(ConstrainedTurn { is_strict: true, ..turn(&strict.schema, false) })
             }
-            return None;
-        };
-        Some(match self.has_branches {
-            true => ConstrainedTurn { schema: &turn.branches, is_strict: false },
-            false => ConstrainedTurn { schema: &turn.flat, is_strict: turn.is_strict },
-        })
+            (TurnMeans::Strict, None) | (TurnMeans::Flat, _) => Some(turn(&forms.flat, false)),
+            (TurnMeans::Closed, _) if forms.is_closed => Some(turn(&forms.flat, false)),
+            (TurnMeans::Closed | TurnMeans::Tool, _) => tool(),
+        }
     }
 
-    /// Writes the schema as OpenAI's protocol has it, where a reply is constrained.
-    pub(super) fn write_response_format(&self, buffer: &mut BytesMut, ask: &Ask<'_>) {
+    /// The turn that a constrained reply holds, as the engine reads it.
+    pub(super) fn read(&self, mut reply: AttemptReply, ask: &Ask<'_>) -> AttemptReply {
+        if self.mode == Constrain::Off {
+            return reply;
+        }
+        let Some(forms) = forms(ask) else { return reply };
+        if let [call] = reply.calls.as_mut_slice()
+            && call.name == TURN
+        {
+            reply.text = std::mem::take(&mut call.arguments);
+            reply.calls.clear();
+        }
+        if let (TurnMeans::Strict, Some(strict)) = (self.form, &forms.strict)
+            && let Some(text) = strict.without_nulls(&reply.text)
+        {
+            reply.text = text;
+        }
+        reply
+    }
+
+    /// Writes the schema as OpenAI's protocols have it, behind `begin`, where a reply is constrained.
+    pub(super) fn write_openai(&self, buffer: &mut BytesMut, ask: &Ask<'_>, begin: &[u8], end: &[u8]) {
         let Some(turn) = self.turn(ask) else { return };
-        buffer.extend_from_slice(b",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"turn\"");
+        buffer.extend_from_slice(begin);
+        buffer.extend_from_slice(b"\"name\":\"turn\"");
         buffer.extend_from_slice(if turn.is_strict { b",\"strict\":true,\"schema\":" } else { b",\"schema\":" });
         buffer.extend_from_slice(turn.schema.as_bytes());
-        buffer.extend_from_slice(b"}}");
+        buffer.extend_from_slice(end);
     }
 
     /// Whether a request may be sent again without the schema.
@@ -90,17 +116,30 @@ impl ReplyConstraint {
         self.mode == Constrain::Auto
     }
 
-    /// Remembers whether the server refused the schema.
+    /// Remembers whether the model refuses the schema.
     pub(super) fn set_refused(&self, refused: bool) {
-        self.refused.store(refused, Ordering::Relaxed);
+        self.refused.set(RequestField::Schema, refused);
     }
 }
 
-fn refused_by(url: &Url) -> Arc<AtomicBool> {
-    // The map is whole at any moment: a panic elsewhere leaves nothing half done in it.
-    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
-    if servers.len() >= MAX_SERVERS {
-        servers.clear();
+/// The schema of the turns of a loop in the dialect `json`.
+fn forms<'a>(ask: &Ask<'a>) -> Option<&'a TurnForms> {
+    let program = ask.program.filter(|program| program.properties.dialect == Dialect::Json)?;
+    let turn = program.turn_schema();
+    turn.reported.call_once(|| report(program, turn));
+    turn.forms.as_ref()
+}
+
+/// Logs what is left out of a schema that would be too large.
+fn report(program: &Program, turn: &TurnSchema) {
+    let tools = turn.open_inputs.join(", ");
+    if turn.forms.is_none() {
+        tracing::warn!("the loop {} has too many tools for a schema of its turns: it is left out", program.name);
+    } else if !tools.is_empty() {
+        tracing::warn!(
+            "the schema that constrains the replies of the loop {} would be too large: it leaves out what these tools \
+             take: {tools}",
+            program.name
+        );
     }
-    Arc::clone(servers.entry(url.to_string()).or_default())
 }

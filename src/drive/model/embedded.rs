@@ -12,7 +12,8 @@ use super::reply::AttemptReply;
 use super::wire::{RequestForm, Wire};
 use crate::drive::future::{BoxFuture, Caught};
 use crate::engine::conversation::Message;
-use crate::engine::event::{Finish, ModelFaultCode, SaidCall, Tokens};
+use crate::engine::event::{Finish, ModelFaultCode, Reasoning, SaidCall, Tokens};
+use crate::policy::reasoning::MAX_TEXT;
 
 /// A model written in Rust: another provider's client, a model in this process, or a fake for tests.
 ///
@@ -65,8 +66,15 @@ impl ModelRequest<'_> {
         self.ask.stop
     }
 
+    /// What the model wrote back with a message of its own, as [`ModelReasoning::opaque`] of that reply; nothing when
+    /// the reply had none, or another model wrote it.
+    pub fn reasoning<'m>(&self, message: &'m Message) -> Option<&'m str> {
+        let reasoning = message.reasoning().filter(|reasoning| *reasoning.origin == *self.form.origin)?;
+        Some(reasoning.sealed.as_str()).filter(|opaque| !opaque.is_empty())
+    }
+
     /// The same as the JSON body of a request to OpenAI's chat completions, with the tools when the loop's dialect is
-    /// `tool_calls`.
+    /// `tool_calls`. Reasoning is not in it.
     pub fn openai_body(&self) -> Bytes {
         Wire::default().request(self.form, self.ask)
     }
@@ -89,6 +97,43 @@ pub struct ModelReply {
     pub finish: Finish,
     /// The tokens that it read and wrote; without them the engine estimates.
     pub usage: Option<Tokens>,
+    /// What the model wrote before it.
+    pub reasoning: Option<ModelReasoning>,
+}
+
+/// The reasoning of a reply.
+///
+/// ```
+/// use loopctl::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
+///
+/// struct Thinker;
+///
+/// impl EmbeddedModel for Thinker {
+///     async fn reply(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+///         // What the replies before this one want back, also after the process was started again.
+///         let returned = request.messages().iter().filter_map(|message| request.reasoning(message)).count();
+///         let reasoning = ModelReasoning { opaque: format!("signature {returned}"), text: "I count.".into() };
+///         Ok(ModelReply { text: "One.".into(), reasoning: Some(reasoning), ..ModelReply::default() })
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelReasoning {
+    /// What the model needs back with the next request, byte for byte; see [`ModelRequest::reasoning`]. At most 1 MiB:
+    /// what is longer, or holds a secret of the project, is not kept. Empty: nothing comes back.
+    pub opaque: String,
+    /// What of it people can read: the thought of a reply that has none. 4,000 characters of it are kept.
+    pub text: String,
+}
+
+impl From<ModelReasoning> for Reasoning {
+    fn from(reasoning: ModelReasoning) -> Self {
+        let ModelReasoning { opaque, mut text } = reasoning;
+        if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
+            text.truncate(end);
+        }
+        Self { origin: String::new(), sealed: opaque, text }
+    }
 }
 
 impl From<String> for ModelReply {
@@ -149,9 +194,7 @@ pub(super) async fn attempt(
         true => AttemptFailure::unreachable(peer.clean(&error.message)),
         false => lasting(&error.message),
     })?;
-    if let Some(deltas) = ask.deltas {
-        deltas(&reply.text);
-    }
-    let ModelReply { text, calls, finish, usage } = reply;
-    Ok(AttemptReply { text, calls, finish, usage, ..AttemptReply::default() })
+    let ModelReply { text, calls, finish, usage, reasoning } = reply;
+    let reasoning = reasoning.map(|reasoning| Box::new(reasoning.into()));
+    Ok(AttemptReply { text, calls, finish, usage, reasoning, ..AttemptReply::default() })
 }

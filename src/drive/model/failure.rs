@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::refused::RequestField;
+use super::window::RefusedLength;
 use crate::drive::secret::Vault;
 use crate::engine::event::{ModelFaultCode, Tokens};
 use crate::policy::characters::is_hidden;
@@ -16,7 +17,7 @@ use crate::policy::characters::is_hidden;
 const SHOWN: usize = 300;
 
 /// Words by which servers say that a request is longer than the model's window.
-const TOO_LONG: [&str; 10] = [
+const TOO_LONG: [&str; 12] = [
     "exceeds the maximum number of tokens",
     "context_length_exceeded",
     "maximum context length",
@@ -27,6 +28,8 @@ const TOO_LONG: [&str; 10] = [
     "context size",
     "exceed context limit",
     "exceeds the context",
+    "model's context length",
+    "`max_new_tokens` must be <=",
 ];
 
 /// Why one attempt failed.
@@ -46,6 +49,8 @@ pub(super) struct AttemptFailure {
     pub(super) usage: Option<Tokens>,
     /// The field that the model refuses: without it, the request may succeed.
     pub(super) refused: Option<RequestField>,
+    /// What the server said of the length of a request that is too long.
+    pub(super) length: Option<Box<RefusedLength>>,
 }
 
 impl AttemptFailure {
@@ -59,6 +64,7 @@ impl AttemptFailure {
             status: None,
             usage: None,
             refused: None,
+            length: None,
         }
     }
 
@@ -72,12 +78,13 @@ impl AttemptFailure {
             status: None,
             usage: None,
             refused: None,
+            length: None,
         }
     }
 
     /// A failure that stays when the same is tried again.
     pub(super) fn lasting(code: ModelFaultCode, message: String) -> Self {
-        Self { code, message, transient: false, after: None, status: None, usage: None, refused: None }
+        Self { code, message, transient: false, after: None, status: None, usage: None, refused: None, length: None }
     }
 
     /// Whether the server says that the request is not as it takes it: another one may be.
@@ -123,17 +130,11 @@ impl Peer {
             message.push_str(words);
         }
         match status {
-            408 | 409 | 429 | 500..=599 => AttemptFailure {
-                code: ModelFaultCode::ModelUnreachable,
-                message,
-                transient: true,
-                after,
-                status: None,
-                usage: None,
-                refused: None,
-            },
-            413 => AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message),
-            400..=499 if reported.too_long() => AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message),
+            // Older servers of llama.cpp have status 500 for it.
+            500 if reported.has_code_of_length() => reported.refused_length(message),
+            408 | 409 | 429 | 500..=599 => AttemptFailure { after, ..AttemptFailure::unreachable(message) },
+            413 => reported.refused_length(message),
+            400..=499 if reported.too_long() => reported.refused_length(message),
             400..=499 => {
                 message.push_str(match status {
                     401 | 403 => " (is the key the right one?)",
@@ -160,11 +161,7 @@ impl Peer {
         let reported = ServerError::read_error(error);
         let words = self.clean(reported.message.as_deref().unwrap_or("no reason given"));
         let message = format!("{} answered with an error: {words}", self.name);
-        if reported.too_long() {
-            AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message)
-        } else {
-            AttemptFailure::protocol(message)
-        }
+        if reported.too_long() { reported.refused_length(message) } else { AttemptFailure::protocol(message) }
     }
 
     /// What a fault of the connection means, by its causes.
@@ -198,6 +195,7 @@ struct ServerError {
     message: Option<String>,
     codes: String,
     param: Option<String>,
+    length: RefusedLength,
 }
 
 /// What to write when a server refuses what a project can change: words of the refusal, and what helps.
@@ -233,7 +231,8 @@ impl ServerError {
                 let text = String::from_utf8_lossy(body);
                 let text = text.trim();
                 let message = (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned());
-                Self { message, ..Self::default() }
+                let length = RefusedLength::read(&Value::Null, message.as_deref().unwrap_or_default());
+                Self { message, length, ..Self::default() }
             }
         }
     }
@@ -255,7 +254,8 @@ impl ServerError {
                 .or_else(|| (error.as_object().is_some_and(|fields| !fields.is_empty())).then(|| error.to_string())),
         };
         let codes = ["code", "type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
-        Self { message, codes, param: text("param") }
+        let length = RefusedLength::read(error, message.as_deref().unwrap_or_default());
+        Self { message, codes, param: text("param"), length }
     }
 
     /// What to write in place of what was refused.
@@ -269,8 +269,18 @@ impl ServerError {
         RequestField::refused(self.param.as_deref(), self.message.as_deref()?)
     }
 
+    /// The failure of a request that is too long.
+    fn refused_length(&self, message: String) -> AttemptFailure {
+        let length = Some(Box::new(self.length));
+        AttemptFailure { length, ..AttemptFailure::lasting(ModelFaultCode::ContextExceeded, message) }
+    }
+
+    fn has_code_of_length(&self) -> bool {
+        self.codes.contains("context_length_exceeded") || self.codes.contains("exceed_context_size")
+    }
+
     fn too_long(&self) -> bool {
-        if self.codes.contains("context_length_exceeded") || self.codes.contains("exceed_context_size") {
+        if self.has_code_of_length() {
             return true;
         }
         let message = self.message.as_deref().unwrap_or_default().to_lowercase();

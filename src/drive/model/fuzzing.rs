@@ -17,7 +17,7 @@ pub fn stream(bytes: &[u8], size: usize) {
     let peer = Peer { name: "fuzz:80".to_owned(), vault };
     for protocol in Provider::ALL.iter().copied().map(protocol_of) {
         let (mut decoder, mut pieces) = (SseDecoder::default(), StreamedReply::default());
-        let mut take = |data: &[u8]| protocol.piece(&peer, &mut pieces, data, None).map(drop);
+        let mut take = |data: &[u8]| protocol.piece(&peer, &mut pieces, data).map(drop);
         let read = bytes.chunks(size).try_for_each(|part| decoder.push(part, &mut take));
         drop(read.and_then(|()| decoder.finish(&mut take)));
         drop(pieces.whole());

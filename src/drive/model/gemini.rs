@@ -8,11 +8,12 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::Ask;
+use super::constraint::TurnMeans;
 use super::failure::Peer;
 use super::protocol::{NewMessages, Protocol};
 use super::reasoning::{BEHIND_TEXT, SealedPart, behind_call, returned};
 use super::refused::RequestField;
-use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tool_list};
 use crate::engine::conversation::{Message, Native, Role};
@@ -63,18 +64,16 @@ impl Protocol for Gemini {
         fields
     }
 
+    fn turn_means(&self, _id: &str, _url: &Url) -> TurnMeans {
+        TurnMeans::Flat
+    }
+
     fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
         answer::read(peer, body)
     }
 
-    fn piece(
-        &self,
-        peer: &Peer,
-        reply: &mut StreamedReply,
-        data: &[u8],
-        deltas: Deltas<'_>,
-    ) -> Result<bool, UnreadableReply> {
-        answer::piece(peer, reply, data, deltas)
+    fn piece(&self, peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
+        answer::piece(peer, reply, data)
     }
 
     fn key_header(&self, key: &str) -> (&'static str, String) {
@@ -128,6 +127,10 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
         json(buffer, &stop);
     }
     buffer.extend_from_slice(form.settings.fields.as_bytes());
+    if let Some(turn) = form.constraint.turn(ask) {
+        buffer.extend_from_slice(b",\"responseMimeType\":\"application/json\",\"responseJsonSchema\":");
+        buffer.extend_from_slice(turn.schema.as_bytes());
+    }
     buffer.extend_from_slice(b"}");
     buffer.extend_from_slice(form.settings.extra.as_bytes());
     let messages = &ask.conversation.messages;

@@ -8,7 +8,6 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::{Client, Method, Request, Response, Url};
 
-use super::Ask;
 use super::STALL;
 use super::failure::{AttemptFailure, Peer};
 use super::sse::SseDecoder;
@@ -85,9 +84,13 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Sends a request and waits for the head of a success.
-    pub(super) async fn post(&self, body: Bytes, ask: &Ask<'_>) -> Result<Response, AttemptFailure> {
-        let stall = ask.timeouts.stall;
-        let url = self.stream_url.as_ref().filter(|_| ask.deltas.is_some()).unwrap_or(&self.url);
+    pub(super) async fn post(
+        &self,
+        body: Bytes,
+        streams: bool,
+        stall: Option<Duration>,
+    ) -> Result<Response, AttemptFailure> {
+        let url = self.stream_url.as_ref().filter(|_| streams).unwrap_or(&self.url);
         let secure = self.url.scheme() == "https";
         if !self.http.is_made(secure) {
             // It is kept: one that could not read the certificates would never know any.

@@ -22,13 +22,14 @@ mod responses;
 mod script;
 mod settings;
 mod sse;
+mod window;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
@@ -43,11 +44,12 @@ use crate::program::Program;
 use failure::{AttemptFailure, Peer};
 use http::Endpoint;
 use protocol::Protocol;
+pub use reply::PartialReply;
 use reply::{AttemptReply, StreamedReply, UnreadableReply};
 use wire::RequestForm;
 
 pub(in crate::drive) use embedded::DynModel;
-pub use embedded::{EmbeddedModel, ModelError, ModelReply, ModelRequest};
+pub use embedded::{EmbeddedModel, ModelError, ModelReasoning, ModelReply, ModelRequest};
 pub use models::Models;
 use script::ScriptPart;
 pub use script::ScriptPlayer;
@@ -109,9 +111,9 @@ pub struct Ask<'a> {
     pub temperature: f64,
     /// Texts at which the model stops.
     pub stop: &'a [&'a str],
-    /// Is given the reply in pieces; then the model is asked to stream. An attempt that fails midway
-    /// is made again: its pieces come again then.
-    pub deltas: Option<&'a (dyn Fn(&str) + Send + Sync)>,
+    /// Is given the reply as far as it has come, at each piece; then the model is asked to stream. A reply that does
+    /// not come in pieces is not given to it. An attempt that fails midway is made again, from the start.
+    pub partial: Option<&'a (dyn Fn(PartialReply<'_>) + Send + Sync)>,
     /// Says after failed attempts whether no other one may be made: what they used is all that there was.
     pub enough: Option<Enough<'a>>,
     /// How long its reply is waited for.
@@ -162,6 +164,13 @@ pub struct RetriedAttempt {
 }
 
 impl ModelClient {
+    /// What is known of it, with the window that its server showed to other runs.
+    pub fn known_facts(&self) -> ModelFacts {
+        let written = self.facts.context_tokens.unwrap_or(u64::MAX);
+        let learned_tokens = self.form.window.known().filter(|learned| *learned < written);
+        ModelFacts { learned_tokens, ..self.facts.clone() }
+    }
+
     /// The request's bytes, as they would be sent: `loopctl prompt`. For a scripted model, which is
     /// sent nothing, those of OpenAI's protocol.
     pub fn request(&self, ask: &Ask<'_>, wire: &mut Wire) -> Bytes {
@@ -171,10 +180,7 @@ impl ModelClient {
     /// Asks once, for as long as a reply may take.
     async fn attempt(&self, ask: &Ask<'_>, wire: &mut Wire) -> Result<AttemptReply, AttemptFailure> {
         match tokio::time::timeout(ask.timeouts.reply, self.learned_reply(ask, wire)).await {
-            Ok(Ok(reply)) => {
-                let reply = if self.form.constraint.turn(ask).is_some() { reply.turn_as_text() } else { reply };
-                reply.unless_empty(self)
-            }
+            Ok(Ok(reply)) => self.form.constraint.read(reply, ask).unless_empty(self),
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(AttemptFailure::unreachable(format!(
                 "timed out: the model {:?} gave no whole reply within {} ms",
@@ -211,20 +217,15 @@ impl ModelClient {
             }
             ModelBackend::Server(endpoint) => endpoint,
         };
+        let asked_at = clock::instant();
         let response = self.post(endpoint, ask, wire).await?;
         if http::is_event_stream(&response) {
-            return Box::pin(self.stream(endpoint, response, ask)).await;
+            return Box::pin(self.stream(endpoint, response, ask, asked_at)).await;
         }
         let kind = response.headers().get(CONTENT_TYPE).cloned();
         let body = endpoint.body(response, ask.timeouts.stall).await?;
         let reply = self.form.protocol.read(&endpoint.peer, &body);
-        let reply = reply
-            .map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))?;
-        // A server that does not stream gives one piece.
-        if let Some(deltas) = ask.deltas {
-            deltas(&reply.text);
-        }
-        Ok(reply)
+        reply.map_err(|unread| garbage(&endpoint.peer, kind.as_ref().and_then(|kind| kind.to_str().ok()), unread))
     }
 
     /// Sends the request. When the server refuses it with the schema of a turn, and takes it without, it is not sent one
@@ -237,11 +238,12 @@ impl ModelClient {
     ) -> Result<reqwest::Response, AttemptFailure> {
         let constraint = &self.form.constraint;
         let may_go_without = constraint.is_optional() && constraint.turn(ask).is_some();
-        let sent = endpoint.post(self.request(ask, wire), ask).await;
+        let (streams, stall) = (self.form.streams(ask), ask.timeouts.stall);
+        let sent = endpoint.post(self.request(ask, wire), streams, stall).await;
         match sent {
             Err(failure) if may_go_without && failure.refuses_request() => {
                 constraint.set_refused(true);
-                let sent = Box::pin(endpoint.post(self.request(ask, wire), ask)).await;
+                let sent = Box::pin(endpoint.post(self.request(ask, wire), streams, stall)).await;
                 // Refused either way: it was not for the schema.
                 constraint.set_refused(sent.is_ok());
                 sent
@@ -255,15 +257,28 @@ impl ModelClient {
         endpoint: &Endpoint,
         response: reqwest::Response,
         ask: &Ask<'_>,
+        asked_at: Instant,
     ) -> Result<AttemptReply, AttemptFailure> {
         let peer = &endpoint.peer;
+        let is_turn = self.form.constraint.turn(ask).is_some();
         let mut pieces = StreamedReply::default();
+        let mut first_ms = None;
         let read = endpoint.events(response, ask.timeouts.stall, |data| {
-            let last = self.form.protocol.piece(peer, &mut pieces, data, ask.deltas);
-            last.map_err(|unread| garbage(peer, None, unread))
+            let last = self.form.protocol.piece(peer, &mut pieces, data);
+            let last = last.map_err(|unread| garbage(peer, None, unread))?;
+            if first_ms.is_none() && pieces.written() > 0 {
+                first_ms = Some(clock::elapsed_ms(asked_at));
+            }
+            if let (Some(partial), Some(time_to_first_token_ms)) = (ask.partial, first_ms) {
+                let (text, written) = (pieces.text_so_far(is_turn), pieces.written());
+                partial(PartialReply { text, written, output_tokens: pieces.output, time_to_first_token_ms });
+            }
+            Ok(last)
         });
         read.await?;
-        pieces.whole().ok_or_else(|| AttemptFailure::unreachable(format!("the answer of {} was cut off", peer.name)))
+        let reply = pieces.whole();
+        let reply = reply.map(|reply| AttemptReply { time_to_first_token_ms: first_ms, ..reply });
+        reply.ok_or_else(|| AttemptFailure::unreachable(format!("the answer of {} was cut off", peer.name)))
     }
 }
 
@@ -313,6 +328,7 @@ pub async fn ask(
                         reasoning.origin = model.form.origin.to_string();
                     }
                     return Ok(Reply {
+                        window: model.form.window.of_reply(reply.finish, reply.usage, ask.max_tokens),
                         text: reply.text,
                         calls: reply.calls,
                         reasoning: reply.reasoning,
@@ -320,14 +336,18 @@ pub async fn ask(
                         usage: reply.usage,
                         response_model: response_model(reply.response_model, model),
                         duration_ms: clock::elapsed_ms(started_at),
+                        time_to_first_token_ms: reply.time_to_first_token_ms.and_then(|ms| u32::try_from(ms).ok()),
                         retries: u32::try_from(tried.len()).unwrap_or(u32::MAX),
-                        model: facts.map(|facts| facts.name.clone()),
+                        model: facts.map(|facts| facts.name.as_str().into()),
                         price: facts.and_then(|facts| facts.price).map(Box::new),
                         attempts: tried,
                     });
                 }
                 Err(failure) => failure,
             };
+            if let Some(window) = failure.length.as_ref().and_then(|length| length.window) {
+                model.form.window.learn(window);
+            }
             let delay = if failure.transient { failures.next_delay(retry, failure.after) } else { None };
             let delay_ms = delay.map_or(0, |delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
             tried.push(event::FailedAttempt {
@@ -358,7 +378,7 @@ fn response_model(named: Option<String>, model: &ModelClient) -> Option<Box<str>
     named.filter(|name| *name != model.form.id).map(String::into_boxed_str)
 }
 
-fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, started_at: std::time::Instant) -> ModelFault {
+fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, started_at: Instant) -> ModelFault {
     let attempts = u32::try_from(failed.len()).unwrap_or(u32::MAX);
     let mut message = failure.message;
     if attempts > 1 {
@@ -374,5 +394,7 @@ fn fault(failure: AttemptFailure, mut failed: Vec<event::FailedAttempt>, started
         attempts,
         duration_ms: clock::elapsed_ms(started_at),
         failed,
+        window: failure.length.as_ref().and_then(|length| length.window),
+        prompt_tokens: failure.length.as_ref().and_then(|length| length.prompt),
     }
 }

@@ -15,6 +15,7 @@ use super::protocol::Protocol;
 use super::refused::RefusedFields;
 use super::script::ScriptPlayer;
 use super::settings::ModelSettings;
+use super::window::LearnedWindow;
 use super::wire::RequestForm;
 use super::{DynModel, ModelBackend, ModelClient, TRACK, protocol_of};
 use crate::diagnostic::nearest;
@@ -45,7 +46,14 @@ pub struct Models {
     variable: fn(&str) -> Option<String>,
     made: Mutex<BTreeMap<String, Arc<ModelClient>>>,
     /// What was learned of the models of servers, by address and id.
-    refused: Mutex<BTreeMap<String, Arc<RefusedFields>>>,
+    learned: Mutex<BTreeMap<String, LearnedModel>>,
+}
+
+/// What was learned of a model of a server.
+#[derive(Clone)]
+struct LearnedModel {
+    refused: Arc<RefusedFields>,
+    window: Arc<LearnedWindow>,
 }
 
 impl Models {
@@ -62,7 +70,7 @@ impl Models {
             key: None,
             variable,
             made: Mutex::default(),
-            refused: Mutex::default(),
+            learned: Mutex::default(),
         }
     }
 
@@ -123,6 +131,7 @@ impl Models {
         let facts = ModelFacts {
             name: name.to_owned(),
             context_tokens: declared.and_then(|model| model.context_tokens),
+            learned_tokens: None,
             price: declared.and_then(|model| model.price),
         };
         if let Some(script) = &self.script {
@@ -192,28 +201,31 @@ impl Models {
             Some(model) => ModelSettings::new(name, model, &protocol.settings(model))?,
             None => ModelSettings::default(),
         };
-        let refused = self.refused_by(&url, &id, (provider.facts().refuses_temperature)(&id, official));
+        let LearnedModel { refused, window } =
+            self.learned_of(&url, &id, (provider.facts().refuses_temperature)(&id, official));
         let identity = format!("{name}\n{id}\n{url}").into();
         let origin = format!("{} {} {id}", provider.facts().name, url.host_str().unwrap_or_default()).into();
         let mode = declared.map(|model| model.constrain).unwrap_or_default();
-        let constraint = ReplyConstraint::of(mode, provider, &url);
+        let constraint = ReplyConstraint::new(mode, protocol.turn_means(&id, &url), &refused);
         let headers = headers(name, protocol, key.as_ref().map(ExposeSecret::expose_secret))?;
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
         let peer = Peer { name: format!("{host}:{port}"), vault: Arc::clone(&self.vault) };
-        let form = RequestForm { protocol, id, refused, settings, origin, identity, constraint };
+        let form = RequestForm { protocol, id, refused, window, settings, origin, identity, constraint };
         let stream_url = protocol.stream_url(&url);
         Ok((form, Endpoint { url, stream_url, headers, peer, http: Arc::clone(&self.http) }))
     }
 
-    /// The fields that a model of a server refuses: one list for all names of that model.
-    fn refused_by(&self, url: &Url, id: &str, fixed_temperature: bool) -> Arc<RefusedFields> {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() >= KEPT {
-            refused.clear();
+    /// What was learned of a model of a server: the same for all names of that model.
+    fn learned_of(&self, url: &Url, id: &str, fixed_temperature: bool) -> LearnedModel {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learned.len() >= KEPT {
+            learned.clear();
         }
-        let known = || if fixed_temperature { RefusedFields::of_fixed_temperature() } else { RefusedFields::default() };
-        Arc::clone(refused.entry(format!("{url}\n{id}")).or_insert_with(|| Arc::new(known())))
+        let refused =
+            || if fixed_temperature { RefusedFields::of_fixed_temperature() } else { RefusedFields::default() };
+        let new = || LearnedModel { refused: Arc::new(refused()), window: Arc::default() };
+        learned.entry(format!("{url}\n{id}")).or_insert_with(new).clone()
     }
 
     /// The key of the environment. Only the provider's own server needs one.
@@ -264,6 +276,7 @@ fn without_server(name: &str, kind: &str) -> RequestForm {
         protocol: protocol_of(Provider::Script),
         id: name.to_owned(),
         refused: Arc::default(),
+        window: Arc::default(),
         settings: ModelSettings::default(),
         origin: format!("{kind} {name}").into(),
         identity: format!("{name}\n{kind}").into(),

@@ -4,14 +4,16 @@ mod answer;
 mod reasoning;
 
 use bytes::BytesMut;
+use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::Ask;
+use super::constraint::TurnMeans;
 use super::failure::Peer;
-use super::protocol::{NewMessages, Protocol};
+use super::protocol::{NewMessages, Protocol, openai_turn_means};
 use super::reasoning::{SealedPart, returned};
 use super::refused::RequestField;
-use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, stops, tools};
 use crate::engine::conversation::{Message, Native, Role};
@@ -52,18 +54,16 @@ impl Protocol for Openai {
         fields
     }
 
+    fn turn_means(&self, _id: &str, url: &Url) -> TurnMeans {
+        openai_turn_means(url)
+    }
+
     fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
         answer::read(peer, body)
     }
 
-    fn piece(
-        &self,
-        peer: &Peer,
-        reply: &mut StreamedReply,
-        data: &[u8],
-        deltas: Deltas<'_>,
-    ) -> Result<bool, UnreadableReply> {
-        answer::piece(peer, reply, data, deltas)
+    fn piece(&self, peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
+        answer::piece(peer, reply, data)
     }
 
     fn key_header(&self, key: &str) -> (&'static str, String) {
@@ -93,13 +93,14 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     }
     buffer.extend_from_slice(form.settings.fields.as_bytes());
     buffer.extend_from_slice(form.settings.extra.as_bytes());
-    if ask.deltas.is_some() {
+    if form.streams(ask) {
         buffer.extend_from_slice(b",\"stream\":true");
         if takes(RequestField::StreamOptions) {
             buffer.extend_from_slice(b",\"stream_options\":{\"include_usage\":true}");
         }
     }
-    form.constraint.write_response_format(buffer, ask);
+    let begin = b",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{";
+    form.constraint.write_openai(buffer, ask, begin, b"}}");
     if tools(buffer, ask, [b"{\"type\":\"function\",\"function\":{\"name\":", b",\"parameters\":", b"}}"]) {
         let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);
         // Some models that reason refuse this field, too. More calls than one are not made either way.

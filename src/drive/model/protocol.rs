@@ -6,8 +6,9 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::Ask;
+use super::constraint::TurnMeans;
 use super::failure::Peer;
-use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::wire::RequestForm;
 use crate::engine::conversation::{Message, Role};
 use crate::language::project::Model;
@@ -32,6 +33,9 @@ pub(super) trait Protocol: Send + Sync {
     /// The settings of a model, as fields of a request.
     fn settings(&self, model: &Model) -> Map<String, Value>;
 
+    /// The form in which the model of this id, at this address, is sent the schema of a turn.
+    fn turn_means(&self, id: &str, url: &Url) -> TurnMeans;
+
     /// Reads a whole answer.
     ///
     /// # Errors
@@ -42,13 +46,7 @@ pub(super) trait Protocol: Send + Sync {
     ///
     /// # Errors
     /// When it is no piece of a reply.
-    fn piece(
-        &self,
-        peer: &Peer,
-        reply: &mut StreamedReply,
-        data: &[u8],
-        deltas: Deltas<'_>,
-    ) -> Result<bool, UnreadableReply>;
+    fn piece(&self, peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply>;
 
     /// Where a streamed reply is asked for, when that is not the same address.
     fn stream_url(&self, _url: &Url) -> Option<Url> {
@@ -62,6 +60,11 @@ pub(super) trait Protocol: Send + Sync {
 
     /// The header that carries the key: its name, and its value.
     fn key_header(&self, key: &str) -> (&'static str, String);
+}
+
+/// The form of OpenAI's protocols: a server on plain `http` is one of this machine or network, which takes branches.
+pub(super) fn openai_turn_means(url: &Url) -> TurnMeans {
+    if url.scheme() == "http" { TurnMeans::Branches } else { TurnMeans::Strict }
 }
 
 /// The messages of a conversation that are to be written.

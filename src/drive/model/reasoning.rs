@@ -45,6 +45,8 @@ pub(super) struct ReasoningParts {
     parts: Vec<SealedPart>,
     growing: Option<GrowingPart>,
     text: String,
+    /// The bytes of the whole text, also of what is not kept.
+    written: usize,
 }
 
 impl ReasoningParts {
@@ -89,9 +91,15 @@ impl ReasoningParts {
 
     /// Adds to the text that people can read.
     pub(super) fn read(&mut self, text: &str) {
+        self.written = self.written.saturating_add(text.len());
         // So many bytes have at least a quarter as many characters.
         let room = (MAX_TEXT * 4).saturating_sub(self.text.len());
         self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+    }
+
+    /// The bytes that could be read so far.
+    pub(super) fn written(&self) -> usize {
+        self.written
     }
 
     /// Ends a paragraph of that text.

@@ -16,10 +16,12 @@ pub(super) enum RequestField {
     Reasoning,
     /// `include`, which asks for encrypted reasoning.
     Include,
+    /// The schema of a turn. A refusal seldom names it: a request without it shows whether it was the reason.
+    Schema,
 }
 
 impl RequestField {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Temperature,
         Self::MaxTokens,
         Self::Stop,
@@ -27,6 +29,7 @@ impl RequestField {
         Self::StreamOptions,
         Self::Reasoning,
         Self::Include,
+        Self::Schema,
     ];
 
     /// The names by which servers refuse it.
@@ -40,6 +43,7 @@ impl RequestField {
             Self::StreamOptions => &["stream_options"],
             Self::Reasoning => &["reasoning_content", "reasoning_details", "extra_content"],
             Self::Include => &["include", "encrypted content"],
+            Self::Schema => &[],
         }
     }
 
@@ -52,6 +56,7 @@ impl RequestField {
             Self::StreamOptions => 1 << 4,
             Self::Reasoning => 1 << 5,
             Self::Include => 1 << 6,
+            Self::Schema => 1 << 7,
         }
     }
 
@@ -115,6 +120,14 @@ impl RefusedFields {
     /// All of them, to compare.
     pub(super) fn snapshot(&self) -> u8 {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Remembers whether one is refused.
+    pub(super) fn set(&self, field: RequestField, refused: bool) {
+        match refused {
+            true => self.0.fetch_or(field.bit(), Ordering::Relaxed),
+            false => self.0.fetch_and(!field.bit(), Ordering::Relaxed),
+        };
     }
 
     /// Learns that one is refused by a request that was made when `before` was known. Returns whether another request

@@ -8,9 +8,6 @@ use super::failure::AttemptFailure;
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, ReasoningParts, behind_call};
 use crate::engine::event::{Finish, Reasoning, SaidCall, Tokens};
 
-/// Is given a reply in pieces.
-pub(super) type Deltas<'a> = Option<&'a (dyn Fn(&str) + Send + Sync)>;
-
 /// The reply of a model to one attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AttemptReply {
@@ -26,20 +23,11 @@ pub(super) struct AttemptReply {
     pub(super) usage: Option<Tokens>,
     /// The model that the provider names.
     pub(super) response_model: Option<String>,
+    /// The milliseconds from the request to the first piece of a streamed reply.
+    pub(super) time_to_first_token_ms: Option<u64>,
 }
 
 impl AttemptReply {
-    /// The reply of a model that was made to call the tool which takes its turn: the turn is its text.
-    pub(super) fn turn_as_text(mut self) -> Self {
-        if let [call] = self.calls.as_mut_slice()
-            && call.name == TURN
-        {
-            self.text = std::mem::take(&mut call.arguments);
-            self.calls.clear();
-        }
-        self
-    }
-
     /// The reply, unless it has nothing to say: then it is a fault, and the same question may well be
     /// answered when it is asked again.
     ///
@@ -104,6 +92,10 @@ pub(super) struct StreamedReply {
     calls: Vec<(u64, SaidCall)>,
     /// The position of the last call with each index: a server may send very many.
     places: HashMap<u64, usize>,
+    /// The bytes of the calls.
+    called: usize,
+    /// The bytes of calls and reasoning that come again as a whole.
+    announced: usize,
     /// The reasoning.
     pub(super) reasoning: ReasoningParts,
     /// Why the model stopped, once it is known.
@@ -123,20 +115,34 @@ pub(super) struct StreamedReply {
 }
 
 impl StreamedReply {
-    /// Adds a piece of text and hands it on.
-    pub(super) fn add(&mut self, text: &str, deltas: Deltas<'_>) {
-        if text.is_empty() {
-            return;
-        }
+    /// Adds a piece of text.
+    pub(super) fn add(&mut self, text: &str) {
         self.text.push_str(text);
-        if let Some(deltas) = deltas {
-            deltas(text);
+    }
+
+    /// Counts a piece of what comes again as a whole.
+    pub(super) fn announce(&mut self, piece: &str) {
+        self.announced = self.announced.saturating_add(piece.len());
+    }
+
+    /// The text so far; that of a turn for which the model must call a tool is what it calls it with.
+    pub(super) fn text_so_far(&self, is_turn: bool) -> &str {
+        match self.calls.as_slice() {
+            [(_, call)] if is_turn && self.text.is_empty() && call.name == TURN => &call.arguments,
+            _ => &self.text,
         }
+    }
+
+    /// The bytes that the model has written so far: text, calls and reasoning that can be read.
+    pub(super) fn written(&self) -> usize {
+        let beside = self.called.saturating_add(self.reasoning.written());
+        self.text.len().saturating_add(beside.max(self.announced))
     }
 
     /// Adds a piece of a call. Servers differ: an index may be missing, or the same for all calls; the
     /// name may come once, in parts, or again with each piece.
     pub(super) fn add_call(&mut self, index: Option<u64>, piece: SaidCall) {
+        self.called = self.called.saturating_add(piece.name.len()).saturating_add(piece.arguments.len());
         let other = |call: &SaidCall| !piece.id.is_empty() && !call.id.is_empty() && piece.id != call.id;
         let place = match index {
             Some(index) => self.places.get(&index).copied(),
@@ -173,6 +179,7 @@ impl StreamedReply {
 
     /// Adds a call that came whole.
     pub(super) fn add_whole_call(&mut self, call: SaidCall) {
+        self.called = self.called.saturating_add(call.name.len()).saturating_add(call.arguments.len());
         let place = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
         self.calls.push((place, call));
     }
@@ -203,6 +210,20 @@ impl StreamedReply {
             finish,
             usage,
             response_model: self.response_model,
+            time_to_first_token_ms: None,
         })
     }
+}
+
+/// What has come of a reply that is under way.
+#[derive(Debug, Clone, Copy)]
+pub struct PartialReply<'a> {
+    /// Its text so far. It only grows, until the attempt fails.
+    pub text: &'a str,
+    /// The bytes that the model has written: text, calls, and reasoning that can be read.
+    pub written: usize,
+    /// The tokens of them that the provider has counted. Most count at the end alone.
+    pub output_tokens: Option<u64>,
+    /// The milliseconds from the request to the first piece.
+    pub time_to_first_token_ms: u64,
 }

@@ -5,14 +5,16 @@
 mod answer;
 
 use bytes::BytesMut;
+use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::Ask;
+use super::constraint::TurnMeans;
 use super::failure::Peer;
-use super::protocol::{NewMessages, Protocol};
+use super::protocol::{NewMessages, Protocol, openai_turn_means};
 use super::reasoning::{BEFORE_TEXT, BEHIND_TEXT, SealedPart, behind_call, returned};
 use super::refused::RequestField;
-use super::reply::{AttemptReply, Deltas, StreamedReply, UnreadableReply};
+use super::reply::{AttemptReply, StreamedReply, UnreadableReply};
 use super::settings::put;
 use super::wire::{RequestForm, json, tools};
 use crate::engine::conversation::{Message, Native, Role};
@@ -48,18 +50,16 @@ impl Protocol for Responses {
         fields
     }
 
+    fn turn_means(&self, _id: &str, url: &Url) -> TurnMeans {
+        openai_turn_means(url)
+    }
+
     fn read(&self, peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
         answer::read(peer, body)
     }
 
-    fn piece(
-        &self,
-        peer: &Peer,
-        reply: &mut StreamedReply,
-        data: &[u8],
-        deltas: Deltas<'_>,
-    ) -> Result<bool, UnreadableReply> {
-        answer::piece(peer, reply, data, deltas)
+    fn piece(&self, peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
+        answer::piece(peer, reply, data)
     }
 
     fn key_header(&self, key: &str) -> (&'static str, String) {
@@ -84,9 +84,10 @@ fn head(buffer: &mut BytesMut, form: &RequestForm, ask: &Ask<'_>) -> usize {
     json(buffer, &ask.max_tokens);
     buffer.extend_from_slice(form.settings.fields.as_bytes());
     buffer.extend_from_slice(form.settings.extra.as_bytes());
-    if ask.deltas.is_some() {
+    if form.streams(ask) {
         buffer.extend_from_slice(b",\"stream\":true");
     }
+    form.constraint.write_openai(buffer, ask, b",\"text\":{\"format\":{\"type\":\"json_schema\",", b"}}");
     // Strict schemas are another language than the ones of tools: the engine validates the input.
     if tools(buffer, ask, [b"{\"type\":\"function\",\"name\":", b",\"parameters\":", b",\"strict\":false}"]) {
         let one = ask.program.is_some_and(|program| program.properties.max_tool_calls_per_turn == 1);

@@ -120,8 +120,8 @@ impl ScriptPlayer {
         }
         match entry {
             ScriptedReply::Fails { failure, .. } => Err(failure.clone()),
-            ScriptedReply::Plain { reply, .. } => Ok(with_deltas(reply.clone(), ask)),
-            ScriptedReply::InDialect(reply) => Ok(with_deltas(reply.for_loop(ask, *position)?, ask)),
+            ScriptedReply::Plain { reply, .. } => Ok(reply.clone()),
+            ScriptedReply::InDialect(reply) => reply.for_loop(ask, *position),
         }
     }
 }
@@ -146,14 +146,6 @@ impl DialectReply {
         }
         Ok(AttemptReply { text, calls, ..AttemptReply::default() })
     }
-}
-
-/// The reply, after its text was given to the one who listens to its pieces.
-fn with_deltas(reply: AttemptReply, ask: &Ask<'_>) -> AttemptReply {
-    if let Some(deltas) = ask.deltas {
-        deltas(&reply.text);
-    }
-    reply
 }
 
 impl ScriptedReply {

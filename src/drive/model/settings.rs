@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::language::project::{Model, Provider};
+use crate::language::project::{Model, Provider, ReasoningEffort};
 
 /// The settings of a model. They are the same in every request, so they are written once.
 #[derive(Debug, Default)]
@@ -16,6 +16,10 @@ pub(super) struct ModelSettings {
     pub(super) stop: Vec<String>,
     /// How an Anthropic model thinks, as JSON.
     pub(super) thinking: Option<String>,
+    /// How much a model reasons, where this is a part of another field.
+    pub(super) effort: Option<ReasoningEffort>,
+    /// Whether its replies may be streamed.
+    pub(super) stream: bool,
 }
 
 impl ModelSettings {
@@ -33,6 +37,8 @@ impl ModelSettings {
             extra: members(&model.extra_body),
             stop: model.stop.clone(),
             thinking: thinking.filter(|_| model.provider == Provider::Anthropic),
+            effort: model.reasoning_effort,
+            stream: model.stream,
         })
     }
 }

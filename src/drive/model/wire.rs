@@ -13,6 +13,7 @@ use super::constraint::ReplyConstraint;
 use super::protocol::{NewMessages, Protocol};
 use super::refused::RefusedFields;
 use super::settings::ModelSettings;
+use super::window::LearnedWindow;
 use crate::engine::conversation::Role;
 use crate::engine::dialect;
 
@@ -60,7 +61,7 @@ impl WireKey {
             max_tokens: ask.max_tokens,
             temperature: ask.temperature.to_bits(),
             stop: ask.stop.iter().map(|text| (*text).to_owned()).collect(),
-            stream: ask.deltas.is_some(),
+            stream: form.streams(ask),
             is_constrained: form.constraint.turn(ask).is_some(),
             refused: form.refused.snapshot(),
             must_call: ask.must_call,
@@ -72,7 +73,7 @@ impl WireKey {
             && self.identity == form.identity
             && self.max_tokens == ask.max_tokens
             && self.temperature == ask.temperature.to_bits()
-            && self.stream == ask.deltas.is_some()
+            && self.stream == form.streams(ask)
             && self.stop == ask.stop
             && self.must_call == ask.must_call
             && self.is_constrained == form.constraint.turn(ask).is_some()
@@ -88,6 +89,8 @@ pub(super) struct RequestForm {
     pub(super) id: String,
     /// The fields that the model refuses.
     pub(super) refused: Arc<RefusedFields>,
+    /// What is known of its window.
+    pub(super) window: Arc<LearnedWindow>,
     /// The settings of the model in the project file.
     pub(super) settings: ModelSettings,
     /// Who writes the reasoning of a reply: the provider, the host and the model. It is sent back to the same.
@@ -96,6 +99,13 @@ pub(super) struct RequestForm {
     pub(super) identity: Arc<str>,
     /// Whether its replies are constrained.
     pub(super) constraint: ReplyConstraint,
+}
+
+impl RequestForm {
+    /// Whether the model is asked to stream its reply: only when somebody watches it arrive.
+    pub(super) fn streams(&self, ask: &Ask<'_>) -> bool {
+        self.settings.stream && ask.partial.is_some()
+    }
 }
 
 impl Wire {

@@ -12,6 +12,7 @@ use crate::engine::event::{Cancelled, EventKind};
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// The event that interrupted an effect.
+#[expect(clippy::large_enum_variant, reason = "moved once or twice a step; a box would be an allocation each time")]
 pub(in crate::drive) enum Interruption {
     Event(EventKind),
     Stop,
@@ -33,6 +34,7 @@ pub(in crate::drive) struct Interrupts<'a> {
 }
 
 /// How a wait ended.
+#[expect(clippy::large_enum_variant, reason = "moved once or twice a step; a box would be an allocation each time")]
 pub(in crate::drive) enum Waited<T> {
     /// It is done.
     Done(T),

@@ -4,7 +4,10 @@
 //! the bytes between the digits are skipped. Then one layer of escapes is removed and the text is read
 //! again, once for each layer. Each reading is one pass of an Aho-Corasick automaton.
 
-use std::collections::BTreeMap;
+mod settled;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 
 use aho_corasick::automaton::{Automaton, StateID};
 use aho_corasick::nfa::contiguous::NFA;
@@ -48,6 +51,8 @@ struct ScrubReading {
     padding: usize,
     /// The shortest beginning of a pattern that is removed at the end of a cut text.
     beginning: usize,
+    /// How many bytes of a pattern each state has seen; made when a reply is first watched.
+    depths: OnceLock<HashMap<StateID, usize>>,
 }
 
 /// A part of a text, or of its compared bytes.
@@ -94,9 +99,11 @@ impl Scrubber {
     /// a secret at its end is removed too.
     pub fn text(&self, text: String, cut: bool) -> String {
         let spans = self.find(text.as_bytes(), cut);
-        if spans.is_empty() {
-            return text;
-        }
+        if spans.is_empty() { text } else { self.labelled(&text, spans) }
+    }
+
+    /// The text with labels in place of these parts.
+    fn labelled(&self, text: &str, spans: Vec<SecretSpan>) -> String {
         let mut clean = String::with_capacity(text.len());
         let mut from = 0;
         for span in spans {
@@ -181,7 +188,18 @@ impl ScrubReading {
         // Each match is found at its end, also one that begins inside of another.
         let automaton = NFA::builder().match_kind(MatchKind::Standard).prefilter(false).build(&spelled)?;
         let start = automaton.start_state(Anchored::No).unwrap_or_default();
-        Ok(Self { glance: None, automaton, start, compared, patterns: spelled, owners, edge, padding, beginning })
+        Ok(Self {
+            glance: None,
+            automaton,
+            start,
+            compared,
+            patterns: spelled,
+            owners,
+            edge,
+            padding,
+            beginning,
+            depths: OnceLock::new(),
+        })
     }
 
     fn with_glance(mut self) -> Result<Self, BuildError> {

@@ -86,7 +86,7 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
         max_tokens: tool.action.max_tokens,
         temperature: tool.action.temperature,
         stop: &[],
-        deltas: None,
+        partial: None,
         enough: Some(&enough),
         timeouts: ReplyTimeouts::default(),
         must_call: false,

@@ -88,12 +88,13 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         description: String::new(),
         parameters: Schema::compile(json!({"type": "object"})).unwrap(),
         kind,
-        requires_approval: false,
+        approval: Default::default(),
         max_calls: None,
         timeout_ms: 1,
         polling: false,
         remember: BTreeMap::new(),
         idempotent: false,
+        read_only: false,
         on_uncertain: OnUncertain::Pause,
     };
     let call = ToolCall {

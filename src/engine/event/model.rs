@@ -1,5 +1,7 @@
 //! Events of a model: a reply, the failed attempts before it, or the reason why there is none.
 
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,20 +28,33 @@ pub struct Reply {
     /// The model that the provider names in its answer, when it is not the one that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_model: Option<Box<str>>,
+    /// The window of the model in tokens, when the reply showed it: it was cut off at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<NonZeroU32>,
     /// The time of the call in milliseconds, with its retries.
     pub duration_ms: u64,
+    /// The milliseconds from the last request to the first piece of a reply that was streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_to_first_token_ms: Option<u32>,
     /// How many attempts failed before this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
     /// The fallback that answered, when it was not the run's own model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+    pub model: Option<Box<str>>,
     /// What a million tokens of that fallback cost, when it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Box<Price>>,
     /// The attempts that failed before this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
+}
+
+impl Reply {
+    /// The window that it showed, of the run's own model; not that of a fallback.
+    pub fn own_window(&self) -> Option<u64> {
+        self.window.filter(|_| self.model.is_none()).map(|window| u64::from(window.get()))
+    }
 }
 
 /// A failed request to a model.
@@ -167,6 +182,19 @@ pub struct ModelFault {
     /// The attempts, the last one too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedAttempt>,
+    /// The window in tokens of the model that was asked last, when its server said it: the request was longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// The tokens that this server counted in the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens: Option<u64>,
+}
+
+impl ModelFault {
+    /// The window that the server of the run's own model said; not that of a fallback.
+    pub fn own_window(&self) -> Option<u64> {
+        self.window.filter(|_| self.failed.last().is_none_or(|last| last.model.is_none()))
+    }
 }
 
 /// The kind of a model's fault.

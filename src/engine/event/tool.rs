@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Tokens;
+use crate::engine::awaited_approval::AwaitedApproval;
 use crate::engine::outcome::Termination;
 use crate::engine::stuck::Stuck;
 
@@ -84,6 +85,9 @@ pub struct SubrunCall {
     pub action_input: Value,
     /// What a decision is bound to: a hash that only the sub-run can check.
     pub hash: String,
+    /// What its approval needs; none when one approval of anybody is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<AwaitedApproval>,
 }
 
 /// A call of a run: the iteration that it belongs to, from 1, and its place in the turn, from 0.

@@ -9,6 +9,7 @@ use super::is_own;
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::memory;
 use crate::engine::state::{Phase, State};
+use crate::engine::window;
 use crate::program::Program;
 
 /// The instruction to summarise.
@@ -31,8 +32,8 @@ const LEAST: usize = 200;
 const MOST: usize = 400_000;
 
 /// The most tokens of a summary.
-pub fn max_tokens(program: &Program) -> u32 {
-    program.properties.max_tokens.min(MAX_TOKENS)
+pub fn max_tokens(program: &Program, state: &State) -> u32 {
+    window::max_tokens(program, state).min(MAX_TOKENS)
 }
 
 /// The request for a summary of the messages up to `until`: a conversation of its own.
@@ -40,7 +41,8 @@ pub fn question(program: &Program, state: &State, until: usize) -> Conversation 
     let conversation = &state.conversation;
     let opening = conversation.opening();
     let going = || conversation.messages.iter().skip(opening).take(until.saturating_sub(opening));
-    let room = super::bound(program, state).map_or(MOST, |tokens| usize::try_from(tokens).unwrap_or(MOST).min(MOST));
+    let room =
+        window::of_request(program, state).map_or(MOST, |tokens| usize::try_from(tokens).unwrap_or(MOST).min(MOST));
     let sizes: Vec<usize> = going().map(|message| message.text.len()).collect();
     let share = share(&sizes, room.saturating_mul(2));
     let mut text = format!("The objective:\n{}\n", state.header.objective);
@@ -64,7 +66,7 @@ pub fn question(program: &Program, state: &State, until: usize) -> Conversation 
 }
 
 /// How many bytes of each message the request contains, so that all of them fit.
-fn share(sizes: &[usize], room: usize) -> usize {
+pub(super) fn share(sizes: &[usize], room: usize) -> usize {
     let mut share = sizes.iter().copied().max().unwrap_or(0);
     while share > LEAST && sizes.iter().map(|size| (*size).min(share)).sum::<usize>() > room {
         share = (share / 2).max(LEAST);
@@ -72,8 +74,11 @@ fn share(sizes: &[usize], room: usize) -> usize {
     share
 }
 
+/// The bytes of the mark in a shortened text, at most.
+pub(super) const MARK: usize = 60;
+
 /// The beginning and the end of a text that is longer than `most` bytes.
-fn shortened(text: &str, most: usize) -> String {
+pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }

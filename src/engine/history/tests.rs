@@ -43,6 +43,8 @@ fn fault(code: ModelFaultCode) -> EventKind {
         attempts: 1,
         duration_ms: 1,
         failed: Vec::new(),
+        window: None,
+        prompt_tokens: None,
     })
 }
 

@@ -29,6 +29,7 @@ pub struct Baseline {
     iterations: u32,
     entries: usize,
     decisions: usize,
+    continuations: usize,
     pauses: u32,
     ended: bool,
     warned: bool,
@@ -51,11 +52,17 @@ impl Baseline {
     pub fn new(state: &State, event: &EventKind) -> Self {
         let cause = match event {
             EventKind::Started(_) => Cause::Start,
-            EventKind::Resumed | EventKind::Human(_) => Cause::Resume,
+            EventKind::Resumed | EventKind::Human(_) | EventKind::Retried(_) | EventKind::ApprovalExpired => {
+                Cause::Resume
+            }
+            // Raised limits of a run that has not ended do not resume it.
+            EventKind::LimitsRaised(_) if matches!(state.phase, Phase::Ended(_)) => Cause::Resume,
             EventKind::Interrupted => Cause::Interrupt,
             _ => Cause::Other,
         };
-        Self { cause, ..Self::of_state(state) }
+        // A run that continues may end again in the same step.
+        let ended = cause != Cause::Resume && matches!(state.phase, Phase::Ended(_));
+        Self { cause, ended, ..Self::of_state(state) }
     }
 
     /// The baseline of the first step of every run.
@@ -70,6 +77,7 @@ impl Baseline {
             iterations: state.counters.iterations,
             entries: state.entries.len(),
             decisions: state.decisions.len(),
+            continuations: state.continuations.len(),
             pauses: state.watch.pauses,
             ended: matches!(state.phase, Phase::Ended(_)),
             warned: state.watch.budget_warned,
@@ -119,8 +127,15 @@ impl Baseline {
         for record in state.decisions.iter().skip(self.decisions) {
             notices.push(Notice::Decided { record: record.clone() });
         }
+        for record in state.continuations.iter().skip(self.continuations) {
+            let record = record.clone();
+            notices.push(match record.limits {
+                Some(_) => Notice::LimitsRaised { record },
+                None => Notice::Retried { record },
+            });
+        }
         for (at, entry) in state.entries.iter().enumerate().skip(self.entries) {
-            notices.push(observed(&state.entries, at, entry));
+            notices.push(observed(state, at, entry));
             if entry.success && entry.action.as_deref() == Some(builtin::LOG_PROGRESS) {
                 notices.push(progress(entry));
             }
@@ -155,13 +170,8 @@ impl Baseline {
 
     /// The model's reply, from the turn that it started or from the entries that it caused.
     fn replied(self, state: &State) -> Notice {
-        let turn = match &state.phase {
-            Phase::Acting { turn } => Some(turn),
-            Phase::Paused { turn, .. } => turn.as_ref(),
-            Phase::New | Phase::Thinking { .. } | Phase::Summarizing { .. } | Phase::Ended(_) => None,
-        };
         let entry = state.entries.get(self.entries);
-        let (thought, usage) = match (turn, entry) {
+        let (thought, usage) = match (state.turn(), entry) {
             (Some(turn), _) => (turn.thought.clone(), turn.usage),
             (None, Some(entry)) => (entry.thought.to_string(), entry.usage),
             (None, None) => (String::new(), None),
@@ -174,6 +184,7 @@ impl Baseline {
             finish: state.counters.finish,
             response_model: state.counters.response_model.as_deref().map(str::to_owned),
             duration_ms: state.counters.thinking_ms,
+            time_to_first_token_ms: state.counters.time_to_first_token_ms,
         }
     }
 }
@@ -191,13 +202,12 @@ fn announced(state: &State, effect: &Effect) -> Option<Notice> {
     }
 }
 
-/// The entry at this index; its index in the turn is the number of entries of its iteration before it.
-fn observed(all: &[StoredEntry], at: usize, entry: &StoredEntry) -> Notice {
-    let before = all.iter().take(at).rev().take_while(|other| other.iteration == entry.iteration).count();
-    let index = u32::try_from(before).unwrap_or(u32::MAX);
+/// The entry at this index.
+fn observed(state: &State, at: usize, entry: &StoredEntry) -> Notice {
+    let entry = TraceEntry::recorded(state, at, entry);
     Notice::Observed {
-        call: entry.action.as_ref().map(|_| CallId { iteration: entry.iteration, index }),
-        entry: TraceEntry::from(entry),
+        call: entry.action.as_ref().map(|_| CallId { iteration: entry.iteration, index: entry.index }),
+        entry,
     }
 }
 

@@ -33,6 +33,8 @@ fn calling(program: &Program, times: u32) -> State {
         input: json!({}),
         progress: CallProgress::Asked,
         run_id: None,
+        is_subrun: false,
+        called_at_ms: None,
     };
     let calls = (0..times).map(call).collect();
     state.phase = Phase::Acting { turn: Turn { iteration: 1, calls, ..Turn::default() } };

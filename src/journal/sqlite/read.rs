@@ -274,6 +274,11 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
         Some(org) => and("org = ?", Some(org.to_owned().into())),
         None => {}
     }
+    if let Some(prefix) = &filter.id_prefix {
+        // As bounds of the index: no pattern, and no row of another beginning.
+        and("run_id >= ?", Some(prefix.clone().into()));
+        and("run_id < ?", Some(format!("{prefix}{}", char::MAX).into()));
+    }
     if let Some(name) = &filter.loop_name {
         and("loop_name = ?", Some(name.clone().into()));
     }
@@ -291,6 +296,9 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
     }
     if !filter.called {
         and("parent_run_id IS NULL", None);
+    }
+    if let Some(now_ms) = filter.due_ms {
+        and("due_at_ms <= ?", Some(now_ms.into()));
     }
     if filter.callback_pending {
         and("callback = 'pending'", None);

@@ -154,8 +154,8 @@ impl WriteRequest for Append {
         if let Some(status_record) = &self.status_record {
             connection
                 .prepare_cached(
-                    "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5, events = ?6
-                     WHERE id = ?1",
+                    "UPDATE runs SET status = ?2, termination = ?3, iterations = ?4, updated_at_ms = ?5, events = ?6,
+                       due_at_ms = ?7 WHERE id = ?1",
                 )?
                 .execute(params![
                     row,
@@ -163,8 +163,17 @@ impl WriteRequest for Append {
                     status_record.termination.as_ref().and_then(word),
                     status_record.iterations,
                     status_record.at_ms,
-                    next + 1
+                    next + 1,
+                    status_record.due_at_ms
                 ])?;
+        }
+        if self.reopens {
+            connection
+                .prepare_cached(
+                    "UPDATE runs SET cancel_requested = 0, cancel_reason = NULL, callback_tries = 0,
+                       callback = CASE WHEN callback IS NULL THEN NULL ELSE ?2 END WHERE id = ?1",
+                )?
+                .execute(params![row, word(&CallbackState::Pending)])?;
         }
         for (key, value) in &self.remember {
             connection

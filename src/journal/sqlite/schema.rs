@@ -14,7 +14,7 @@ use crate::journal::now::Clock;
 /// Marks a file as ours (`LOOP`).
 const APPLICATION: i64 = 0x4C4F_4F50;
 /// The version of the tables.
-pub(super) const VERSION: i64 = 4;
+pub(super) const VERSION: i64 = 5;
 
 /// The events of all runs are in one table in the order of their appends, with an index by run: a commit of
 /// many runs then writes few pages (measured: a fifth of the bytes of a table that is ordered by run).
@@ -44,8 +44,20 @@ CREATE TABLE runs (
   identity TEXT NOT NULL,
   callback_url TEXT,
   failed_take_ups INTEGER NOT NULL DEFAULT 0,
-  take_up_events INTEGER
+  take_up_events INTEGER,
+  due_at_ms INTEGER,
+  callback_pause INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX runs_by_due ON runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
+CREATE TABLE answer_tokens (
+  hash TEXT PRIMARY KEY,
+  run_id TEXT NOT NULL,
+  pause INTEGER NOT NULL,
+  call TEXT,
+  expires_at_ms INTEGER NOT NULL,
+  used INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answer_tokens_by_run ON answer_tokens (run_id);
 CREATE INDEX runs_by_status ON runs (status, id);
 CREATE INDEX runs_by_org ON runs (org, id) WHERE org IS NOT NULL;
 CREATE INDEX runs_by_owner ON runs (org, run_id);
@@ -83,7 +95,7 @@ CREATE TABLE drivers (
 const NO_DATABASE: &str = "it is no SQLite database; name another file";
 
 /// The migrations from older versions: the version, and the statements that lead to the next one.
-const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3)];
+const MIGRATIONS: &[(i64, &str)] = &[(2, FROM_2), (3, FROM_3), (4, FROM_4)];
 
 const FROM_2: &str = "
 ALTER TABLE runs ADD COLUMN failed_take_ups INTEGER NOT NULL DEFAULT 0;
@@ -95,6 +107,22 @@ CREATE INDEX IF NOT EXISTS runs_by_owner ON runs (org, run_id);
 const FROM_3: &str = "
 ALTER TABLE runs ADD COLUMN parent_run_id TEXT;
 UPDATE runs SET parent_run_id = substr(identity, length('called by ') + 1) WHERE identity GLOB 'called by *';
+";
+
+/// Version 5 knows when an approval expires, which pauses were posted, and the tokens that answer them.
+const FROM_4: &str = "
+ALTER TABLE runs ADD COLUMN due_at_ms INTEGER;
+ALTER TABLE runs ADD COLUMN callback_pause INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX IF NOT EXISTS runs_by_due ON runs (due_at_ms) WHERE due_at_ms IS NOT NULL;
+CREATE TABLE IF NOT EXISTS answer_tokens (
+  hash TEXT PRIMARY KEY,
+  run_id TEXT NOT NULL,
+  pause INTEGER NOT NULL,
+  call TEXT,
+  expires_at_ms INTEGER NOT NULL,
+  used INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS answer_tokens_by_run ON answer_tokens (run_id);
 ";
 
 /// What a file turned out to be.

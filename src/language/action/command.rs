@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::{ActionKind, ActionText, CallSpeed, TextKind};
+
 super::action! {
     /// A program on this machine. Never a shell.
     CommandAction {
@@ -23,5 +25,37 @@ super::action! {
         /// Whether an argument that a value fills may begin with `-`.
         #[serde(default)]
         allow_leading_dash: bool,
+    }
+}
+
+impl ActionKind for CommandAction {
+    fn texts(&self) -> &'static [ActionText] {
+        const {
+            &[
+                ActionText::plain("args", TextKind::Argument),
+                ActionText::secret("stdin", TextKind::Stdin),
+                ActionText::secret("env", TextKind::Variable),
+            ]
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("Runs the program {}.", self.program)
+    }
+
+    fn repeated(&self) -> Option<String> {
+        Some(format!("the program `{}`", self.program))
+    }
+
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+
+    fn only_reads(&self, _: bool) -> bool {
+        false
+    }
+
+    fn speed(&self) -> CallSpeed {
+        CallSpeed::Local
     }
 }

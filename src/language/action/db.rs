@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::{ActionKind, ActionText, CallSpeed, TextKind};
+
 super::action! {
     /// A query to a database.
     DbAction {
@@ -18,5 +20,32 @@ super::action! {
         /// Whether the database refuses writes.
         #[serde(default = "crate::language::react::defaults::yes")]
         read_only: bool,
+    }
+}
+
+impl ActionKind for DbAction {
+    fn texts(&self) -> &'static [ActionText] {
+        const { &[ActionText::secret("params", TextKind::SqlValue)] }
+    }
+
+    fn describe(&self) -> String {
+        let does = if self.read_only { "Reads from" } else { "Changes" };
+        format!("{does} the database {}.", self.datasource)
+    }
+
+    fn repeated(&self) -> Option<String> {
+        Some("a write".to_owned())
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.read_only
+    }
+
+    fn only_reads(&self, idempotent: bool) -> bool {
+        idempotent && self.read_only
+    }
+
+    fn speed(&self) -> CallSpeed {
+        CallSpeed::Local
     }
 }

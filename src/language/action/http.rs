@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{ActionKind, ActionText, CallSpeed, TextKind};
+
 super::action! {
     /// A request to an HTTP server.
     HttpAction {
@@ -69,6 +71,11 @@ impl Method {
         !matches!(self, Self::Post | Self::Patch)
     }
 
+    /// Whether HTTP itself says that a request only reads (RFC 9110, 9.2.1).
+    pub fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+
     /// Whether a request of this method carries a body.
     pub fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
@@ -77,4 +84,40 @@ impl Method {
 
 fn json() -> String {
     "application/json".to_owned()
+}
+
+impl ActionKind for HttpAction {
+    fn texts(&self) -> &'static [ActionText] {
+        const {
+            &[
+                ActionText::secret("url", TextKind::Url),
+                ActionText::secret("headers", TextKind::Header),
+                ActionText::secret("query", TextKind::Query),
+                ActionText::secret("body", TextKind::Body),
+            ]
+        }
+    }
+
+    fn describe(&self) -> String {
+        // Without the query, which may contain keys.
+        let address = self.url.split(['?', '#']).next().unwrap_or_default();
+        let address = address.replace("{{", "{").replace("}}", "}");
+        format!("Sends a {} request to {address}.", self.http_method.as_str())
+    }
+
+    fn repeated(&self) -> Option<String> {
+        Some(format!("a {} request", self.http_method.as_str()))
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.http_method.is_idempotent()
+    }
+
+    fn only_reads(&self, idempotent: bool) -> bool {
+        idempotent && self.http_method.is_safe()
+    }
+
+    fn speed(&self) -> CallSpeed {
+        CallSpeed::Server
+    }
 }

@@ -1,5 +1,7 @@
 //! Actions of kind `llm`.
 
+use super::{ActionKind, ActionText, CallSpeed, TextKind};
+
 super::action! {
     /// A question to a model.
     LlmAction {
@@ -25,4 +27,31 @@ super::action! {
 
 fn max_tokens() -> u32 {
     1024
+}
+
+impl ActionKind for LlmAction {
+    fn texts(&self) -> &'static [ActionText] {
+        const { &[ActionText::plain("template", TextKind::Question)] }
+    }
+
+    fn describe(&self) -> String {
+        "Asks a language model.".to_owned()
+    }
+
+    fn repeated(&self) -> Option<String> {
+        None
+    }
+
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+
+    fn only_reads(&self, _: bool) -> bool {
+        // It costs something, and changes nothing.
+        true
+    }
+
+    fn speed(&self) -> CallSpeed {
+        CallSpeed::Model
+    }
 }

@@ -4,15 +4,20 @@ mod command;
 mod db;
 mod http;
 mod llm;
+mod text;
 
 use schemars::JsonSchema;
+use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::approval::{ApprovalSettings, RequiresApproval};
 
 pub use command::CommandAction;
 pub use db::DbAction;
 pub use http::{HttpAction, Method};
 pub use llm::LlmAction;
+pub use text::{ActionText, TextKind};
 
 /// A registered action, by its `kind`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +66,44 @@ pub enum OnUncertain {
     Fail,
 }
 
+/// What a kind of action says of itself.
+pub trait ActionKind: RegisteredAction {
+    /// The fields whose texts take values.
+    fn texts(&self) -> &'static [ActionText];
+
+    /// The description that the model gets for an action without one.
+    fn describe(&self) -> String;
+
+    /// A call that must not be made twice, as messages name it: `a POST request`. None for one that only costs.
+    fn repeated(&self) -> Option<String>;
+
+    /// Whether a call may be made again without harm, when the action does not say.
+    fn is_idempotent(&self) -> bool;
+
+    /// Whether a call only reads, given whether it may be made again: what it returns may then be read at any time.
+    fn only_reads(&self, idempotent: bool) -> bool;
+
+    /// How soon a call may return.
+    fn speed(&self) -> CallSpeed;
+}
+
+/// How soon a call may return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallSpeed {
+    /// As a model.
+    Model,
+    /// As a server.
+    Server,
+    /// As what this machine does by itself.
+    Local,
+}
+
+/// What every kind of action has.
+pub trait RegisteredAction {
+    /// What every kind of action has.
+    fn head(&self) -> ActionHead<'_>;
+}
+
 /// What every kind of action has.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionHead<'a> {
@@ -76,8 +119,10 @@ pub struct ActionHead<'a> {
     pub on_uncertain: OnUncertain,
     /// The deadline of a call in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Whether a human must approve each call.
-    pub requires_approval: bool,
+    /// Whether a human must approve each call, or when.
+    pub requires_approval: &'a RequiresApproval,
+    /// How an approval is given.
+    pub approval: Option<ApprovalSettings>,
     /// How many times a run may call it.
     pub max_calls: Option<u32>,
 }
@@ -121,9 +166,13 @@ macro_rules! action {
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schemars(range(min = 1))]
             pub timeout_ms: Option<u64>,
-            /// Whether a human must approve each call, whatever a declaration says.
-            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-            pub requires_approval: bool,
+            /// Whether a human must approve each call, or the condition on the call's input when one must,
+            /// whatever a declaration says.
+            #[serde(default, skip_serializing_if = "crate::language::approval::RequiresApproval::is_never")]
+            pub requires_approval: crate::language::approval::RequiresApproval,
+            /// How an approval is given: by how many, and within what time: a declaration can only make it stricter.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub approval: Option<crate::language::approval::ApprovalSettings>,
             /// How many times a run may call it: a declaration can only lower it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schemars(range(min = 1))]
@@ -131,9 +180,8 @@ macro_rules! action {
             $($(#[$field_doc])* pub $field: $ty,)*
         }
 
-        impl $name {
-            /// What every kind of action has.
-            pub fn head(&self) -> crate::language::action::ActionHead<'_> {
+        impl crate::language::action::RegisteredAction for $name {
+            fn head(&self) -> crate::language::action::ActionHead<'_> {
                 crate::language::action::ActionHead {
                     action_name: &self.action_name,
                     description: self.description.as_deref(),
@@ -141,7 +189,8 @@ macro_rules! action {
                     idempotent: self.idempotent,
                     on_uncertain: self.on_uncertain,
                     timeout_ms: self.timeout_ms,
-                    requires_approval: self.requires_approval,
+                    requires_approval: &self.requires_approval,
+                    approval: self.approval,
                     max_calls: self.max_calls,
                 }
             }
@@ -151,14 +200,37 @@ macro_rules! action {
 pub(crate) use action;
 
 impl Action {
+    /// What its kind says of it; nothing for a kind that is recognised only.
+    pub fn kind(&self) -> Option<&dyn ActionKind> {
+        match self {
+            Self::Http(action) => Some(action),
+            Self::Llm(action) => Some(action),
+            Self::Db(action) => Some(action),
+            Self::Command(action) => Some(action),
+            Self::Matcher(_) | Self::CustomTable(_) => None,
+        }
+    }
+
     /// What every kind of action has; nothing for a kind that is recognised only.
     pub fn head(&self) -> Option<ActionHead<'_>> {
-        match self {
-            Self::Http(action) => Some(action.head()),
-            Self::Llm(action) => Some(action.head()),
-            Self::Db(action) => Some(action.head()),
-            Self::Command(action) => Some(action.head()),
-            Self::Matcher(_) | Self::CustomTable(_) => None,
+        self.kind().map(RegisteredAction::head)
+    }
+
+    /// Reads a registered action. Its kind is read here and not by serde, because serde would change the spelling of the
+    /// numbers in a body while it searches for the kind.
+    ///
+    /// # Errors
+    /// When it does not have the shape of its kind.
+    pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
+        let members = value.as_object().into_iter().flatten().filter(|(name, _)| *name != "kind");
+        let fields = MapDeserializer::new(members.map(|(name, value)| (name.as_str(), value)));
+        match value.get("kind").and_then(Value::as_str) {
+            Some("http") => HttpAction::deserialize(fields).map(Self::Http),
+            Some("llm") => LlmAction::deserialize(fields).map(Self::Llm),
+            Some("db") => DbAction::deserialize(fields).map(Self::Db),
+            Some("command") => CommandAction::deserialize(fields).map(Self::Command),
+            // For kinds that are only recognised or unknown, the spelling of numbers does not matter.
+            _ => Self::deserialize(value),
         }
     }
 }

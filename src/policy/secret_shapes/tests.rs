@@ -1,6 +1,6 @@
 //! Each shape is found at its place, and similar texts are not.
 
-use super::{PREFIXES, find};
+use super::{PREFIXES, SHORTEST, find};
 
 /// Characters as keys have them, put together here so that no file holds a key.
 fn characters(count: usize) -> String {
@@ -169,4 +169,10 @@ fn what_a_word_announces_has_its_least_length_and_stands_alone_where_it_must() {
     }
     // Padding belongs to the value, two signs of it at the most.
     assert_eq!(called(&format!("AccountKey={}===", characters(40)))[0].0, characters(40) + "==");
+}
+
+#[test]
+fn no_known_beginning_with_its_key_is_shorter_than_the_shortest_secret() {
+    let shortest = PREFIXES.iter().map(|prefix| prefix.begins.len() + prefix.least).min();
+    assert_eq!(shortest, Some(SHORTEST));
 }

@@ -8,6 +8,8 @@ use crate::program::reference::PathStep;
 const MAX_REFERENCES: usize = 16;
 /// The most names of `required` that are gone through for a use. Members of a longer list count as required.
 const MAX_REQUIRED: usize = 1_000;
+/// The most branches of an `anyOf` that are looked at.
+const MAX_BRANCHES: usize = 50;
 /// Keywords with which a schema may describe a value in another part, or in several ways.
 const ELSEWHERE: [&str; 9] =
     ["allOf", "anyOf", "oneOf", "if", "$dynamicRef", "$recursiveRef", "dependentSchemas", "dependencies", "not"];
@@ -21,6 +23,8 @@ pub struct Described<'s> {
     pub absent: Option<AbsentStep<'s>>,
     /// The steps to members that may be left out.
     pub optional: Vec<usize>,
+    /// What describes the value at the end of the path.
+    pub value: Option<&'s Map<String, Value>>,
 }
 
 /// A step that leads nowhere.
@@ -39,7 +43,7 @@ pub fn described<'s>(schema: &'s Value, path: &[PathStep]) -> Described<'s> {
     let mut found = Described::default();
     let mut part = schema;
     for (at, step) in path.iter().enumerate() {
-        let Some(resolved) = resolved(schema, part) else { break };
+        let Some(resolved) = resolved(schema, part) else { return found };
         match below(resolved, step) {
             Below::Part { part: next, is_required } => {
                 if !is_required {
@@ -47,14 +51,65 @@ pub fn described<'s>(schema: &'s Value, path: &[PathStep]) -> Described<'s> {
                 }
                 part = next;
             }
-            Below::Open => break,
+            Below::Open => return found,
             Below::Absent { why, members } => {
                 found.absent = Some(AbsentStep { at, why, members });
-                break;
+                return found;
             }
         }
     }
+    found.value = resolved(schema, part);
     found
+}
+
+/// The types of a value that is no text, number or boolean.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LargeTypes {
+    /// It may be an object.
+    pub object: bool,
+    /// It may be a list.
+    pub list: bool,
+    /// It may be null.
+    pub null: bool,
+}
+
+impl LargeTypes {
+    /// Those that a part of a schema allows; nothing where it leaves that open in ways that are not followed.
+    pub fn allowed(schema: &Value, part: &Map<String, Value>) -> Option<Self> {
+        if let Some(branches) = part.get("anyOf").or_else(|| part.get("oneOf")).and_then(Value::as_array) {
+            if part.contains_key("type") || branches.len() > MAX_BRANCHES {
+                return None;
+            }
+            return branches.iter().try_fold(Self::default(), |all, branch| {
+                let branch = resolved(schema, branch).filter(|branch| !is_elsewhere(branch))?;
+                Some(all.or(Self::of(branch)))
+            });
+        }
+        (!is_elsewhere(part)).then(|| Self::of(part))
+    }
+
+    fn of(part: &Map<String, Value>) -> Self {
+        let values = part.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+        if let Some(values) = values.or_else(|| part.get("const").map(std::slice::from_ref)) {
+            let any = |is: fn(&Value) -> bool| values.iter().any(is);
+            return Self { object: any(Value::is_object), list: any(Value::is_array), null: any(Value::is_null) };
+        }
+        let names: Vec<&str> = match part.get("type") {
+            Some(Value::String(name)) => vec![name.as_str()],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => vec!["object", "array", "null"],
+        };
+        let has = |name: &str| names.contains(&name);
+        Self { object: has("object"), list: has("array"), null: has("null") }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { object: self.object || other.object, list: self.list || other.list, null: self.null || other.null }
+    }
+}
+
+fn is_elsewhere(part: &Map<String, Value>) -> bool {
+    ELSEWHERE.iter().any(|keyword| part.contains_key(*keyword))
 }
 
 enum Below<'s> {
@@ -77,7 +132,7 @@ fn resolved<'s>(schema: &'s Value, part: &'s Value) -> Option<&'s Map<String, Va
 }
 
 fn below<'s>(part: &'s Map<String, Value>, step: &PathStep) -> Below<'s> {
-    if ELSEWHERE.iter().any(|keyword| part.contains_key(*keyword)) {
+    if is_elsewhere(part) {
         return Below::Open;
     }
     let types: Vec<&str> = match part.get("type") {
@@ -199,5 +254,29 @@ mod tests {
         }
         assert_eq!(described(&schema, &path("note")).optional, [0]);
         assert_eq!(described(&schema, &path("ref.from")).optional, [] as [usize; 0]);
+    }
+
+    #[test]
+    fn what_a_part_allows_beside_texts_numbers_and_booleans() {
+        for (part, allowed) in [
+            (json!({"type": "string"}), Some("")),
+            (json!({"type": ["integer", "null"]}), Some("null")),
+            (json!({"type": "array", "items": {}}), Some("list")),
+            (json!({"type": ["object", "array", "number"]}), Some("object list")),
+            (json!({"description": "any"}), Some("object list null")),
+            (json!({"enum": ["a", null]}), Some("null")),
+            (json!({"type": "string", "enum": ["a"]}), Some("")),
+            (json!({"const": {"a": 1}}), Some("object")),
+            (json!({"anyOf": [{"type": "string"}, {"type": "object"}]}), Some("object")),
+            (json!({"oneOf": [{"type": "string"}, {"$ref": "#/nowhere"}]}), None),
+            (json!({"allOf": [{"type": "string"}]}), None),
+        ] {
+            let found = LargeTypes::allowed(&part, part.as_object().unwrap());
+            let words = found.map(|found| {
+                let all = [(found.object, "object"), (found.list, "list"), (found.null, "null")];
+                all.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+            });
+            assert_eq!(words.as_deref(), allowed, "{part}");
+        }
     }
 }

@@ -74,6 +74,26 @@ impl Pattern {
     }
 }
 
+/// A pattern for texts outside of schemas, with the same bounds.
+#[derive(Debug)]
+pub(crate) struct TextPattern(Pattern);
+
+impl TextPattern {
+    /// Checks a pattern; none when it can't be read, or is too large.
+    pub(crate) fn read(written: &str) -> Option<Self> {
+        (written.len() <= MAX_BYTES).then(|| Pattern::read(written)).flatten().map(Self)
+    }
+
+    /// Whether it is found anywhere in a text; none when that can't be known in reasonable time.
+    pub(crate) fn is_in(&self, text: &str) -> Option<bool> {
+        match self.0.matches(text, &mut StepBudget::new(&serde_json::Value::Null)) {
+            Ok(Match::Yes) => Some(true),
+            Ok(Match::No) => Some(false),
+            Ok(Match::Unknown) | Err(_) => None,
+        }
+    }
+}
+
 /// Whether nothing in it looks around or back, so that its cost grows with the text alone.
 fn is_plain(translated: &str) -> bool {
     ![

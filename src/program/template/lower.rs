@@ -6,7 +6,7 @@ use std::ops::Range;
 use handlebars::template::{BlockParam, HelperTemplate, Parameter, Template, TemplateElement};
 
 use super::locate::Locator;
-use super::node::{Base, Expr, Route, TemplateNode};
+use super::node::{self, Base, Expr, Route, TemplateNode};
 use super::tag::TemplateTag;
 use super::{TemplateFault, ValueUse, Variable, secret};
 use crate::diagnostic::{codes, nearest};
@@ -76,7 +76,12 @@ impl<'t> Lower<'t> {
                 TemplateElement::Comment(_) => {}
                 TemplateElement::Expression(print) | TemplateElement::HtmlExpression(print) => {
                     self.no_open_key(open_key)?;
-                    nodes.push(TemplateNode::Print(self.print(print)?));
+                    let before = self.uses.len();
+                    let expr = self.print(print)?;
+                    // What a `lookup` takes is not what it gives.
+                    let is_printed = matches!(expr, Expr::Path(_));
+                    self.uses.iter_mut().skip(before).for_each(|used| used.is_printed = is_printed);
+                    nodes.push(TemplateNode::Print(expr));
                 }
                 TemplateElement::HelperBlock(block) => {
                     self.no_open_key(open_key)?;
@@ -104,6 +109,7 @@ impl<'t> Lower<'t> {
             from = tag.range.end;
         }
         secret::split(self.text.get(from..).unwrap_or_default(), &mut nodes, &mut self.secrets);
+        self.uses.iter_mut().for_each(|used| used.is_printed = true);
         Ok(nodes)
     }
 
@@ -231,7 +237,7 @@ impl<'t> Lower<'t> {
         if each {
             path.push(PathStep::Entry);
             // What has no entries can't be gone through, even where nothing is named of them.
-            self.uses.push(ValueUse { guarded: path.len(), path: path.clone(), range });
+            self.uses.push(ValueUse { guarded: path.len(), path: path.clone(), range, is_printed: false });
         }
         Some(path)
     }
@@ -286,7 +292,7 @@ impl<'t> Lower<'t> {
             rest = after;
             up += 1;
         }
-        let mut segments = split(rest);
+        let mut segments = node::names(rest);
         if !explicit && segments.first().is_some_and(|first| first == "this") {
             explicit = true;
             segments.remove(0);
@@ -328,7 +334,7 @@ impl<'t> Lower<'t> {
             let common =
                 |asked: &Vec<PathStep>| asked.iter().zip(&path).take_while(|(one, other)| one == other).count();
             let guarded = self.asked.iter().map(common).max().unwrap_or_default();
-            self.uses.push(ValueUse { path, range: place, guarded });
+            self.uses.push(ValueUse { path, range: place, guarded, is_printed: false });
         }
         Ok(Expr::Path(Route { raw: raw.to_owned(), base, segments }))
     }
@@ -377,19 +383,4 @@ impl<'t> Lower<'t> {
         };
         Ok(Expr::Path(Route { raw: raw.to_owned(), base, segments: Vec::new() }))
     }
-}
-
-/// The names of a path; one in brackets may hold anything.
-fn split(path: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut rest = path;
-    while !rest.is_empty() {
-        let (name, after) = match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-            Some((name, after)) => (name, after),
-            None => rest.split_at(rest.find(['.', '/']).unwrap_or(rest.len())),
-        };
-        names.push(name.to_owned());
-        rest = after.strip_prefix(['.', '/']).unwrap_or(after);
-    }
-    names
 }

@@ -70,6 +70,8 @@ pub struct ValueUse {
     pub range: Range<usize>,
     /// So many steps of the way need not be there, or are known to be: a condition asked for them.
     pub guarded: usize,
+    /// Whether the value itself becomes a part of the text: it is no condition, no list that is gone through.
+    pub is_printed: bool,
 }
 
 /// What is wrong with a template.

@@ -78,3 +78,18 @@ pub(super) enum Base {
     /// Whether it is the last one.
     Last(usize),
 }
+
+/// The names of a path; one in brackets may hold anything.
+pub(super) fn names(path: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (name, after) = match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+            Some((name, after)) => (name, after),
+            None => rest.split_at(rest.find(['.', '/']).unwrap_or(rest.len())),
+        };
+        names.push(name.to_owned());
+        rest = after.strip_prefix(['.', '/']).unwrap_or(after);
+    }
+    names
+}

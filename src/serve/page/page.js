@@ -1,10 +1,13 @@
 // The page of `loopctl serve`: lists runs, follows one, and sends decisions.
 
-import { box, called, count, decision, el, exact, exactText, fill, parse, plain, took, when } from "./text.js";
+import { answer, button, forms, titles } from "./decide.js";
+import { box, called, continuation, count, decision, el, ending, fill, head, lay, parse, plain, stopped, took, when } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY_MS = 2000;
 const MOST = 500;
+/** The most characters that are shown of a reply that is arriving. */
+const LONGEST = 4000;
 const say = (text) => { if ($("said").textContent !== text) fill($("said"), text); };
 
 // ---- the server -------------------------------------------------------------------------------
@@ -24,6 +27,7 @@ async function ask(target, options = {}) {
   const why = new Refused(problem.detail || `the server answered ${answer.status}`);
   // A server that is stopping, or a proxy without its server: a retry may succeed.
   why.passes = answer.status >= 500;
+  why.changed = problem.code === "document_changed";
   throw why;
 }
 
@@ -48,30 +52,6 @@ function wantToken() {
 
 let limit = 50;
 let due = 0;
-
-function row(run) {
-  const why = run.termination && !["complete", "cancelled"].includes(run.termination) ? ` · ${run.termination}` : "";
-  return [
-    el("span", { class: "line" }, el("b", {}, run.loop), el("span", { class: `status ${run.status}` }, run.status)),
-    el("span", { class: "meta" }, when(run.created_at), ` · ${count(run.iterations, "iteration")}${why}`,
-      run.session ? ` · ${run.session}` : ""),
-  ];
-}
-
-/** Updates rows in place, so that the focused row keeps the focus. */
-function lay(list, runs) {
-  const known = new Map(Array.from(list.children, (item) => [item.dataset.run, item]));
-  runs.forEach((run, at) => {
-    const item = known.get(run.agent_run_id) || el("li", { "data-run": run.agent_run_id },
-      el("a", { href: `#${encodeURIComponent(run.agent_run_id)}` }));
-    known.delete(run.agent_run_id);
-    const text = JSON.stringify(run);
-    if (item.shown !== text) fill(item.firstChild, row(run));
-    item.shown = text;
-    if (list.children[at] !== item) list.insertBefore(item, list.children[at] || null);
-  });
-  known.forEach((item) => item.remove());
-}
 
 async function look() {
   clearTimeout(due);
@@ -141,7 +121,7 @@ function enter() {
 /** The events of a run after `last`, as they happen. */
 async function* events(run, last) {
   const headers = last ? { "Last-Event-ID": last } : {};
-  const answer = await ask(of(run.id, "events"), { headers, signal: run.stop.signal });
+  const answer = await ask(of(run.id, "events?deltas=true"), { headers, signal: run.stop.signal });
   if (answer.status === 204) return;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
@@ -160,6 +140,7 @@ async function* events(run, last) {
 async function follow(run) {
   for (let last = "", over = false; !over && open === run;) {
     try {
+      arriving(run, null);
       for await (const [id, event] of events(run, last)) {
         if (open !== run) return;
         if (id) last = id;
@@ -186,16 +167,36 @@ function step(run, iteration) {
   return run.steps.get(iteration);
 }
 
+/** Shows a reply while it arrives. Each connection, attempt and driver begins it again; the recorded reply replaces it. */
+function arriving(run, part) {
+  const { live } = run;
+  if (live && (!part || part.iteration !== live.iteration)) {
+    const [, thought, meta] = step(run, live.iteration).children;
+    thought.classList.remove("live");
+    fill(thought, "");
+    fill(meta, "");
+  }
+  run.live = part;
+  if (!part) return;
+  const again = live && live.iteration === part.iteration && live.attempt === part.attempt;
+  part.text = (again ? live.text : "") + part.text;
+  if (part.text.length > LONGEST) part.text = `…${part.text.slice(-LONGEST)}`;
+  part.first = part.time_to_first_token_ms ?? (again ? live.first : undefined);
+  const first = part.first === undefined ? "" : `, the first after ${took(part.first)}`;
+  const [, thought, meta] = step(run, part.iteration).children;
+  thought.classList.add("live");
+  fill(thought, part.text);
+  fill(meta, `${part.estimated ? "about " : ""}${count(part.output_tokens, "token")} so far${first}`);
+}
+
 function busy(text) {
   $("busy").hidden = !text;
   fill($("busy"), text);
 }
 
-const head = (action, note) => el("p", { class: "head" }, el("code", {}, action), el("span", { class: "meta" }, note));
-
 /** The card of a call, in the order of its turn. A call that is retried after a crash keeps its place. */
 function card(run, iteration, call, action, input) {
-  const item = el("div", { class: "call" }, head(action, "under way"), box(input, "in"));
+  const item = el("div", { class: "call open" }, head(action, "under way"), box(input, "in"));
   const before = run.cards.get(call);
   item.dataset.at = call ? call.split(".")[1] : "";
   const turn = step(run, iteration);
@@ -212,9 +213,14 @@ const show = {
     fill($("about"), el("p", { class: "meta id" }, event.run_id), el("h1", {}, event.loop_name),
       el("p", { class: "objective" }, event.objective), el("p", { class: "meta" }, `model ${event.model}`));
   },
-  run_resumed: (run) => settle(run),
+  run_resumed(run) {
+    arriving(run, null);
+    settle(run);
+  },
   model_asked: (run, event) => busy(`Iteration ${plain(event.iteration)}: the model is asked`),
+  model_delta: arriving,
   model_replied(run, event) {
+    arriving(run, null);
     const usage = event.usage ? ` · ${plain(event.usage.input_tokens)} in, ${plain(event.usage.output_tokens)} out` : "";
     const [, thought, meta] = step(run, event.iteration).children;
     fill(thought, event.thought);
@@ -224,28 +230,37 @@ const show = {
   tool_called: (run, event) => card(run, event.call.iteration, called(event.call), event.action, event.action_input),
   observed(run, event) {
     const item = card(run, event.iteration, called(event.call), event.action || "an unreadable reply", event.action_input);
+    item.classList.remove("open");
     item.classList.toggle("bad", !event.success);
-    item.firstChild.lastChild.textContent = `${event.success ? "" : "failed · "}${took(event.duration_ms)}`;
-    item.append(box(event.observation, "out"));
+    fill(item.firstChild.lastChild, ending(event));
+    if (!event.call_status) item.append(box(event.observation, "out"));
   },
   decided: (run, event) => (event.call ? step(run, event.call.iteration) : $("about")).append(decision(event)),
   progress: (run, event) => step(run, event.iteration).append(el("p", { class: "progress" },
     event.percent === null || event.percent === undefined ? "" : `${plain(event.percent)} % · `, event.message)),
   paused(run) {
+    arriving(run, null);
     busy("");
     settle(run);
   },
-  run_ended: () => busy(""),
-  result: (run, event) => ended(event),
+  run_ended(run) {
+    arriving(run, null);
+    busy("");
+    stopped($("trace"));
+  },
+  retried: (run, event) => $("trace").append(continuation(event)),
+  limits_raised: (run, event) => $("trace").append(continuation(event)),
+  result: (run, event) => ended(run, event),
 };
 
-function ended(result) {
+function ended(run, result) {
   busy("");
   $("pause").hidden = true;
   const word = ["complete", "cancelled"].includes(result.termination) ? "" : ` · ${result.termination}`;
   const parts = [el("h2", {}, el("span", { class: `status ${result.status}` }, result.status), word)];
   if (result.result) parts.push(box(result.result.answer, "exact"));
   if (result.error) parts.push(el("p", {}, `${result.error.code}: ${result.error.message}`));
+  if (result.termination === "model_error" && result.error?.retryable) parts.push(again(run));
   parts.push(el("p", { class: "meta" }, `${count(result.iterations, "iteration")} · ${plain(result.usage.input_tokens)} ` +
     `tokens in, ${plain(result.usage.output_tokens)} out`));
   fill($("end"), parts);
@@ -274,20 +289,23 @@ function settle(run) {
   }, 20);
 }
 
-const button = (text, kind, on) => el("button", { type: "button", class: kind, on }, text);
-
-function field(label, kind, value = "") {
-  const input = el(kind, { spellcheck: "false" });
-  input.value = value;
-  return [el("label", {}, label, input), input];
-}
-
-const titles = { human: "A question", stuck: "The run repeats itself", approval: "Wants your approval", uncertain: "Did it happen?" };
+/** The button that retries a run whose model could not be reached. */
+const again = (run) => el("div", { class: "buttons" }, button("Retry", "first", async (event) => {
+  event.target.disabled = true;
+  try {
+    await ask(of(run.id, "retry?async=true"), { method: "POST", body: "{}" });
+    enter();
+    look();
+  } catch (why) {
+    say(why instanceof Refused ? why.message : "The server can't be reached: try again.");
+    event.target.disabled = false;
+  }
+}));
 
 /** Sends decisions about this pause: the server refuses them once there is a newer pause. */
 function sender(run, number, fault) {
   const enable = (able) => $("pause").querySelectorAll("button").forEach((one) => { one.disabled = !able; });
-  return async (body) => {
+  const send = async (body) => {
     enable(false);
     fill(fault, "");
     try {
@@ -297,83 +315,36 @@ function sender(run, number, fault) {
     } catch (why) {
       fill(fault, why instanceof Refused ? why.message : "The server can't be reached: try again.");
       enable(true);
+      if (why.changed) {
+        fault.append(button("With the new text", "", () => send(`${body},"new_document":true`)),
+          button("With the recorded text", "", () => send(`${body},"new_document":false`)));
+      }
     }
     run.panel = "";
     settle(run);
   };
+  return send;
 }
 
 /** Shows what to decide. Each of several calls has its own form, and the others keep what was typed. */
 function panel(run, pause, number) {
   const calls = pause.calls || (pause.call ? [pause.call] : []);
-  const key = (call) => `${called(call)} ${call.hash}`;
+  const key = (call) => `${called(call)} ${call.hash} ${JSON.stringify(call.approval || "")}`;
   const { desk } = run;
   if (desk.number !== number || calls.some((call) => !desk.kept.has(key(call)))) {
     const fault = el("p", { class: "fault", role: "alert" });
     const send = sender(run, number, fault);
-    const form = new Map([["approval", approval], ["uncertain", uncertain]]).get(pause.kind);
+    const form = forms.get(pause.kind);
     const kept = new Map(form ? calls.map((call) => [key(call), form(call, send, fault)]) : []);
     run.desk = { number, kept };
     return fill($("pause"), el("h2", {}, titles[pause.kind] || pause.kind), el("p", { class: "question" }, pause.question),
       pause.context ? el("p", { class: "context" }, pause.context) : [],
-      form ? [...kept.values()] : answer(pause, send, fault), fault);
+      form ? [...kept.values()] : pause.kind === "model_error" ? again(run) : answer(pause, send, fault), fault);
   }
   const still = new Set(calls.map(key));
   desk.kept.forEach((group, call) => { if (!still.has(call)) group.remove(); });
   fill($("pause").querySelector(".question"), pause.question);
   $("pause").querySelectorAll("button").forEach((one) => { one.disabled = false; });
-}
-
-function answer(pause, send, fault) {
-  const [label, input] = field(pause.kind === "stuck" ? "What should it do instead?" : "Your answer", "textarea");
-  const give = (text) => send(`"answer":${JSON.stringify(text)}`);
-  const options = (pause.options || []).map((option) => button(option, "option", () => give(option)));
-  return [
-    options.length ? el("div", { class: "buttons", role: "group", "aria-label": "Answers" }, options) : [], label,
-    el("div", { class: "buttons" }, button("Send", "first", () => (input.value.trim() ? give(input.value)
-      : fill(fault, "Write an answer first.")))),
-  ];
-}
-
-/** The text of a field that holds JSON; for another text it shows the error and returns null. */
-function written(input, fault) {
-  try {
-    JSON.parse(input.value);
-    return input.value;
-  } catch (why) {
-    fill(fault, `This is no JSON: ${why.message}`);
-    input.focus();
-    return null;
-  }
-}
-
-// The hash binds the decision to the call as it is shown here.
-const place = (call) => `"call":"${called(call)}","hash":${JSON.stringify(call.hash)}`;
-const waiting = (call) => [
-  head(call.action, `call ${called(call)}, with exactly this input`),
-  el("pre", { class: "exact" }, exact(call.action_input))];
-
-function approval(call, send, fault) {
-  const text = exactText(call.action_input);
-  const [why, reason] = field("Why not (the model reads it)", "input");
-  const [other, input] = field("Another input, as JSON", "textarea", text);
-  const deny = () => send(`"deny":true,${reason.value.trim() ? `"reason":${JSON.stringify(reason.value)},` : ""}${place(call)}`);
-  const edit = () => { const text = written(input, fault); if (text !== null) send(`"edit":${text},${place(call)}`); };
-  // A hidden value would be replaced by the word that hides it.
-  const hidden = text.includes("[hidden]");
-  return el("div", { class: "decision", role: "group", "aria-label": `The call of ${call.action}` }, waiting(call),
-    hidden ? el("p", { class: "meta" }, "[hidden] stands for what its name or form says is secret; the call has the value.") : [],
-    el("div", { class: "buttons" }, button("Approve", "good", () => send(`"approve":true,${place(call)}`))),
-    el("div", { class: "with" }, why, button("Deny", "bad", deny)),
-    hidden ? [] : el("details", {}, el("summary", {}, "Change the input"), other, button("Approve this input", "", edit)));
-}
-
-function uncertain(call, send, fault) {
-  const [label, input] = field("It happened, and gave this (JSON)", "textarea");
-  const happened = () => { const text = written(input, fault); if (text !== null) send(`"happened":${text},${place(call)}`); };
-  return el("div", { class: "decision", role: "group", "aria-label": `The call of ${call.action}` }, waiting(call), label,
-    el("div", { class: "buttons" }, button("It happened", "good", happened),
-      button("It did not happen: retry", "", () => send(`"retry":true,${place(call)}`))));
 }
 
 // ---- begin ------------------------------------------------------------------------------------

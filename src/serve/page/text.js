@@ -75,12 +75,73 @@ export const took = (ms) => (ms < 1000 ? `${plain(ms)} ms` : `${(ms / 1000).toFi
 export const count = (n, word) => `${plain(n)} ${word}${n === 1 ? "" : "s"}`;
 export const when = (moment) => el("time", { datetime: moment, title: moment }, new Date(moment).toLocaleString());
 export const box = (value, kind) => (value === undefined ? [] : el("pre", { class: kind, tabindex: "0" }, readable(value)));
+export const head = (action, note) => el("p", { class: "head" }, el("code", {}, action), el("span", { class: "meta" }, note));
 /** The id of a call, like `2.0`. */
 export const called = (call) => call && `${plain(call.iteration)}.${plain(call.index)}`;
 
 /** What a human decided, in a line. */
 export function decision(event) {
-  const by = event.by ? ` by ${event.by}` : "";
+  const of = event.approvals ? ` (${plain(event.approvals.given)} of ${plain(event.approvals.needed)})` : "";
+  const by = `${event.by ? ` by ${event.by}` : ""}${of}`;
   const comment = event.comment ? `: ${event.comment}` : "";
-  return el("p", { class: "meta" }, `${event.decision}${by}${comment} · `, when(event.at));
+  return el("p", { class: "meta" }, `${event.decision}${event.on_expiry ? `: ${event.on_expiry}` : ""}${by}${comment} · `, when(event.at));
 }
+
+/** What the approval of a call needs, and what it has. */
+export function needs(approval) {
+  if (!approval) return [];
+  const facts = [];
+  if (approval.approvers) {
+    const names = (approval.approved_by || []).join(", ");
+    facts.push([`${plain(approval.approvers)} different people must approve it; ${names ? `so far: ${names}` : "none has so far"}`]);
+  }
+  if (approval.expires_at) {
+    const then = { deny: "is denied", fail: "fails the run", escalate: "is escalated" }[approval.on_expiry];
+    facts.push(["without a decision until ", when(approval.expires_at), `, it ${then}`]);
+  }
+  if (approval.escalated) facts.push(["escalated: only holders of the scope decide:escalated may decide"]);
+  if (approval.why) facts.push([`whether it needs an approval can't be decided: ${approval.why}`]);
+  return facts.map((fact) => el("p", { class: "meta" }, ...fact));
+}
+
+/** How a human made a run continue, in a line of the trace. */
+export function continuation(event) {
+  const by = event.by ? ` by ${event.by}` : "";
+  const limits = event.limits ? ` ${JSON.stringify(event.limits)}` : "";
+  return el("li", { class: "meta" }, `${event.limits ? "limits raised" : "retried"}${by}${limits} · `, when(event.at));
+}
+
+function row(run) {
+  const why = run.termination && !["complete", "cancelled"].includes(run.termination) ? ` · ${run.termination}` : "";
+  return [
+    el("span", { class: "line" }, el("b", {}, run.loop), el("span", { class: `status ${run.status}` }, run.status)),
+    el("span", { class: "meta" }, when(run.created_at), ` · ${count(run.iterations, "iteration")}${why}`,
+      run.session ? ` · ${run.session}` : ""),
+  ];
+}
+
+/** Lists runs in rows. They are updated in place, so that the focused row keeps the focus. */
+export function lay(list, runs) {
+  const known = new Map(Array.from(list.children, (item) => [item.dataset.run, item]));
+  runs.forEach((run, at) => {
+    const item = known.get(run.agent_run_id) || el("li", { "data-run": run.agent_run_id },
+      el("a", { href: `#${encodeURIComponent(run.agent_run_id)}` }));
+    known.delete(run.agent_run_id);
+    const text = JSON.stringify(run);
+    if (item.shown !== text) fill(item.firstChild, row(run));
+    item.shown = text;
+    if (list.children[at] !== item) list.insertBefore(item, list.children[at] || null);
+  });
+  known.forEach((item) => item.remove());
+}
+
+/** How a call ended, how long it took, and when it was asked for, decided and made. */
+export function ending(event) {
+  const how = event.call_status || (event.success ? "" : "failed");
+  const times = [["asked", event.timestamp], ["decided", event.decided_at], ["called", event.called_at]];
+  return [[how, event.call_status ? "" : took(event.duration_ms)].filter(Boolean).join(" · "),
+    ...times.filter(([, at]) => at && event.action).map(([what, at]) => [` · ${what} `, when(at)])];
+}
+
+/** The run stopped during the calls that are still open: they may have happened. */
+export const stopped = (trace) => trace.querySelectorAll(".call.open .head .meta").forEach((note) => fill(note, "uncertain"));

@@ -66,8 +66,10 @@ pub async fn agents(
         return Err(ProblemDetails::bad_request("`cursor` takes the `next_cursor` of the page before"));
     }
     let filter = RunFilter {
+        due_ms: None,
         status: asked.status,
         org: Some(caller.owner()),
+        id_prefix: None,
         loop_name: asked.loop_name,
         session: asked.session.map(|session| session_in_store(caller.org.as_deref(), &session)),
         since_ms: asked.since.as_deref().map(moment).transpose()?,

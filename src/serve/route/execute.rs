@@ -1,5 +1,6 @@
 //! `POST /agents/execute`: starts a loop, and waits for its end unless the query says otherwise.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -24,6 +25,7 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, WaitQuery};
 use crate::serve::run_store::ProgramOfRun;
+use crate::serve::scheduler::Admission;
 use crate::serve::view::{is_session, session_in_store};
 use crate::syntax::document;
 
@@ -54,10 +56,10 @@ pub struct LoopRequest {
 }
 
 /// What to run, and the folder of its project.
-struct StartOrder {
-    program: Arc<Program>,
-    root: std::path::PathBuf,
-    start: Start,
+pub(super) struct StartOrder {
+    pub program: Arc<Program>,
+    pub root: PathBuf,
+    pub start: Start,
 }
 
 /// Starts a loop.
@@ -70,10 +72,7 @@ pub async fn execute(
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&uri)?;
     let run_id = request::run_id(&headers, &caller)?;
-    if app.scheduler.is_draining() {
-        let detail = "the server is stopping: retry in a moment";
-        return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
-    }
+    app.scheduler.accepts_runs()?;
     let StartOrder { program, root, mut start } = order(&app, &caller, &body).await?;
     if let Some(session) = &start.session {
         if !is_session(session) {
@@ -90,6 +89,17 @@ pub async fn execute(
     let admission = app.scheduler.admit(Owner::from(&caller))?;
     start.run_id = run_id;
     start.org = caller.org;
+    begin(&app, StartOrder { program, root, start }, admission, &waiting).await
+}
+
+/// Starts a run that was admitted, and answers as the caller wants to wait.
+pub(super) async fn begin(
+    app: &Arc<App>,
+    order: StartOrder,
+    admission: Admission,
+    waiting: &WaitQuery,
+) -> Result<Response, ProblemDetails> {
+    let StartOrder { program, root, start } = order;
     let Some(engine) = app.runs.engine(&root).cloned() else {
         return Err(ProblemDetails::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -100,12 +110,16 @@ pub async fn execute(
     let (run_id, active) = match engine.begin(&program, start).await? {
         Begin::New(started) => {
             let run_id = started.run_id().to_owned();
+            let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
             let active = app.scheduler.start(ProgramOfRun { program, engine }, started, admission).await?;
+            if let Some(reader) = reader {
+                active.expect_reader(reader);
+            }
             (run_id, Some(active))
         }
         Begin::Same(run_id) => (run_id, None),
     };
-    answer(&app, &run_id, active, &waiting).await
+    answer(app, &run_id, active, waiting).await
 }
 
 async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<StartOrder, ProblemDetails> {
@@ -115,6 +129,11 @@ async fn order(app: &Arc<App>, caller: &Caller, body: &[u8]) -> Result<StartOrde
         caller.require(TokenScope::Run)?;
         return of_loop(app, request::body(body)?);
     }
+    composed(app, caller, text).await
+}
+
+/// The order of an agent request.
+pub(super) async fn composed(app: &Arc<App>, caller: &Caller, text: &str) -> Result<StartOrder, ProblemDetails> {
     if app.folder.project.serve.agent_requests == AgentRequests::Off {
         let detail = "this server starts the folder's loops only: {\"loop\": NAME, \"input\": {...}}";
         return Err(ProblemDetails::new(StatusCode::FORBIDDEN, "agent_requests_off", detail));

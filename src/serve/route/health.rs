@@ -15,18 +15,26 @@ pub async fn alive() -> Response {
     request::json(StatusCode::OK, &json!({ "status": "ok" }))
 }
 
-/// Whether runs are accepted: not while the server stops, or when its store can't be read.
+/// Whether runs are accepted: not while the server stops, when its store can't be read, or when
+/// something that its loops need is missing: the names of secrets and models, never their values.
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
     let (driven, queued) = app.scheduler.load();
     let store = app.runs.journal.find("").await.is_ok();
-    let ready = store && !app.scheduler.is_draining();
+    let missing: Vec<String> = app.runs.missing().into_iter().map(|missing| missing.name).collect();
+    let ready = store && missing.is_empty() && !app.scheduler.is_draining();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = if ready {
         "ready"
-    } else if store {
+    } else if !store {
+        "store"
+    } else if app.scheduler.is_draining() {
         "draining"
     } else {
-        "store"
+        "missing"
     };
-    request::json(status, &json!({ "status": word, "driven": driven, "queued": queued }))
+    let mut body = json!({ "status": word, "driven": driven, "queued": queued });
+    if let (Some(body), false) = (body.as_object_mut(), missing.is_empty()) {
+        body.insert("missing".to_owned(), json!(missing));
+    }
+    request::json(status, &body)
 }

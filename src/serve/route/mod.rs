@@ -10,7 +10,9 @@ mod loops;
 mod metrics;
 mod openapi;
 mod page;
+mod rerun;
 mod resume;
+mod retry;
 mod status;
 mod trace;
 
@@ -30,9 +32,12 @@ use crate::language::serving::TokenScope;
 
 pub use agents::AgentsQuery;
 pub use cancel::CancelQuery;
+pub use events::EventsQuery;
 pub use execute::LoopRequest;
 pub use loops::LoopList;
+pub use rerun::RerunRequest;
 pub use resume::ResumeRequest;
+pub use retry::RetryRequest;
 pub use status::StatusQuery;
 
 /// The scopes that may start and cancel runs. The kind of run decides which of the two is needed.
@@ -50,6 +55,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/agents/{id}/trace", guarded(&[TokenScope::Read], get(trace::trace)))
         .route("/agents/{id}/events", guarded(&[TokenScope::Read], get(events::events)))
         .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], post(resume::resume)))
+        .route("/agents/{id}/rerun", guarded(START, post(rerun::rerun)))
+        .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))
         .route("/agents/{id}", guarded(START, delete(cancel::cancel)))
         .route("/loops", guarded(&[TokenScope::Read], get(loops::loops)))
         .route("/check", guarded(&[TokenScope::Read], post(check::check)))
@@ -61,6 +68,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/page.css", get(page::style))
         .route("/page.js", get(page::script))
         .route("/text.js", get(page::text))
+        .route("/decide.js", get(page::decide))
         .fallback(nothing)
         .method_not_allowed_fallback(other_method)
         // `middleware::admitted` limits bodies; axum's own limit of 2 MB would be a second one.

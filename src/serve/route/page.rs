@@ -28,6 +28,11 @@ pub async fn script() -> Response {
     file("text/javascript; charset=utf-8", include_str!("../page/page.js"))
 }
 
+/// The forms of decisions.
+pub async fn decide() -> Response {
+    file("text/javascript; charset=utf-8", include_str!("../page/decide.js"))
+}
+
 /// The functions that show text.
 pub async fn text() -> Response {
     file("text/javascript; charset=utf-8", &TEXT)

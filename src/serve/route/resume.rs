@@ -5,14 +5,15 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::Uri;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::status::answer;
-use crate::engine::event::Decided;
+use crate::drive::engine::Resume;
+use crate::engine::event::{Allowance, Decided, DecisionRights, LimitsRaised, RaisedLimits};
 use crate::engine::outcome::Status;
 use crate::engine::written_decision::{DecisionSyntax, WrittenDecision};
 use crate::serve::app::App;
@@ -21,8 +22,9 @@ use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::request::{self, RunId, WaitQuery};
 
-/// A human's decision: exactly one of `answer`, `approve`, `deny`, `edit`, `happened`, `retry` and `resume`.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+/// A human's decision: one of `answer`, `approve`, `deny`, `edit`, `happened`, `retry` and `resume`; or higher limits,
+/// with a decision if the run waits for one.
+#[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResumeRequest {
     /// The answer to its question, or guidance for a run that repeats itself.
@@ -51,6 +53,28 @@ pub struct ResumeRequest {
     pub hash: Option<String>,
     /// What is recorded with the decision, at most 2,000 characters; the model does not read it.
     pub comment: Option<String>,
+    /// The iterations of the whole run, above those of the document. A run that ended by them continues.
+    #[schemars(range(min = 1))]
+    pub max_iterations: Option<u32>,
+    /// The active time of the whole run in milliseconds, in the same way.
+    #[schemars(range(min = 1))]
+    pub timeout_ms: Option<u64>,
+    /// What the whole run may spend, in the same way.
+    pub budget: Option<RaisedBudget>,
+    /// If the document has changed since: `true` continues with the new one, `false` with the recorded one.
+    pub new_document: Option<bool>,
+}
+
+/// The limits of a budget that are raised.
+#[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RaisedBudget {
+    /// Tokens, read and written together.
+    #[schemars(range(min = 1))]
+    pub tokens: Option<u64>,
+    /// US dollars.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub cost_usd: Option<f64>,
 }
 
 /// `null` is a value like any other.
@@ -59,8 +83,16 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> 
 }
 
 impl ResumeRequest {
-    /// The decision; none for a quarantined run, which only waits for its resumption.
-    fn decided(self, by: Option<String>) -> Result<Option<Decided>, ProblemDetails> {
+    /// The limits to raise, if any.
+    fn raised(&mut self, by: Option<String>) -> Option<LimitsRaised> {
+        let RaisedBudget { tokens, cost_usd } = self.budget.take().unwrap_or_default();
+        let (max_iterations, timeout_ms) = (self.max_iterations.take(), self.timeout_ms.take());
+        let limits = RaisedLimits { max_iterations, timeout_ms, budget: Allowance { tokens, cost_usd } };
+        (!limits.is_none()).then_some(LimitsRaised { limits, by })
+    }
+
+    /// The decision; none for a run that only waits for its resumption, or for higher limits.
+    pub(super) fn decided(self, by: Option<String>, rights: DecisionRights) -> Result<Option<Decided>, ProblemDetails> {
         let is_true = |field: Option<bool>| field == Some(true);
         let call = self.call.as_deref().map(str::parse).transpose();
         let written = WrittenDecision {
@@ -77,6 +109,7 @@ impl ResumeRequest {
             hash: self.hash,
             comment: self.comment,
             by,
+            rights,
         };
         written.read(DecisionSyntax::Fields).map_err(ProblemDetails::bad_request)
     }
@@ -92,17 +125,35 @@ pub async fn resume(
 ) -> Result<Response, ProblemDetails> {
     let waiting = WaitQuery::of(&uri)?;
     let run = app.runs.find(&caller, &run_id).await?;
-    let decided = request::body::<ResumeRequest>(&body)?.decided(caller.name.clone())?;
-    if app.scheduler.is_draining() {
-        let detail = "the server is stopping: retry in a moment";
-        return Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail));
+    let rights = caller.rights(&run.loop_name)?;
+    let mut written = request::body::<ResumeRequest>(&body)?;
+    let new_document = written.new_document.take();
+    let raised = written.raised(caller.name.clone());
+    // Higher limits need no decision.
+    let decided = match &raised {
+        Some(_) if written == ResumeRequest::default() => None,
+        _ => written.decided(caller.name.clone(), rights)?,
+    };
+    if decided.is_none() || raised.is_some() {
+        caller.may_resume(&run.loop_name)?;
     }
-    if decided.is_none() && run.status != Status::Quarantined {
+    app.scheduler.accepts_runs()?;
+    let looks = new_document == Some(true) && run.status == Status::Paused;
+    if decided.is_none() && raised.is_none() && !looks && run.status != Status::Quarantined {
         let detail = format!("`resume` is for a run that is quarantined; this one is {}", run.status.word());
         return Err(ProblemDetails::conflict("refused", detail));
     }
-    let decision = decided.as_ref().map_or("resume", |decided| decided.decision.word());
-    let active = app.scheduler.decide(&run, decided, &Owner::from(&caller)).await?;
+    let decision = match (&decided, &raised) {
+        (Some(decided), _) => decided.decision.kind().word(),
+        (None, Some(_)) => "raise limits",
+        (None, None) => "resume",
+    };
+    let resume = Resume { decided, raised, ..Resume::default() };
+    let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
+    let active = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
+    if let Some(reader) = reader {
+        active.expect_reader(reader);
+    }
     tracing::info!(run_id, decision, by = caller.name.as_deref(), "decided");
     answer(&app, &run_id, Some(active), &waiting).await
 }

@@ -20,8 +20,9 @@ pub async fn trace(
     Extension(caller): Extension<Caller>,
     RunId(run_id): RunId,
 ) -> Result<Response, ProblemDetails> {
-    app.runs.find(&caller, &run_id).await?;
+    let summary = app.runs.find(&caller, &run_id).await?;
     let FoldedRun { program, state } = app.runs.folded(&run_id).await?;
-    let shown = Shown { result_key: program.properties.result_key.as_deref(), trace: true };
+    let result_key = program.properties.result_key.as_deref();
+    let shown = Shown { result_key, trace: true, driven: summary.driven };
     Ok(json(StatusCode::OK, &result(shown, &state, &Redaction::new(&program.project.redact))))
 }

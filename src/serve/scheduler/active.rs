@@ -1,18 +1,29 @@
 //! A run that is driven here or queued, and the callers that wait for news of it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot, watch};
 
+use super::readers::{ReplyReader, ReplyReaders};
 use crate::engine::notice::{Listener, Notice};
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::FoldedRun;
+use crate::trace::Redaction;
+use crate::trace::live::{LivePosition, LiveReply};
 
 /// A run that is driven here, or queued.
 #[derive(Debug)]
 pub struct ActiveRun {
     left: watch::Sender<Option<Left>>,
+    /// How often something was written to the journal.
+    version: AtomicU64,
     news: Notify,
+    /// The reply that is arriving; none before the run is driven.
+    reply: Mutex<Option<LiveReply>>,
+    arrived: Notify,
+    /// The caller who wants replies as they arrive, and has yet to connect.
+    expected: Mutex<Option<ReplyReader>>,
 }
 
 /// Nobody drives the run here any more.
@@ -25,7 +36,14 @@ struct Left {
 impl ActiveRun {
     /// A run that is not driven yet.
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { left: watch::Sender::new(None), news: Notify::new() })
+        Arc::new(Self {
+            left: watch::Sender::new(None),
+            version: AtomicU64::new(0),
+            news: Notify::new(),
+            reply: Mutex::default(),
+            arrived: Notify::new(),
+            expected: Mutex::default(),
+        })
     }
 
     /// Waits until something happens in the run after this call, or nobody drives it any more.
@@ -40,6 +58,44 @@ impl ActiveRun {
         }
     }
 
+    /// Waits until more of a reply arrives after this call.
+    pub fn arrived(&self) -> impl Future<Output = ()> + '_ {
+        self.arrived.notified()
+    }
+
+    /// Differs from an earlier value when something was written to the journal in between.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+
+    /// What a reader lacks of the reply to this iteration.
+    pub fn reply_since(&self, iteration: u32, position: &mut LivePosition) -> Option<Notice> {
+        let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        reply.as_ref().filter(|reply| reply.iteration() == iteration)?.since(position)
+    }
+
+    /// Has replies streamed as long as the run is driven here.
+    pub fn expect_reader(&self, reader: ReplyReader) {
+        *self.expected.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
+    }
+
+    /// The run is driven from now on; `redact` says what is hidden of its replies.
+    pub(super) fn watch_replies(&self, redact: Redaction) {
+        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(LiveReply::new(redact));
+    }
+
+    fn arrive(&self, part: &Notice) {
+        if let Some(reply) = &mut *self.reply.lock().unwrap_or_else(PoisonError::into_inner) {
+            reply.take(part);
+        }
+        self.arrived.notify_waiters();
+    }
+
+    fn changed(&self) {
+        self.version.fetch_add(1, Ordering::SeqCst);
+        self.news.notify_waiters();
+    }
+
     /// Waits until nobody drives the run here any more; the run as its driver left it.
     pub(super) async fn left(&self) -> Option<Arc<FoldedRun>> {
         let mut left = self.left.subscribe();
@@ -51,13 +107,16 @@ impl ActiveRun {
     /// Signals to all who wait that nobody drives the run here any more.
     pub(super) fn leave(&self, run: Option<Arc<FoldedRun>>) {
         self.left.send_replace(Some(Left { run }));
-        self.news.notify_waiters();
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.changed();
     }
 }
 
 /// Forwards what happens in a run to the metrics and to those that wait for it.
 pub(super) struct NoticeForwarder {
+    pub run_id: String,
     pub run: Arc<ActiveRun>,
+    pub readers: Arc<ReplyReaders>,
     pub meter: Meter,
     /// Gets a message when a decision was accepted.
     pub decision_taken: Mutex<Option<oneshot::Sender<()>>>,
@@ -81,13 +140,20 @@ impl NoticeForwarder {
 
 impl Listener for NoticeForwarder {
     fn on(&self, notice: Notice) {
+        if matches!(notice, Notice::ModelDelta { .. }) {
+            return self.run.arrive(&notice);
+        }
         self.meter.record(&notice);
-        self.run.news.notify_waiters();
+        self.run.changed();
         // The run is resumed before the decision is checked; all other notices come after its acceptance.
         if !matches!(notice, Notice::RunResumed { .. })
             && let Some(sender) = self.decision_taken().take()
         {
             let _ = sender.send(());
         }
+    }
+
+    fn wants_deltas(&self) -> bool {
+        self.readers.has(&self.run_id)
     }
 }

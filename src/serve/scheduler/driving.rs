@@ -16,6 +16,7 @@ use crate::drive::lease_guard::LeasedRun;
 use crate::journal::StoreFault;
 use crate::serve::metrics::Meter;
 use crate::serve::run_store::{FoldedRun, ProgramOfRun};
+use crate::trace::Redaction;
 
 /// How long the scheduler waits before it resumes a run whose store failed.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -66,7 +67,7 @@ pub(super) enum DriverTask {
     /// Resumes a run.
     Resume {
         run: Box<LeasedRun>,
-        resume: Resume,
+        resume: Box<Resume>,
         /// Gets a message when the decision was accepted.
         taken: Option<oneshot::Sender<()>>,
     },
@@ -107,8 +108,11 @@ impl Scheduler {
         task: DriverTask,
     ) -> (Result<Finished, Fault>, bool) {
         let ProgramOfRun { program, engine } = program;
+        driven.active.watch_replies(Redaction::new(&program.project.redact));
         let forwarder = NoticeForwarder {
+            run_id: driven.run_id.clone(),
             run: Arc::clone(&driven.active),
+            readers: Arc::clone(&self.readers),
             meter: Meter::new(Arc::clone(&self.metrics)),
             decision_taken: Mutex::default(),
         };
@@ -117,7 +121,7 @@ impl Scheduler {
             DriverTask::Start(started) => engine.drive(program, started, watch).await,
             DriverTask::Resume { run, resume, taken } => {
                 forwarder.expect_decision(taken);
-                engine.resume_leased(program, *run, resume, watch).await
+                engine.resume_leased(program, *run, *resume, watch).await
             }
         };
         (result, forwarder.awaits_decision())
@@ -126,10 +130,14 @@ impl Scheduler {
     /// Frees the slot of a run, and does what its end requires.
     pub(super) fn finish(self: &Arc<Self>, driven: DrivenRun, result: Result<(), Fault>) {
         let (run_id, owner) = (driven.run_id.clone(), driven.slot.owner.clone());
+        let left = driven.left.clone();
         drop(driven);
         let run_id = run_id.as_str();
         match result {
-            Ok(()) => self.callbacks.post_when_ended(run_id),
+            Ok(()) => {
+                self.callbacks.post_when_ended(run_id);
+                self.resume_after_outage(run_id, owner, left.as_deref());
+            }
             // Another driver has it, or one of its sub-runs.
             Err(Fault::Store(StoreFault::Driven(_)) | Fault::Cut(StoreFault::Fenced(_) | StoreFault::Driven(_))) => {}
             Err(Fault::Store(fault) | Fault::Cut(fault)) if !matches!(fault, StoreFault::Corrupt(_)) => {

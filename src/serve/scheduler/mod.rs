@@ -3,7 +3,10 @@
 
 mod active;
 mod driving;
+mod due;
+mod outage;
 mod queue;
+mod readers;
 mod recovery;
 pub mod slots;
 
@@ -12,11 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use tokio::sync::{Notify, oneshot};
 
 pub use active::ActiveRun;
 use driving::{DrivenRun, DriverTask};
+use outage::Outages;
 use queue::Queue;
+pub use readers::{ReplyReader, ReplyReaders};
 use recovery::Recovered;
 use slots::RunSlots;
 
@@ -30,7 +36,6 @@ use crate::drive::engine::{Engine, Resume};
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::Leased;
 use crate::drive::stop::Stop;
-use crate::engine::event::Decided;
 use crate::engine::outcome::Status;
 use crate::journal::{RunSummary, StoreFault};
 
@@ -46,6 +51,8 @@ pub struct Scheduler {
     callbacks: Arc<Callbacks>,
     quotas: Arc<Quotas>,
     metrics: Arc<Metrics>,
+    /// Who reads replies while they arrive.
+    pub readers: Arc<ReplyReaders>,
     schedule: Mutex<RunSchedule>,
     stop: Stop,
     draining: AtomicBool,
@@ -56,6 +63,7 @@ struct RunSchedule {
     slots: RunSlots,
     queue: Queue<QueuedRun>,
     active: HashMap<String, Arc<ActiveRun>>,
+    outages: Outages,
 }
 
 /// A run that waits for a slot.
@@ -89,12 +97,14 @@ impl Scheduler {
         metrics: Arc<Metrics>,
         slots: RunSlots,
     ) -> Self {
-        let schedule = RunSchedule { slots, queue: Queue::default(), active: HashMap::new() };
+        let schedule =
+            RunSchedule { slots, queue: Queue::default(), active: HashMap::new(), outages: Outages::default() };
         Self {
             runs,
             callbacks,
             quotas,
             metrics,
+            readers: Arc::default(),
             schedule: Mutex::new(schedule),
             stop: Stop::new(),
             draining: AtomicBool::new(false),
@@ -126,6 +136,18 @@ impl Scheduler {
     /// Whether the server is stopping.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Refuses requests for runs while the server is stopping.
+    ///
+    /// # Errors
+    /// 503 then.
+    pub fn accepts_runs(&self) -> Result<(), ProblemDetails> {
+        if !self.is_draining() {
+            return Ok(());
+        }
+        let detail = "the server is stopping: retry in a moment";
+        Err(ProblemDetails::new(StatusCode::SERVICE_UNAVAILABLE, "draining", detail))
     }
 
     /// Lets every run end its step and then leaves it; returns when all are left.
@@ -206,7 +228,7 @@ impl Scheduler {
             tokio::spawn(async move {
                 match scheduler.recover(&driven.run_id).await {
                     Ok(Recovered::Leased(run, program)) => {
-                        let task = DriverTask::Resume { run: Box::new(run), resume: Resume::default(), taken: None };
+                        let task = DriverTask::Resume { run: Box::new(run), resume: Box::default(), taken: None };
                         scheduler.spawn(program, driven, task);
                     }
                     Ok(Recovered::Quarantined) => drop(driven),
@@ -220,7 +242,7 @@ impl Scheduler {
     fn next_queued(self: &Arc<Self>) -> Option<DrivenRun> {
         let (run_id, active, slot) = {
             let mut schedule = self.schedule();
-            let RunSchedule { slots, queue, active } = &mut *schedule;
+            let RunSchedule { slots, queue, active, .. } = &mut *schedule;
             if self.is_draining() || slots.is_full() {
                 return None;
             }
@@ -232,7 +254,7 @@ impl Scheduler {
         Some(DrivenRun::new(self, run_id, active, slot))
     }
 
-    /// Resumes a run with a decision, or a quarantined run without one. It needs no free slot, because the
+    /// Resumes a run as a human wants: with a decision, a retry or raised limits, or a quarantined run. It needs no free slot, because the
     /// caller must learn whether the decision was accepted.
     ///
     /// # Errors
@@ -241,11 +263,12 @@ impl Scheduler {
     pub async fn decide(
         self: &Arc<Self>,
         run: &RunSummary,
-        decided: Option<Decided>,
+        mut resume: Resume,
+        new_document: Option<bool>,
         owner: &Owner,
     ) -> Result<Arc<ActiveRun>, ProblemDetails> {
         let run_id = run.run_id.as_str();
-        Engine::may_resume(run)?;
+        Engine::may_resume(run, &resume)?;
         self.quotas.check_time(owner)?;
         // The driver of a decision about another call of this pause may still be about to release the run.
         if let Some(driven) = self.active(run_id) {
@@ -266,11 +289,14 @@ impl Scheduler {
             slot
         };
         let driven = DrivenRun::new(self, run_id.to_owned(), Arc::clone(&active), slot);
-        let (leased, program) = self.lease(run_id).await?;
+        let (leased, program) = self.lease(run_id, new_document).await?;
+        resume.new_document = new_document == Some(true);
         let (sender, taken) = oneshot::channel();
-        let resume = Resume { decided, new_document: false };
-        let driving =
-            self.spawn(program, driven, DriverTask::Resume { run: Box::new(leased), resume, taken: Some(sender) });
+        let driving = self.spawn(
+            program,
+            driven,
+            DriverTask::Resume { run: Box::new(leased), resume: Box::new(resume), taken: Some(sender) },
+        );
         // The sender is dropped with its run: then the end of the run is the answer.
         match taken.await {
             Ok(()) => Ok(active),

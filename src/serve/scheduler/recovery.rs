@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{ActiveRun, QueuedRun, Scheduler};
 use crate::drive::fault::Fault;
 use crate::drive::lease_guard::{Leased, LeasedRun};
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Status, Termination};
 use crate::journal::{RunFilter, StoreFault};
+use crate::serve::problem::ProblemDetails;
 use crate::serve::quotas::Owner;
 use crate::serve::run_store::ProgramOfRun;
 
@@ -19,13 +20,16 @@ pub(super) enum Recovered {
 }
 
 impl Scheduler {
-    /// Queues every run that was under way when the last server ended; sub-runs are resumed by their callers.
+    /// Queues every run that was under way when the last server ended, or waited for its model; sub-runs are resumed
+    /// by their callers.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn recover_all(self: &Arc<Self>) -> Result<usize, StoreFault> {
-        let filter = RunFilter { status: Some(Status::Running), ..RunFilter::default() };
-        let runs = self.runs.journal.list(filter).await?;
+        let of = |status| RunFilter { status: Some(status), ..RunFilter::default() };
+        let mut runs = self.runs.journal.list(of(Status::Paused)).await?;
+        runs.retain(|run| run.termination == Some(Termination::ModelError));
+        runs.extend(self.runs.journal.list(of(Status::Running)).await?);
         let mut count = 0;
         for run in runs.into_iter().rev().filter(|run| !run.driven) {
             let mut schedule = self.schedule();
@@ -56,13 +60,19 @@ impl Scheduler {
         Ok(Recovered::Leased(run, program))
     }
 
-    /// Leases and reads a run that a human decided about.
+    /// Leases and reads a run that a human decided about, with the document that the human chose.
     ///
     /// # Errors
-    /// When another driver has it, its document can't be read, or the store fails.
-    pub(super) async fn lease(&self, run_id: &str) -> Result<(LeasedRun, ProgramOfRun), Fault> {
-        let leased = Leased::take(&self.runs.journal, run_id).await.map_err(Fault::Store)?;
-        self.read_leased(leased, run_id).await
+    /// When another driver has it, its document can't be read or has changed, or the store fails.
+    pub(super) async fn lease(
+        &self,
+        run_id: &str,
+        new_document: Option<bool>,
+    ) -> Result<(LeasedRun, ProgramOfRun), ProblemDetails> {
+        let leased = Leased::take(&self.runs.journal, run_id).await?;
+        let events = self.runs.events(run_id).await?;
+        let program = self.runs.chosen(run_id, &events, new_document).await?;
+        Ok((LeasedRun { leased, events }, program))
     }
 
     /// Reads a leased run. If that fails, dropping the lease releases it.

@@ -14,7 +14,7 @@ mod tests;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Nearest, Place};
-use crate::syntax::{Node, NodeKind, Span, Tree, token};
+use crate::syntax::{Node, NodeKind, Span, Tree, token, unescaped};
 
 use form::SchemaForm;
 pub(crate) use known::{DocumentSchema, known};
@@ -204,7 +204,7 @@ impl<'a> Walker<'a> {
 
 /// The name of the value at a pointer in a message.
 pub(crate) fn label(pointer: &str) -> String {
-    let readable = |token: &str| token.replace("~1", "/").replace("~0", "~");
+    let readable = |token: &str| unescaped(token).into_owned();
     let mut tokens = pointer.rsplit('/');
     let Some(last) = tokens.next().filter(|_| !pointer.is_empty()) else { return "the document".to_owned() };
     let index = last.bytes().all(|byte| byte.is_ascii_digit()) && !last.is_empty();

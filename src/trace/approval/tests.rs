@@ -12,6 +12,7 @@ fn waiting(input: &str) -> WaitingCall {
         action: "pay".to_owned(),
         action_input: serde_json::from_str(input).unwrap(),
         hash: "0123456789abcdef".to_owned(),
+        approval: None,
     }
 }
 

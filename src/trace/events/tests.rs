@@ -32,6 +32,7 @@ fn the_calls_of_a_pause_are_hidden_as_well() {
         action: "pay".to_owned(),
         action_input: json!({ "api_key": "k" }),
         hash: "00".to_owned(),
+        approval: None,
     };
     let notice = Notice::Paused {
         pause: 1,

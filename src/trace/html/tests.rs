@@ -19,7 +19,7 @@ fn page(hostile: &str) -> String {
     bad.success = false;
     bad.error = Some(Box::new(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned() }));
     state.entries = vec![bad, entry(2)];
-    let result = result(Shown { result_key: None, trace: true }, &state, &Redaction::default());
+    let result = result(Shown { result_key: None, trace: true, driven: false }, &state, &Redaction::default());
     html(&About { loop_name: hostile, model: hostile, objective: hostile, active_ms: 4_200 }, &result)
 }
 

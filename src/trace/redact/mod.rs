@@ -2,10 +2,13 @@
 //! shape. Secrets that the engine resolved itself are removed earlier, wherever they occur; this is for secrets
 //! that the engine never knew: those that models, tools and users write.
 
+mod members;
 mod shapes;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_growing;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -46,6 +49,21 @@ impl Redaction {
     /// anywhere.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.string(text, 0)
+    }
+
+    /// The settled part of a text that grows, with its secrets hidden: one that is cut at the end of the text is not
+    /// in it. [`Redaction::whole`] of the whole text begins with it.
+    pub fn settled(&self, text: &str) -> String {
+        shapes::settled(text, self)
+    }
+
+    /// A text whose beginnings were given to [`Redaction::settled`], and that is whole now.
+    pub fn whole<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        shapes::hide(text, self)
+    }
+
+    fn hides_text(&self, name: &str) -> bool {
+        self.hides(name, &Value::String(String::new()))
     }
 
     /// Whether a field of this name is hidden when it holds this value.
@@ -101,6 +119,6 @@ impl Redaction {
             // A text without secrets keeps its spelling.
             return if shown == inner { Cow::Borrowed(text) } else { Cow::Owned(shown.to_string()) };
         }
-        shapes::hide(text, &|name| self.hides(name, &Value::String(String::new())))
+        shapes::hide(text, self)
     }
 }

@@ -4,20 +4,78 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::HIDDEN;
+use super::members::{MAX_NAME, Members};
+use super::{HIDDEN, Redaction};
 use crate::policy::secret_shapes::{self, runs};
 
-/// The text with its secrets hidden; `secret` decides about the names in queries and in pieces of JSON.
-pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
-    let mut found = Vec::new();
-    found.extend(secret_shapes::find(text).into_iter().map(|secret| secret.range).filter(|range| !range.is_empty()));
-    basic(text, &mut found);
-    urls(text, secret, &mut found);
-    members(text, secret, &mut found);
-    if found.is_empty() {
-        return Cow::Borrowed(text);
+/// The text with its secrets hidden; `redaction` decides about the names in queries and in pieces of JSON.
+pub(super) fn hide<'a>(text: &'a str, redaction: &Redaction) -> Cow<'a, str> {
+    let (found, _) = find(text, redaction);
+    if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(hidden(text, found)) }
+}
+
+/// The settled part of a text that grows, with its secrets hidden: whatever follows, [`hide`] gives the same for it.
+pub(super) fn settled(text: &str, redaction: &Redaction) -> String {
+    let (mut found, open) = find(text, redaction);
+    let mut open = open.unwrap_or(text.len()).min(word_at_end(text));
+    // From the last one on: those that overlap are hidden as one.
+    for range in found.iter().rev() {
+        if range.end > open {
+            open = open.min(range.start);
+        }
     }
-    found.sort_by_key(|range| range.start);
+    found.retain(|range| range.end <= open);
+    hidden(text.get(..text.floor_char_boundary(open)).unwrap_or_default(), found)
+}
+
+/// The secrets of a text by their start, and where the first one begins that may not be complete.
+fn find(text: &str, redaction: &Redaction) -> (Vec<Range<usize>>, Option<usize>) {
+    let mut found = Vec::new();
+    let mut shapes = |text: &str| {
+        let secrets = secret_shapes::find(text).into_iter().map(|secret| secret.range);
+        found.extend(secrets.filter(|range| !range.is_empty()));
+    };
+    shapes(text);
+    if text.contains('\\') {
+        shapes(&without_escapes(text));
+    }
+    // The end of a private key has not come.
+    let key = found.iter().filter(|range| range.end == text.len()).map(|range| range.start).min();
+    basic(text, &mut found);
+    urls(text, redaction, &mut found);
+    let members = Members::of(text, redaction);
+    found.extend(members.found);
+    found.sort_by_key(|range| (range.start, range.end));
+    (found, members.open.into_iter().chain(key).min())
+}
+
+/// The text with blanks in place of what JSON and its like write for line ends and tabs: in `\nsk-...`, the key begins
+/// behind the `n`.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut is_escaped = false;
+    for letter in text.chars() {
+        let is_blank = letter == '\\' || is_escaped && matches!(letter, 'n' | 'r' | 't' | 'f' | 'b');
+        plain.push(if is_blank { ' ' } else { letter });
+        is_escaped = letter == '\\';
+    }
+    plain
+}
+
+/// Where the last word begins, when it may go on: a key, a token or an address is a secret by all its characters.
+fn word_at_end(text: &str) -> usize {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>');
+    let word = text.rfind(ends).map_or(0, |at| text.ceil_char_boundary(at + 1));
+    let rest = text.get(word..).unwrap_or_default();
+    // In an address, a password has any other character.
+    if rest.contains("://") || rest.contains(['?', '&']) {
+        return word;
+    }
+    let sign = |c: char| c.is_ascii_alphanumeric() || "_-.+/~=:&?".contains(c);
+    rest.rfind(|c| !sign(c)).map_or(word, |at| text.ceil_char_boundary(word + at + 1))
+}
+
+fn hidden(text: &str, found: Vec<Range<usize>>) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut at = 0;
     for range in found {
@@ -28,7 +86,7 @@ pub(super) fn hide<'a>(text: &'a str, secret: &dyn Fn(&str) -> bool) -> Cow<'a, 
         at = at.max(range.end);
     }
     shown.push_str(text.get(at..).unwrap_or_default());
-    Cow::Owned(shown)
+    shown
 }
 
 /// The value after `Basic` in an authorization.
@@ -53,7 +111,7 @@ fn after_authorization(text: &str, end: usize) -> bool {
 }
 
 /// The password in `scheme://user:password@host`, and the values of secret names in queries.
-fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>) {
+fn urls(text: &str, redaction: &Redaction, found: &mut Vec<Range<usize>>) {
     found.extend(secret_shapes::url_passwords(text));
     // The end of the pair: each byte of a text with many marks is scanned once.
     let mut end = 0;
@@ -67,49 +125,8 @@ fn urls(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>
         let named = text.get(start..end.min(text.floor_char_boundary(start + MAX_NAME + 1))).unwrap_or_default();
         let Some((name, _)) = named.split_once('=') else { continue };
         let begin = start + name.len() + 1;
-        if !name.is_empty() && begin < end && secret(name) {
+        if !name.is_empty() && begin < end && redaction.hides_text(name) {
             found.push(begin..end);
         }
     }
-}
-
-/// The longest name that is checked, in bytes.
-const MAX_NAME: usize = 128;
-
-/// The texts of secret names in JSON that is inside of another text, or cut: for example when a model describes
-/// what it is about to send. The quotes may be escaped, each by the same number of backslashes.
-fn members(text: &str, secret: &dyn Fn(&str) -> bool, found: &mut Vec<Range<usize>>) {
-    let escapes = |end: usize| text.get(..end).map_or(0, |head| head.len() - head.trim_end_matches('\\').len());
-    let mut done = 0;
-    let mut named = false;
-    for (quote, _) in text.match_indices('"').filter(|(quote, _)| text.get(quote + 1..).is_some_and(is_colon)) {
-        let level = escapes(quote);
-        let name_end = quote - level;
-        let Some(mark) = text.get(name_end..=quote).filter(|_| quote >= done) else { continue };
-        let from = text.floor_char_boundary(name_end.saturating_sub(MAX_NAME + mark.len()));
-        let Some((_, name)) = text.get(from..name_end).unwrap_or_default().rsplit_once(mark) else { continue };
-        let Some((_, rest)) = text.get(quote..).unwrap_or_default().split_once(':') else { continue };
-        let Some(value) = rest.trim_start().strip_prefix(mark) else { continue };
-        let names = matches!(name, "name" | "key" | "header");
-        // `{"name": "Authorization", "value": "..."}`: headers and settings in lists.
-        let hide = secret(name) || (name == "value" && std::mem::take(&mut named));
-        if !names && !hide {
-            continue;
-        }
-        let start = text.len() - value.len();
-        let closes = |(at, _): &(usize, &str)| escapes(start + at) <= level;
-        let end = value.match_indices('"').find(closes).map_or(text.len(), |(at, _)| start + at - escapes(start + at));
-        if names && !hide {
-            named = text.get(start..end).is_some_and(|name| name.len() <= MAX_NAME && secret(name));
-            continue;
-        }
-        if end > start {
-            found.push(start..end);
-        }
-        done = end;
-    }
-}
-
-fn is_colon(rest: &str) -> bool {
-    rest.trim_start().starts_with(':')
 }

@@ -10,10 +10,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::continuation::hidden_continuation;
 use super::decision::decisions;
 use super::entries::{attempts, entries};
 use super::redact::Redaction;
 use super::units::rfc3339;
+use crate::engine::continuation_record::ContinuationRecord;
 use crate::engine::decision_record::DecisionRecord;
 use crate::engine::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
 use crate::engine::record::{Question, TokenDetails, TraceAttempt, TraceEntry, WaitingCall, waiting_calls};
@@ -28,6 +30,9 @@ pub struct RunResult {
     /// The earlier run whose account it received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_run_id: Option<String>,
+    /// The earlier run whose input it has, when it is a rerun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerun_of: Option<String>,
     /// Where the run is.
     pub status: Status,
     /// Why it ended or stopped.
@@ -74,6 +79,9 @@ pub struct RunResult {
     /// What humans decided, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRecord>,
+    /// How humans made it continue after an end, and the limits that they raised, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub continuations: Vec<ContinuationRecord>,
     /// The failed attempts at asking the model; with the trace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<TraceAttempt>,
@@ -139,6 +147,8 @@ pub struct Shown<'a> {
     pub result_key: Option<&'a str>,
     /// `include_reasoning_trace`: whether the trace is in the result.
     pub trace: bool,
+    /// Whether a driver has the run now.
+    pub driven: bool,
 }
 
 /// The result of a run, from its state.
@@ -153,6 +163,7 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
     RunResult {
         run_id: state.header.run_id.clone(),
         previous_run_id: state.header.previous_run_id.as_deref().map(str::to_owned),
+        rerun_of: state.header.rerun_of.as_deref().map(str::to_owned),
         status,
         termination: termination(ending, pause, state.interrupted),
         limit: ending.and_then(|ending| ending.limit),
@@ -168,8 +179,9 @@ pub fn result(shown: Shown<'_>, state: &State, redact: &Redaction) -> RunResult 
         memory: if open { memory(state, redact) } else { BTreeMap::new() },
         started_at: rfc3339(state.header.at_ms),
         finished_at: ending.map(|ending| rfc3339(ending.at_ms)),
-        trace: shown.trace.then(|| entries(&state.entries, redact)),
+        trace: shown.trace.then(|| entries(state, shown.driven, redact)),
         decisions: decisions(&state.decisions, redact),
+        continuations: state.continuations.iter().map(|record| hidden_continuation(record, redact)).collect(),
         attempts: if shown.trace { attempts(&state.attempts, redact) } else { Vec::new() },
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::stuck::StuckPattern;
 use crate::trace::tests_state::{entry, state};
 use serde_json::json;
 
-const SHOWN: Shown<'static> = Shown { result_key: None, trace: true };
+const SHOWN: Shown<'static> = Shown { result_key: None, trace: true, driven: false };
 
 fn shown(state: &State) -> Value {
     serde_json::to_value(result(SHOWN, state, &Redaction::default())).unwrap()
@@ -37,7 +37,8 @@ fn a_completed_run_has_its_answer_and_all_counts() {
             "metadata": {"rounds": 1, "tool_calls_made": 1, "invalid_replies": 0, "truncated_responses": 0,
                 "truncated_observations": 0, "messages_trimmed": 0, "model_retries": 0},
             "started_at": "2026-02-01T10:30:00.000Z", "finished_at": "2026-02-01T10:30:05.000Z",
-            "trace": [{"iteration": 1, "timestamp": "2026-02-01T10:30:01.000Z", "thought": "look first",
+            "trace": [{"iteration": 1, "timestamp": "2026-02-01T10:30:01.000Z",
+                "called_at": "2026-02-01T10:30:01.000Z", "thought": "look first",
                 "action": "lookup_ticket", "action_input": {"ticket_id": "TK-1"},
                 "observation": {"status": "open"}, "success": true, "duration_ms": 312,
                 "usage": {"input_tokens": 100, "output_tokens": 20}}]
@@ -92,8 +93,10 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
         id: CallId { iteration: 2, index },
         tool: "pay".to_owned(),
         input: json!({"amount": 12, "api_key": "k"}),
-        progress: CallProgress::AwaitsApproval,
+        progress: CallProgress::AwaitsApproval(Box::default()),
         run_id: None,
+        is_subrun: false,
+        called_at_ms: None,
     };
     let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
     let pause = Pause {
@@ -129,6 +132,8 @@ fn a_question_is_not_shown_again_as_a_call() {
         input: json!({"question": "Which?"}),
         progress: CallProgress::Asked,
         run_id: None,
+        is_subrun: false,
+        called_at_ms: None,
     };
     let pause = Pause {
         forced: None,
@@ -167,6 +172,8 @@ fn a_run_that_was_stopped_at_once_says_what_was_under_way() {
         input: json!({}),
         progress,
         run_id: None,
+        is_subrun: false,
+        called_at_ms: None,
     };
     let done = CallProgress::Done { result: ToolResult::Ok(json!(1)), duration_ms: 1 };
     let turn = |calls| Turn { iteration: 1, calls, ..Turn::default() };
@@ -184,7 +191,8 @@ fn a_run_that_was_stopped_at_once_says_what_was_under_way() {
 fn the_trace_and_the_key_are_there_when_the_document_wants_them() {
     let bare = result(Shown::default(), &state(), &Redaction::default());
     assert!(bare.trace.is_none() && bare.result_key.is_none());
-    let keyed = result(Shown { result_key: Some("check"), trace: true }, &state(), &Redaction::default());
+    let keyed =
+        result(Shown { result_key: Some("check"), trace: true, driven: false }, &state(), &Redaction::default());
     assert!(keyed.trace.is_some() && keyed.result_key.as_deref() == Some("check"));
 }
 
@@ -199,7 +207,8 @@ fn an_unreadable_reply_has_no_action_and_its_fault_shows_the_operator_all_of_it(
         })),
         ..entry(3)
     };
-    let shown = serde_json::to_value(entries(&[unread, failed], &Redaction::default())).unwrap();
+    let state = State { entries: vec![unread, failed], ..State::default() };
+    let shown = serde_json::to_value(entries(&state, false, &Redaction::default())).unwrap();
     assert!(shown[0].get("action").is_none() && shown[0].get("action_input").is_none());
     assert_eq!(shown[1]["error"], json!({"class": "http 503", "detail": "GET https://h/?token=[hidden]"}));
 }

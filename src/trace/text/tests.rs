@@ -14,7 +14,7 @@ fn about() -> About<'static> {
 }
 
 fn shown(state: &State, look: Look) -> String {
-    text(look, &about(), &result(Shown { result_key: None, trace: true }, state, &Redaction::default()))
+    text(look, &about(), &result(Shown { result_key: None, trace: true, driven: false }, state, &Redaction::default()))
 }
 
 fn whole() -> State {
@@ -44,10 +44,12 @@ fn a_run_reads_from_top_to_bottom() {
 
       1  look first  120 tokens
          → lookup_ticket {"ticket_id": "TK-1"}
+           asked 10:30:01.000, called 10:30:01.000
          ← {"status": "open"}  312 ms
 
       2  look first  120 tokens
          → lookup_ticket {"ticket_id": "TK-1"}
+           asked 10:30:01.000, called 10:30:01.000
          ✗ http 503  312 ms
          ! GET https://h/x: overloaded
 
@@ -118,6 +120,7 @@ fn a_call_that_wants_approval_is_shown_with_what_is_hidden_counted() {
         action: "pay".to_owned(),
         action_input: json!({"note": "\n".repeat(10_000), "rows": vec![1; 100]}),
         hash: "0123456789abcdef".to_owned(),
+        approval: None,
     };
     let question = Question {
         kind: Termination::Approval,

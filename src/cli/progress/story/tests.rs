@@ -19,6 +19,7 @@ fn replied(iteration: u32, thought: &str) -> Notice {
         finish: Finish::Stop,
         response_model: None,
         duration_ms: 1_250,
+        time_to_first_token_ms: None,
     }
 }
 
@@ -41,6 +42,10 @@ fn observed(iteration: u32, action: &str, input: Value, observation: Value, succ
             usage: None,
             run_id: None,
             error: None,
+            decided_at_ms: None,
+            called_at_ms: None,
+            index: 0,
+            call_status: None,
         },
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::append;
-use crate::drive::model::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
+use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::engine::event::{Finish, SaidCall};
 
 /// An answer, or one event of a stream: only what is needed of it.
@@ -130,7 +130,7 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
     while let Some(raw) = blocks.next() {
         let block: AnthropicBlock<'_> = serde_json::from_str(raw.get())?;
         match block.kind.as_deref() {
-            Some("text") => whole.add(block.text.as_deref().unwrap_or_default(), None),
+            Some("text") => whole.add(block.text.as_deref().unwrap_or_default()),
             Some("tool_use") => whole.add_whole_call(block.call()),
             _ if block.is_thinking() => {
                 whole.reasoning.end_paragraph();
@@ -150,12 +150,7 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
-pub(super) fn piece(
-    peer: &Peer,
-    pieces: &mut StreamedReply,
-    data: &[u8],
-    deltas: Deltas<'_>,
-) -> Result<bool, UnreadableReply> {
+pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
     let answer: AnthropicAnswer<'_> = serde_json::from_slice(data)?;
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
@@ -169,7 +164,7 @@ pub(super) fn piece(
         "content_block_start" => block_start(pieces, answer.index, answer.content_block)?,
         "content_block_delta" => {
             if let Some(delta) = answer.delta {
-                block_delta(pieces, answer.index, delta, deltas);
+                block_delta(pieces, answer.index, delta);
             }
         }
         "message_delta" => {
@@ -207,10 +202,10 @@ fn block_start(pieces: &mut StreamedReply, index: Option<u64>, raw: Option<&RawV
     Ok(())
 }
 
-fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: AnthropicBlock<'_>, deltas: Deltas<'_>) {
+fn block_delta(pieces: &mut StreamedReply, index: Option<u64>, mut delta: AnthropicBlock<'_>) {
     let block = index.unwrap_or(0);
     match (delta.kind.take().as_deref(), delta) {
-        (Some("text_delta"), AnthropicBlock { text: Some(text), .. }) => pieces.add(&text, deltas),
+        (Some("text_delta"), AnthropicBlock { text: Some(text), .. }) => pieces.add(&text),
         (Some("input_json_delta"), AnthropicBlock { partial_json: Some(arguments), .. }) => {
             pieces.add_call(index, SaidCall { arguments, ..SaidCall::default() });
         }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::drive::model::failure::{AttemptFailure, Peer};
 use crate::drive::model::reasoning::BEHIND_TEXT;
-use crate::drive::model::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
+use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::engine::event::{Finish, SaidCall};
 
 #[derive(Deserialize)]
@@ -88,7 +88,7 @@ struct UsageMetadata {
 /// Reads a whole answer.
 pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableReply> {
     let mut whole = StreamedReply::default();
-    if !take(peer, &mut whole, body, None)? {
+    if !take(peer, &mut whole, body)? {
         return Err(UnreadableReply::Missing("candidates"));
     }
     whole.ended = true;
@@ -96,18 +96,13 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
 }
 
 /// Takes one event of a stream. The stream ends without a last one.
-pub(super) fn piece(
-    peer: &Peer,
-    pieces: &mut StreamedReply,
-    data: &[u8],
-    deltas: Deltas<'_>,
-) -> Result<bool, UnreadableReply> {
-    take(peer, pieces, data, deltas)?;
+pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
+    take(peer, pieces, data)?;
     Ok(false)
 }
 
 /// Takes an answer in. Returns whether it has a candidate, or says why not.
-fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], deltas: Deltas<'_>) -> Result<bool, UnreadableReply> {
+fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
     let answer: GeminiAnswer<'_> = serde_json::from_slice(data)?;
     if let Some(error) = answer.error {
         return Err(UnreadableReply::Failed(peer.error_object(error.get().as_bytes())));
@@ -115,14 +110,14 @@ fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], deltas: Deltas<'_>)
     reply.response_model = answer.model_version.or_else(|| reply.response_model.take());
     reply.count(counted(answer.usage_metadata));
     if let Some(reason) = answer.prompt_feedback.and_then(|feedback| feedback.block_reason) {
-        reply.add(&format!("The prompt was blocked: {reason}"), deltas);
+        reply.add(&format!("The prompt was blocked: {reason}"));
         reply.refused = true;
         reply.finish = Some(Finish::Filtered);
         return Ok(true);
     }
     let Some(candidate) = answer.candidates.unwrap_or_default().into_iter().next() else { return Ok(false) };
     for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
-        take_part(reply, part, deltas);
+        take_part(reply, part);
     }
     if let Some(reason) = candidate.finish_reason {
         reply.finish = Some(finish(peer, &reason, candidate.finish_message.as_deref())?);
@@ -130,7 +125,7 @@ fn take(peer: &Peer, reply: &mut StreamedReply, data: &[u8], deltas: Deltas<'_>)
     Ok(true)
 }
 
-fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>, deltas: Deltas<'_>) {
+fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>) {
     if part.thought == Some(true) {
         reply.reasoning.read(part.text.as_deref().unwrap_or_default());
         return;
@@ -143,7 +138,7 @@ fn take_part(reply: &mut StreamedReply, part: GeminiPart<'_>, deltas: Deltas<'_>
             arguments: call.args.map_or_else(String::new, |args| args.get().to_owned()),
         });
     }
-    reply.add(part.text.as_deref().unwrap_or_default(), deltas);
+    reply.add(part.text.as_deref().unwrap_or_default());
     if let Some(signature) = part.thought_signature {
         // A call's stands behind that call; any other one belongs to the text.
         let place = if is_call { reply.place() } else { BEHIND_TEXT };

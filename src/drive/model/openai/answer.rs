@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::reasoning::ReasoningFields;
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::{ReasoningParts, behind_call};
-use crate::drive::model::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
+use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::engine::event::{Finish, SaidCall};
 
 /// An answer, or one event of a stream: only what is needed of it.
@@ -194,16 +194,19 @@ pub(super) fn read(peer: &Peer, body: &[u8]) -> Result<AttemptReply, UnreadableR
         }
     }
     let calls = calls.into_iter().map(OpenaiCall::call).collect();
-    Ok(AttemptReply { text: content.content.0, calls, reasoning: parts.sealed(), finish, usage, response_model })
+    Ok(AttemptReply {
+        text: content.content.0,
+        calls,
+        reasoning: parts.sealed(),
+        finish,
+        usage,
+        response_model,
+        ..AttemptReply::default()
+    })
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
-pub(super) fn piece(
-    peer: &Peer,
-    pieces: &mut StreamedReply,
-    data: &[u8],
-    deltas: Deltas<'_>,
-) -> Result<bool, UnreadableReply> {
+pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
     if data == b"[DONE]" {
         pieces.ended = true;
         return Ok(true);
@@ -220,9 +223,9 @@ pub(super) fn piece(
     let Some(choice) = answer.choices.unwrap_or_default().into_iter().next() else { return Ok(false) };
     let content = choice.delta.or(choice.message).unwrap_or_default();
     content.reasoning().grow(&mut pieces.reasoning);
-    pieces.add(&content.content.0, deltas);
+    pieces.add(&content.content.0);
     if !content.refusal.0.is_empty() {
-        pieces.add(&content.refusal.0, deltas);
+        pieces.add(&content.refusal.0);
         pieces.refused = true;
     }
     for call in content.tool_calls.unwrap_or_default() {

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::drive::model::failure::Peer;
 use crate::drive::model::reasoning::BEFORE_TEXT;
-use crate::drive::model::reply::{AttemptReply, CountedTokens, Deltas, StreamedReply, UnreadableReply};
+use crate::drive::model::reply::{AttemptReply, CountedTokens, StreamedReply, UnreadableReply};
 use crate::engine::event::{Finish, SaidCall};
 
 /// A response: only what is needed of it.
@@ -113,12 +113,7 @@ fn missing_output(peer: &Peer, response: &WholeResponse<'_>) -> UnreadableReply 
 }
 
 /// Takes one event of a stream. `true`: it was the last one.
-pub(super) fn piece(
-    peer: &Peer,
-    pieces: &mut StreamedReply,
-    data: &[u8],
-    deltas: Deltas<'_>,
-) -> Result<bool, UnreadableReply> {
+pub(super) fn piece(peer: &Peer, pieces: &mut StreamedReply, data: &[u8]) -> Result<bool, UnreadableReply> {
     if data == b"[DONE]" {
         return Ok(true);
     }
@@ -128,11 +123,17 @@ pub(super) fn piece(
             let error = event.error.map_or(data, |error| error.get().as_bytes());
             return Err(UnreadableReply::Failed(peer.error_object(error)));
         }
-        ("response.output_text.delta", _) => pieces.add(event.delta.as_deref().unwrap_or_default(), deltas),
+        ("response.output_text.delta", _) => pieces.add(event.delta.as_deref().unwrap_or_default()),
         ("response.refusal.delta", _) => {
-            pieces.add(event.delta.as_deref().unwrap_or_default(), deltas);
+            pieces.add(event.delta.as_deref().unwrap_or_default());
             pieces.refused = true;
         }
+        (
+            "response.function_call_arguments.delta"
+            | "response.reasoning_summary_text.delta"
+            | "response.reasoning_text.delta",
+            _,
+        ) => pieces.announce(event.delta.as_deref().unwrap_or_default()),
         ("response.output_item.done", _) => {
             if let Some(item) = event.item {
                 whole_item(pieces, item, false)?;
@@ -152,9 +153,9 @@ fn whole_item(whole: &mut StreamedReply, raw: &RawValue, with_text: bool) -> Res
     match item.kind.as_str() {
         "message" if with_text => {
             for part in item.content.unwrap_or_default() {
-                whole.add(part.text.as_deref().unwrap_or_default(), None);
+                whole.add(part.text.as_deref().unwrap_or_default());
                 if let Some(refusal) = part.refusal {
-                    whole.add(&refusal, None);
+                    whole.add(&refusal);
                     whole.refused = true;
                 }
             }

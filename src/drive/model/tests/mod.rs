@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::{Ask, ModelClient, Models, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire, ask};
+use super::{Ask, ModelClient, Models, PartialReply, ReplyTimeouts, RetriedAttempt, ScriptPlayer, Wire, ask};
 use crate::drive::secret::Vault;
 use crate::engine::conversation::{Conversation, Role};
 use crate::engine::event::{ModelFault, Reply};
@@ -79,7 +79,7 @@ fn plain(conversation: &Conversation) -> Ask<'_> {
         max_tokens: 100,
         temperature: 0.7,
         stop: &[],
-        deltas: None,
+        partial: None,
         enough: None,
         timeouts: ReplyTimeouts::default(),
         must_call: false,

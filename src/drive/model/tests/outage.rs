@@ -94,7 +94,7 @@ async fn a_stream_that_stalls_is_given_up_and_says_for_how_long_nothing_came() {
     let server = Server::with(|_, _| Answer::events([r#"{"choices":[{"delta":{"content":"Half"}}]}"#]).stalling());
     let conversation = hello();
     let timeouts = ReplyTimeouts { stall: Some(Duration::from_millis(50)), ..ReplyTimeouts::default() };
-    let asked = Ask { deltas: Some(&|_| ()), timeouts, ..plain(&conversation) };
+    let asked = Ask { partial: Some(&|_| ()), timeouts, ..plain(&conversation) };
     let fault = ask(&[openai(&server)], &asked, &mut Wire::default(), &retry(1), &|_| ()).await.unwrap_err();
     assert!(fault.retryable && fault.message.contains("sent nothing for 50 ms"), "{}", fault.message);
 }

@@ -31,8 +31,8 @@ fn openai_gets_its_messages_last() {
 #[test]
 fn stop_texts_and_streaming_are_asked_for_only_when_they_are_wanted() {
     let conversation = hello();
-    let deltas = |_: &str| ();
-    let ask = Ask { stop: &["\nObservation:"], deltas: Some(&deltas), ..plain(&conversation) };
+    let partial = |_: PartialReply<'_>| ();
+    let ask = Ask { stop: &["\nObservation:"], partial: Some(&partial), ..plain(&conversation) };
     let openai = nowhere("openai", "gpt-4o").request(&ask, &mut Wire::default());
     assert!(
         text(&openai).contains(

@@ -40,8 +40,8 @@ fn streamed() -> Answer {
 }
 
 async fn asked(server: &Server, conversation: &Conversation, stream: bool) -> Result<Reply, ModelFault> {
-    let deltas = |_: &str| ();
-    let asked = Ask { deltas: stream.then_some(&deltas), ..plain(conversation) };
+    let partial = |_: PartialReply<'_>| ();
+    let asked = Ask { partial: stream.then_some(&partial), ..plain(conversation) };
     ask(&[at(server, "openai-responses")], &asked, &mut Wire::default(), &retry(1), &|_| ()).await
 }
 

@@ -112,14 +112,14 @@ async fn runs_that_share_a_script_each_begin_at_its_beginning_or_where_they_were
 }
 
 #[tokio::test]
-async fn a_scripted_model_gives_its_reply_in_one_piece() {
-    let pieces = Mutex::new(Vec::new());
-    let deltas = |piece: &str| pieces.lock().unwrap().push(piece.to_owned());
+async fn a_scripted_model_gives_no_pieces() {
+    let pieces = Mutex::new(0);
+    let partial = |_: PartialReply<'_>| *pieces.lock().unwrap() += 1;
     let conversation = hello();
-    let asked = Ask { deltas: Some(&deltas), ..plain(&conversation) };
+    let asked = Ask { partial: Some(&partial), ..plain(&conversation) };
     let model = played(r#"{"replies": ["whole"]}"#);
     ask(&[model], &asked, &mut Wire::default(), &retry(1), &|_| ()).await.unwrap();
-    assert_eq!(pieces.into_inner().unwrap(), ["whole"]);
+    assert_eq!(pieces.into_inner().unwrap(), 0);
 }
 
 #[test]

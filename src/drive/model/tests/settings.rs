@@ -90,9 +90,9 @@ async fn a_field_that_a_model_refuses_is_learned_once_and_is_no_failed_attempt()
     ] {
         let server = refusing(field, words, param);
         let model = openai(&server);
-        let deltas = |_: &str| ();
+        let partial = |_: PartialReply<'_>| ();
         let conversation = hello();
-        let asked = Ask { deltas: Some(&deltas), ..plain(&conversation) };
+        let asked = Ask { partial: Some(&partial), ..plain(&conversation) };
         for requests in [2, 3] {
             let reply = ask(&[Arc::clone(&model)], &asked, &mut Wire::default(), &retry(1), &|_| ()).await.unwrap();
             assert_eq!((reply.text.as_str(), reply.retries, reply.attempts.len()), ("Hi", 0, 0), "{field}");

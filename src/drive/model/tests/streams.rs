@@ -60,12 +60,22 @@ const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_toke
 
 /// Requests a stream; returns the pieces that came too.
 async fn stream(model: Arc<ModelClient>, attempts: u32) -> (Result<Reply, ModelFault>, Vec<String>) {
-    let pieces = Mutex::new(Vec::new());
-    let deltas = |piece: &str| pieces.lock().unwrap().push(piece.to_owned());
+    let pieces = Mutex::new((Vec::new(), 0));
+    let partial = |reply: PartialReply<'_>| {
+        let (pieces, had) = &mut *pieces.lock().unwrap();
+        // Another attempt begins from the start.
+        let new = reply.text.get(*had..).unwrap_or(reply.text);
+        if !new.is_empty() {
+            pieces.push(new.to_owned());
+        }
+        *had = reply.text.len();
+        assert!(reply.written >= reply.text.len());
+    };
+    let failed = |_| pieces.lock().unwrap().1 = 0;
     let conversation = hello();
-    let asked = Ask { deltas: Some(&deltas), ..plain(&conversation) };
-    let reply = ask(&[model], &asked, &mut Wire::default(), &retry(attempts), &|_| ()).await;
-    (reply, pieces.into_inner().unwrap())
+    let asked = Ask { partial: Some(&partial), ..plain(&conversation) };
+    let reply = ask(&[model], &asked, &mut Wire::default(), &retry(attempts), &failed).await;
+    (reply, pieces.into_inner().unwrap().0)
 }
 
 #[tokio::test]
@@ -78,6 +88,7 @@ async fn a_stream_is_handed_on_and_put_together() {
     assert_eq!((reply.text.as_str(), reply.finish), ("Héllo", Finish::Length));
     assert_eq!(reply.usage, Some(Tokens { input: 7, output: 3, ..Tokens::default() }));
     assert_eq!(pieces, ["Hé", "llo"]);
+    assert!(reply.time_to_first_token_ms.is_some());
     assert_eq!(server.requests()[0].json()["stream"], true);
     stream(model, 1).await.0.unwrap();
     assert_eq!(server.connections(), 1, "the connection was not kept");
@@ -108,10 +119,11 @@ async fn a_stream_that_ends_before_its_end_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_gives_one_piece() {
+async fn a_server_that_does_not_stream_gives_no_pieces() {
     let server = Server::new(vec![Answer::openai("Hi")]);
     let (reply, pieces) = stream(openai(&server), 1).await;
-    assert_eq!((reply.unwrap().text.as_str(), pieces), ("Hi", vec!["Hi".to_owned()]));
+    let reply = reply.unwrap();
+    assert_eq!((reply.text.as_str(), reply.time_to_first_token_ms, pieces), ("Hi", None, vec![]));
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ impl ProcessMark {
             // The youngest first: a process that starts the next one and ends lives only for a moment.
             let Some(pids) = pids() else {
                 again = clock::elapsed_ms(start) <= PATIENCE_MS;
-                std::thread::sleep(Duration::from_millis(1));
+                pause();
                 continue;
             };
             let mut unsettled: Vec<i32> = pids.filter(|pid| !settled.contains(pid)).collect();
@@ -112,13 +112,20 @@ impl ProcessMark {
     pub(super) fn kill(&self) {}
 }
 
+/// Waits for a millisecond: until a moment, and not for a length of time. Linux adds some 50 µs to what is left of a
+/// sleep each time that a signal interrupts it, so that a flood of signals would make a sleep endless.
+#[cfg(target_os = "linux")]
+fn pause() {
+    std::thread::park_timeout(Duration::from_millis(1));
+}
+
 /// Yields the processor; sleeps longer the more often that was done.
 #[cfg(target_os = "linux")]
 pub(super) fn rest(looks: u32) {
     if looks < LOOKS {
         std::thread::yield_now();
     } else {
-        std::thread::sleep(Duration::from_millis(1));
+        pause();
     }
 }
 

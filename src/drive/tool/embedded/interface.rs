@@ -60,6 +60,10 @@ pub trait EmbeddedTool: Send + Sync + 'static {
     /// [`key`](ToolCall::key); for any other one a human is asked.
     const IDEMPOTENT: bool = false;
 
+    /// Whether a call only reads. Idempotent calls that only read are made at the same time, if they stand beside each
+    /// other in a reply; see `order` of a loop.
+    const READ_ONLY: bool = false;
+
     /// Makes a call. The future is dropped at the call's deadline, and must not block its thread.
     ///
     /// # Errors
@@ -113,6 +117,11 @@ pub trait DynTool: Send + Sync {
         false
     }
 
+    /// Whether a call only reads.
+    fn read_only(&self) -> bool {
+        false
+    }
+
     /// The tool as the compiler knows it: for documents that are compiled from [`Texts`](crate::compile::Texts).
     fn signature(&self) -> ToolSignature {
         ToolSignature {
@@ -120,6 +129,7 @@ pub trait DynTool: Send + Sync {
             description: self.description().to_owned(),
             parameters: self.parameters(),
             idempotent: self.idempotent(),
+            read_only: self.read_only(),
         }
     }
 
@@ -149,6 +159,10 @@ impl<T: EmbeddedTool> DynTool for T {
 
     fn idempotent(&self) -> bool {
         T::IDEMPOTENT
+    }
+
+    fn read_only(&self) -> bool {
+        T::READ_ONLY
     }
 
     fn call<'a>(&'a self, call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<Value, ToolFault>> {

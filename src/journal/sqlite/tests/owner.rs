@@ -39,7 +39,22 @@ fn another_organisation_s_run_costs_as_many_steps_as_none() {
     assert!(by_id(Some("org1"), "r00") > by_id(Some("org1"), "r99"));
 }
 
+const TO_4: &str = "DROP TABLE answer_tokens; DROP INDEX runs_by_due; ALTER TABLE runs DROP COLUMN due_at_ms;
+                    ALTER TABLE runs DROP COLUMN callback_pause; PRAGMA user_version = 4;";
 const TO_3: &str = "ALTER TABLE runs DROP COLUMN parent_run_id; PRAGMA user_version = 3;";
+
+#[test]
+fn a_store_of_version_4_is_brought_to_this_one_when_it_is_opened() {
+    let (_folder, path) = place();
+    let journal = open(&path);
+    begin(&journal, "r");
+    drop(journal);
+    Connection::open(&path).unwrap().execute_batch(TO_4).unwrap();
+    let journal = open(&path);
+    let due = RunFilter { due_ms: Some(i64::MAX), ..RunFilter::default() };
+    assert_eq!(wait(journal.list(due)).unwrap(), []);
+    assert!(wait(journal.find("r")).unwrap().is_some());
+}
 
 #[test]
 fn a_store_of_version_3_names_the_parents_of_its_sub_runs_when_it_is_opened() {
@@ -59,7 +74,7 @@ fn a_store_of_version_3_names_the_parents_of_its_sub_runs_when_it_is_opened() {
     let before = parents(&journal);
     assert_eq!(before, [None, Some("r.1.0".to_owned()), Some("r".to_owned()), None]);
     drop(journal);
-    Connection::open(&path).unwrap().execute_batch(TO_3).unwrap();
+    Connection::open(&path).unwrap().execute_batch(&format!("{TO_4} {TO_3}")).unwrap();
     let journal = open(&path);
     assert_eq!(parents(&journal), before);
     assert_eq!(wait(journal.called_under("r")).unwrap(), 2);
@@ -76,7 +91,7 @@ fn a_store_of_version_2_is_brought_to_this_one_when_it_is_opened() {
     drop(journal);
     let older = "DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN failed_take_ups;
                  ALTER TABLE runs DROP COLUMN take_up_events; PRAGMA user_version = 2";
-    Connection::open(&path).unwrap().execute_batch(&format!("{TO_3} {older}")).unwrap();
+    Connection::open(&path).unwrap().execute_batch(&format!("{TO_4} {TO_3} {older}")).unwrap();
     let journal = open(&path);
     assert!(wait(journal.find_of(None, "r")).unwrap().is_some());
     assert!(wait(journal.find_of(Some("acme"), "r")).unwrap().is_none());

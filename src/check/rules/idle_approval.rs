@@ -1,0 +1,44 @@
+//! Settings of an approval that nothing asks for, or that have no effect beside each other.
+
+use crate::check::{Cursor, Rule, Subject};
+use crate::diagnostic::{Diagnostic, codes};
+use crate::language::ToolDeclaration;
+use crate::language::approval::ApprovalSettings;
+use crate::language::tool::TypedTool;
+
+/// The rule.
+pub const RULE: Rule = Rule { code: codes::IDLE_APPROVAL, check };
+
+fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
+    for (pointer, declaration) in subject.declarations() {
+        let (name, required, settings) = match declaration {
+            ToolDeclaration::Typed(TypedTool::Action(tool)) => (&tool.name, &tool.requires_approval, tool.approval),
+            ToolDeclaration::Typed(TypedTool::Loop(tool)) => (&tool.name, &tool.requires_approval, tool.approval),
+            _ => continue,
+        };
+        let Some(settings) = settings else { continue };
+        let cursor = subject.at(&format!("{pointer}/approval"));
+        let action = subject.actions().iter().find(|used| used.name() == name);
+        let floor = action.and_then(|used| Some(!used.action.head()?.requires_approval.is_never()));
+        if required.is_never() && floor != Some(true) && !subject.is_faulty(&format!("{pointer}/requires_approval")) {
+            let fault = cursor.clone().report(&RULE, format!("no call of `{name}` needs an approval"));
+            found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
+        }
+        let has_time = action.and_then(|used| used.action.head()?.approval?.expires_after_ms).is_some();
+        no_time(&cursor, &settings, has_time, found);
+    }
+    for used in subject.actions().iter().filter(|used| used.knows(&["/approval"])) {
+        let Some(head) = used.action.head() else { continue };
+        if let Some(settings) = head.approval {
+            no_time(&used.at("/approval"), &settings, false, found);
+        }
+    }
+}
+
+/// `on_expiry` where nothing expires.
+fn no_time(cursor: &Cursor<'_>, settings: &ApprovalSettings, has_time: bool, found: &mut Vec<Diagnostic>) {
+    if settings.on_expiry.is_some() && settings.expires_after_ms.is_none() && !has_time {
+        let fault = cursor.below("/on_expiry").report(&RULE, "the approval never expires".to_owned());
+        found.push(fault.help("say when: \"expires_after_ms\": 3600000"));
+    }
+}

@@ -1,0 +1,64 @@
+//! The schemas of the values that a text can name: of the run's input, and of the arguments of a call.
+
+use serde_json::Value;
+
+use super::{Cursor, Subject, Used};
+use crate::diagnostic::Diagnostic;
+use crate::program::reference::{PathStep, RESERVED};
+use crate::program::schema::{Described, described};
+use crate::syntax::document::DocumentKind;
+
+/// The schemas of the values that a text can name.
+#[derive(Clone, Copy)]
+pub struct ValueSchemas<'s> {
+    /// That of the run's input.
+    pub input: Option<&'s Value>,
+    /// That of the call's arguments, inside an action.
+    pub arguments: Option<&'s Value>,
+}
+
+/// What a schema says of the way to a value.
+pub struct DescribedValue<'s> {
+    /// The schema.
+    pub schema: &'s Value,
+    /// What it says.
+    pub way: Described<'s>,
+    /// How many steps of the way come before those that the schema describes.
+    pub skipped: usize,
+}
+
+impl<'s> ValueSchemas<'s> {
+    /// Those of the texts of a loop; nothing of a schema in which an error was reported.
+    pub fn of_input(subject: &Subject<'s>) -> Self {
+        let document = subject.document();
+        let is_loop = document.kind == Some(DocumentKind::Loop);
+        let input = document.value.get("input").filter(|input| is_loop && input.is_object());
+        Self { input: input.filter(|_| !subject.is_faulty("/input")), arguments: None }
+    }
+
+    /// The same inside of an action.
+    pub fn inside(self, subject: &Subject<'_>, used: &Used<'s>) -> Self {
+        let arguments = used.written().get("parameters").filter(|written| written.is_object());
+        Self { arguments: arguments.filter(|_| is_sound(subject, &used.at("/parameters"))), ..self }
+    }
+
+    /// What they say of the way to a value; nothing of one that the engine gives.
+    pub fn describe(self, path: &[PathStep]) -> Option<DescribedValue<'s>> {
+        let PathStep::Name(first) = path.first()? else { return None };
+        let (schema, skipped) = match first.as_str() {
+            "input" => (self.input?, 1),
+            name if RESERVED.contains(&name) => return None,
+            _ => (self.arguments?, 0),
+        };
+        Some(DescribedValue { schema, way: described(schema, path.get(skipped..)?), skipped })
+    }
+}
+
+/// Whether no error was reported of a value, or of what is in it.
+fn is_sound(subject: &Subject<'_>, cursor: &Cursor<'_>) -> bool {
+    let place = cursor.place();
+    let inside = |fault: &Diagnostic| {
+        fault.place.file == place.file && place.start <= fault.place.start && fault.place.end <= place.end
+    };
+    !subject.is_reported(&place) && !subject.compiled.diagnostics.iter().any(|fault| fault.is_error() && inside(fault))
+}

@@ -1,0 +1,148 @@
+//! What a run waits for, in words: for the line of a terminal, and now and then for a pipe, where nothing moves.
+
+use std::time::{Duration, Instant};
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use crate::engine::notice::Notice;
+use crate::trace::escape;
+use crate::trace::live::LiveReply;
+use crate::trace::look::cut;
+use crate::trace::units::{duration, plural};
+
+/// So long nothing is said in a pipe.
+const QUIET: Duration = Duration::from_secs(15);
+/// The columns of a terminal's line that the spinner and the time take.
+const BESIDE: usize = 16;
+/// The fewest columns in which a part of a text is worth showing.
+const LEAST: usize = 12;
+/// So many characters at the end of a reply are looked at.
+const TAIL: usize = 400;
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Awaited {
+    Model,
+    /// The next attempt to ask the model.
+    Retry,
+    Tool(String),
+}
+
+/// What a run waits for, and since when.
+#[derive(Debug)]
+pub struct Waiting {
+    awaited: Option<Awaited>,
+    since: Instant,
+    /// When something was shown last.
+    said_at: Instant,
+    quiet: Duration,
+}
+
+impl Waiting {
+    /// Waiting for nothing. `quiet` is [`QUIET`], unless a test is in a hurry.
+    pub fn new(now: Instant, quiet: Option<Duration>) -> Self {
+        Self { awaited: None, since: now, said_at: now, quiet: quiet.unwrap_or(QUIET) }
+    }
+
+    /// Takes in a notice; returns whether it changes what is waited for.
+    pub fn on(&mut self, notice: &Notice, now: Instant) -> bool {
+        let awaited = match notice {
+            Notice::ModelAsked { .. } => Some(Awaited::Model),
+            Notice::ModelRetried { .. } => Some(Awaited::Retry),
+            // The next attempt is under way.
+            Notice::ModelDelta { output_tokens: 1.., .. } if self.awaited == Some(Awaited::Retry) => {
+                Some(Awaited::Model)
+            }
+            Notice::ToolCalled { action, .. } => Some(Awaited::Tool(action.clone())),
+            Notice::ModelReplied { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => None,
+            Notice::RunStarted { .. }
+            | Notice::RunResumed { .. }
+            | Notice::ModelDelta { .. }
+            | Notice::Observed { .. }
+            | Notice::Decided { .. }
+            | Notice::Retried { .. }
+            | Notice::LimitsRaised { .. }
+            | Notice::BudgetWarning { .. }
+            | Notice::HistoryTrimmed { .. }
+            | Notice::Progress { .. } => return false,
+        };
+        (self.awaited, self.since) = (awaited, now);
+        true
+    }
+
+    /// Whether anything is waited for.
+    pub fn is_any(&self) -> bool {
+        self.awaited.is_some()
+    }
+
+    /// Something was shown.
+    pub fn said(&mut self, now: Instant) {
+        self.said_at = now;
+    }
+
+    /// How long nothing may be said from now on.
+    pub fn quiet_for(&self, now: Instant) -> Duration {
+        let since = if self.is_any() { self.said_at } else { now };
+        self.quiet.saturating_sub(now.saturating_duration_since(since))
+    }
+
+    /// What to say when nothing was said for too long: one line.
+    pub fn still(&self, reply: &LiveReply, now: Instant) -> Option<String> {
+        let ms = u64::try_from(now.saturating_duration_since(self.since).as_millis()).unwrap_or(u64::MAX);
+        let what = self.what(reply)?;
+        Some(format!("     … {}, {}\n", escape::line(&what), duration(ms)))
+    }
+
+    /// What happens, without the time that it takes.
+    pub fn what(&self, reply: &LiveReply) -> Option<String> {
+        Some(match self.awaited.as_ref()? {
+            Awaited::Model if reply.iteration() == 0 || reply.output_tokens().0 == 0 => "thinking".to_owned(),
+            Awaited::Model => replying(reply),
+            Awaited::Retry => "waiting to retry the request".to_owned(),
+            Awaited::Tool(action) => format!("calling {action}"),
+        })
+    }
+
+    /// The same for the line of a terminal: what comes before the time, and what comes behind it.
+    pub fn line(&self, reply: &LiveReply, width: usize) -> Option<(String, String)> {
+        let width = width.saturating_sub(BESIDE);
+        let what = cut(&escape::line(&self.what(reply)?), width);
+        let room = width.saturating_sub(what.width()).saturating_sub(3);
+        let is_shown = self.awaited == Some(Awaited::Model) && room >= LEAST;
+        let tail = if is_shown { tail(reply.text(), room) } else { String::new() };
+        Some((what, if tail.is_empty() { tail } else { format!(" · {tail}") }))
+    }
+}
+
+/// How far a reply has come.
+fn replying(reply: &LiveReply) -> String {
+    let (tokens, estimated) = reply.output_tokens();
+    let about = if estimated { "about " } else { "" };
+    let first = reply.time_to_first_token_ms().map(|ms| format!(", the first after {}", duration(ms)));
+    let doing = if reply.text().is_empty() { "thinking" } else { "replying" };
+    format!("{doing}: {about}{}{}", plural(tokens, "token"), first.unwrap_or_default())
+}
+
+/// The end of a text in one line of this width: it is data, and can't move the cursor.
+fn tail(text: &str, width: usize) -> String {
+    let from = text.char_indices().rev().nth(TAIL).map_or(0, |(at, _)| at);
+    let words: Vec<&str> = text.get(from..).unwrap_or_default().split_whitespace().collect();
+    let line = words.join(" ");
+    let line = escape::line(&line);
+    if line.width() <= width {
+        return line.into_owned();
+    }
+    let mut columns = 1;
+    let mut start = line.len();
+    for (at, letter) in line.char_indices().rev() {
+        columns += letter.width().unwrap_or(0);
+        if columns > width {
+            break;
+        }
+        start = at;
+    }
+    format!("…{}", line.get(start..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! The user of this machine.
+
+/// Who decides at a terminal: the user of this machine, as the record names them. The system says who that is: a
+/// variable could name anybody, and one person would be two approvers.
+#[cfg(unix)]
+pub fn local_user() -> Option<String> {
+    let uid = nix::unistd::Uid::current();
+    let user = nix::unistd::User::from_uid(uid).ok().flatten();
+    Some(user.map_or_else(|| format!("uid {uid}"), |user| user.name.chars().take(64).collect()))
+}
+
+/// Who decides at a terminal: the user of this machine, as the record names them.
+#[cfg(not(unix))]
+#[expect(clippy::disallowed_methods, reason = "the command line reads the environment of its user")]
+pub fn local_user() -> Option<String> {
+    let user = std::env::var("USERNAME").ok().filter(|value| !value.is_empty());
+    user.map(|name| name.chars().take(64).collect())
+}

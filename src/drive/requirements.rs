@@ -1,0 +1,97 @@
+//! What a loop needs of its surroundings: the secrets of its tools and the keys of its models. What is missing is
+//! reported all at once, before anything happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fault::Fault;
+use super::world::Engine;
+use crate::program::reference::Secrets as _;
+use crate::program::{Program, ToolKind};
+use crate::syntax::token;
+
+/// Something that a loop needs, and that can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MissingRequirement {
+    /// Its name: the key of a secret in `orgconfig`, or the name of a model.
+    pub name: String,
+    /// Where the project file says where it is, as a JSON pointer.
+    pub pointer: String,
+    /// What is missing, in a sentence that never repeats a value.
+    pub why: String,
+}
+
+impl Engine {
+    /// What a loop, and the loops that it calls, need and can't be read here: each secret that one of their tools may
+    /// send, and each model that they name. `model` is asked where a loop names none. Tools and models that a script
+    /// replaces need nothing.
+    pub fn missing(&self, program: &Program, model: Option<&str>) -> Vec<MissingRequirement> {
+        let mut needs = Needs::default();
+        self.gather(program, model, &mut needs);
+        let Needs { secrets, models, .. } = needs;
+        let mut missing = Vec::new();
+        for name in models {
+            if let Err(why) = self.world.models.get(Some(&name)) {
+                missing.push(MissingRequirement { pointer: format!("/models/{}", token(&name)), name, why });
+            }
+        }
+        for (name, tools) in secrets {
+            if let Err(why) = self.world.vault.secret(&name) {
+                let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+                let why = format!("{why}; {} needs it", tools.join(", "));
+                missing.push(MissingRequirement { pointer: format!("/orgconfig/{}", token(&name)), name, why });
+            }
+        }
+        missing
+    }
+
+    /// As [`Engine::missing`].
+    ///
+    /// # Errors
+    /// When anything is missing: all of it, in one sentence.
+    pub(super) fn has_all(&self, program: &Program, model: Option<&str>) -> Result<(), Fault> {
+        let missing = self.missing(program, model);
+        if missing.is_empty() { Ok(()) } else { Err(Fault::Missing(sentence(&missing))) }
+    }
+
+    fn gather(&self, program: &Program, model: Option<&str>, needs: &mut Needs) {
+        let own = program.properties.model.as_deref().or(program.project.model.as_deref());
+        // The caller's choice comes first at the top; a called loop is asked for its own model first.
+        let model = if needs.known.is_empty() { model.or(own) } else { own.or(model) };
+        if !needs.known.insert((std::ptr::from_ref(program), model.map(str::to_owned))) {
+            return;
+        }
+        needs.models.extend(model.map(str::to_owned));
+        needs.models.extend(program.properties.fallback_models.iter().cloned());
+        for tool in program.tools.iter().filter(|tool| !self.world.toolbox.is_scripted(tool)) {
+            let datasource = tool.datasource().and_then(|name| program.project.datasources.get(name));
+            let key = datasource.and_then(|datasource| datasource.url.strip_prefix("orgconfig:"));
+            for key in tool.secrets().into_iter().chain(key.map(str::to_owned)) {
+                needs.secrets.entry(key).or_default().insert(tool.name.clone());
+            }
+            match &tool.kind {
+                ToolKind::Llm(llm) => needs.models.extend(llm.action.model.clone()),
+                ToolKind::Loop(called) => self.gather(called, model, needs),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What was found of the needs of a loop and the loops that it calls.
+#[derive(Default)]
+struct Needs {
+    /// The loops that were looked at, each with the model that is asked where it names none.
+    known: BTreeSet<(*const Program, Option<String>)>,
+    /// The keys of secrets, each with the tools that use it.
+    secrets: BTreeMap<String, BTreeSet<String>>,
+    models: BTreeSet<String>,
+}
+
+/// All that is missing, in one sentence.
+pub fn sentence(missing: &[MissingRequirement]) -> String {
+    let all: Vec<&str> = missing.iter().map(|missing| missing.why.as_str()).collect();
+    match all.as_slice() {
+        [only] => (*only).to_owned(),
+        all => format!("{} things are missing: {}", all.len(), all.join(". ")),
+    }
+}

@@ -1,0 +1,99 @@
+//! Approvals and the decisions about them: whether a decision may be taken, and when an approval expires.
+
+use super::awaited_approval::{AwaitedApproval, OnExpiry};
+use super::effect::Refused;
+use super::event::{Decided, Decision, DecisionRights};
+use super::outcome::Termination;
+use super::state::{Call, CallProgress, Phase, State};
+use super::timestamp::rfc3339;
+
+/// Whether a decision about a waiting call may be taken.
+///
+/// # Errors
+/// A sentence that says why not.
+pub(super) fn may_take(awaited: &AwaitedApproval, tool: &str, decided: &Decided, now_ms: i64) -> Result<(), Refused> {
+    if awaited.is_expired(now_ms) {
+        let at = rfc3339(awaited.expires_at_ms.unwrap_or_default());
+        let then = match awaited.on_expiry.unwrap_or_default() {
+            OnExpiry::Deny => "the run continues without the call when it is resumed",
+            OnExpiry::Fail => "the run fails when it is resumed",
+            OnExpiry::Escalate => "the question is escalated when the run is resumed",
+        };
+        return Err(Refused::new(format!("nobody approved the call of {tool} in time (until {at}): {then}")));
+    }
+    match (decided.rights, awaited.escalated) {
+        (DecisionRights::Ordinary, true) => {
+            return Err(Refused::new(format!(
+                "nobody approved the call of {tool} in time, so it was escalated: a decision needs the scope \
+                 `decide:escalated`"
+            )));
+        }
+        (DecisionRights::Escalated, false) => return Err(Refused::new(NOT_ESCALATED)),
+        _ => {}
+    }
+    if awaited.approvers <= 1 || !matches!(decided.decision, Decision::Approve | Decision::Edit(_)) {
+        return Ok(());
+    }
+    let Some(by) = &decided.by else {
+        return Err(Refused::new(format!(
+            "{} different people must approve the call of {tool}, and nobody knows who decides here: decide with a \
+             token, or on the command line",
+            awaited.approvers
+        )));
+    };
+    if matches!(decided.decision, Decision::Approve) && awaited.has_approval_of(by) {
+        return Err(Refused::new(format!(
+            "{by} has approved the call of {tool} already ({} of {}): another person must approve it too",
+            awaited.approved(),
+            awaited.approvers
+        )));
+    }
+    Ok(())
+}
+
+/// A holder of the scope `decide:escalated` alone decides about something else.
+pub(super) const NOT_ESCALATED: &str =
+    "the scope `decide:escalated` decides about escalated approvals only: this decision needs `decide`";
+
+/// When the earliest approval expires that a run waits for, in milliseconds since 1970.
+pub fn due_at_ms(state: &State) -> Option<i64> {
+    let Phase::Paused { pause, turn } = &state.phase else { return None };
+    if pause.kind != Termination::Approval {
+        return None;
+    }
+    if let Some(asks) = &pause.asks {
+        return asks.calls.iter().filter_map(|call| call.approval.as_ref()?.expires_at_ms).min();
+    }
+    let calls = turn.iter().flat_map(|turn| &turn.calls).filter(|call| pause.calls.contains(&call.id));
+    calls
+        .filter_map(|call| match &call.progress {
+            CallProgress::AwaitsApproval(awaited) => awaited.expires_at_ms,
+            _ => None,
+        })
+        .min()
+}
+
+/// Whether an approval has expired whose expiry fails the run.
+pub fn fails_by(state: &State, now_ms: i64) -> bool {
+    let Phase::Paused { pause, turn: Some(turn) } = &state.phase else { return false };
+    turn.calls.iter().filter(|call| pause.calls.contains(&call.id)).any(|call| match &call.progress {
+        CallProgress::AwaitsApproval(awaited) => {
+            awaited.is_expired(now_ms) && awaited.on_expiry == Some(OnExpiry::Fail)
+        }
+        _ => false,
+    })
+}
+
+/// Whether who decides has approved the waiting call already that the decision is about.
+pub fn is_approved_by(state: &State, decided: &Decided) -> bool {
+    let (Phase::Paused { pause, turn: Some(turn) }, Decision::Approve, Some(by)) =
+        (&state.phase, &decided.decision, &decided.by)
+    else {
+        return false;
+    };
+    let is_meant = |call: &&Call| pause.calls.contains(&call.id) && decided.call.is_none_or(|id| id == call.id);
+    turn.calls.iter().filter(is_meant).any(|call| match &call.progress {
+        CallProgress::AwaitsApproval(awaited) => awaited.has_approval_of(by),
+        _ => false,
+    })
+}

@@ -1,0 +1,116 @@
+//! The approval that a waiting call needs: who has given it so far, and until when it can be given.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::timestamp::{as_rfc3339_if_any, from_rfc3339_if_any};
+pub use crate::language::approval::OnExpiry;
+use crate::program::approval::{ApprovalNeed, ApprovalPolicy};
+
+/// What the approval of a waiting call needs, and what it has. What does not apply is left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AwaitedApproval {
+    /// Why the condition of `requires_approval` can't be evaluated; the call asks for approval then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How many different people must approve it; left out when one is enough.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub approvers: u32,
+    /// Who has approved it so far, when several must.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approved_by: Vec<String>,
+    /// Until when it can be approved, RFC 3339.
+    #[serde(
+        rename = "expires_at",
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "as_rfc3339_if_any",
+        deserialize_with = "from_rfc3339_if_any"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub expires_at_ms: Option<i64>,
+    /// What happens then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_expiry: Option<OnExpiry>,
+    /// Whether nobody decided in time, so that only holders of the scope `decide:escalated` may decide now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub escalated: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_one(approvers: &u32) -> bool {
+    *approvers == 1
+}
+
+impl Default for AwaitedApproval {
+    /// One approval of anybody is enough.
+    fn default() -> Self {
+        Self {
+            why: None,
+            approvers: 1,
+            approved_by: Vec::new(),
+            expires_at_ms: None,
+            on_expiry: None,
+            escalated: false,
+        }
+    }
+}
+
+impl AwaitedApproval {
+    /// The approval that a call with this input needs before it is made; none when it needs none.
+    pub(super) fn of(policy: &ApprovalPolicy, input: &Value) -> Option<Self> {
+        let why = match policy.of_call(input) {
+            ApprovalNeed::NotNeeded => return None,
+            ApprovalNeed::Needed => None,
+            ApprovalNeed::Unknown { why } => Some(why),
+        };
+        Some(Self { why, approvers: policy.approvers, ..Self::default() })
+    }
+
+    /// Whether there is nothing to say about it.
+    pub(super) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The run waits for it from now on.
+    pub(super) fn begin(&mut self, policy: &ApprovalPolicy, now_ms: i64) {
+        if let (None, false, Some(after_ms)) = (self.expires_at_ms, self.escalated, policy.expires_after_ms) {
+            self.expires_at_ms = Some(now_ms.saturating_add_unsigned(after_ms));
+            self.on_expiry = Some(policy.on_expiry);
+        }
+    }
+
+    /// Whether nobody decided in time.
+    pub(super) fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms)
+    }
+
+    /// From now on, only holders of the scope `decide:escalated` may decide.
+    pub(super) fn escalate(&mut self) {
+        (self.expires_at_ms, self.on_expiry, self.escalated) = (None, None, true);
+    }
+
+    /// Adds an approval; whether it is the last one that is needed.
+    pub(super) fn approve(&mut self, by: Option<&str>) -> bool {
+        if self.approvers <= 1 {
+            return true;
+        }
+        self.approved_by.extend(by.map(str::to_owned));
+        self.approved() >= self.approvers
+    }
+
+    /// How many have approved it.
+    pub(super) fn approved(&self) -> u32 {
+        u32::try_from(self.approved_by.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether this person has approved it.
+    pub fn has_approval_of(&self, by: &str) -> bool {
+        self.approved_by.iter().any(|known| known == by)
+    }
+}

@@ -1,0 +1,48 @@
+//! What is fixed since the start of a run.
+
+use serde_json::Value;
+
+use super::event::{Allowance, ModelFacts, ParentCall};
+use crate::language::react::CallOrder;
+
+/// What is fixed since the start of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunHeader {
+    /// The run's id.
+    pub run_id: String,
+    /// The session whose memory it shares.
+    pub session: Option<String>,
+    /// The loop's name.
+    pub loop_name: String,
+    /// The objective, rendered.
+    pub objective: String,
+    /// The run's input.
+    pub input: Value,
+    /// The model.
+    pub model: ModelFacts,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The active time that it may take, in milliseconds, unless that is raised.
+    pub timeout_ms: u64,
+    /// The digest of its present documents: an approval is bound to them.
+    pub meaning: [u8; 32],
+    /// What it may spend, besides the `budget` of the document.
+    pub bound: Allowance,
+    /// The order of the calls of a turn.
+    pub order: CallOrder,
+    /// The edition of the engine's decisions.
+    pub edition: u32,
+    /// The call that started it, when it is a sub-run.
+    pub caller: Option<ParentCall>,
+    /// The earlier run whose account it received.
+    pub previous_run_id: Option<Box<str>>,
+    /// The earlier run whose input it has, when it is a rerun.
+    pub rerun_of: Option<Box<str>>,
+}
+
+impl RunHeader {
+    /// Whether replies and observations are bounded by a window that the project says.
+    pub(super) fn knows_windows(&self) -> bool {
+        self.edition >= 1
+    }
+}

@@ -1,0 +1,311 @@
+//! Conditions, compiled and evaluated. The evaluation is pure, and its work is bounded by the sizes of the condition and
+//! of the values. What can't be evaluated is a fault and never `false`: who asks decides what follows.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+use serde_json::{Number, Value};
+
+use super::canonical::spelling;
+use super::fault::LocalFault;
+use super::reference::{Field, Scope, as_path};
+use super::schema::TextPattern;
+use crate::diagnostic::codes;
+use crate::language::Condition;
+use crate::syntax::decimal::Decimal;
+use crate::syntax::{quoted, token};
+
+/// The most operators of a condition, those of its parts included.
+pub const MAX_OPERATORS: usize = 200;
+/// The most characters of an operand in a sentence.
+const SHOWN: usize = 60;
+
+/// A condition that can be evaluated.
+#[derive(Debug)]
+pub struct CompiledCondition {
+    test: ConditionTest,
+}
+
+/// Why a condition can't be evaluated, in a sentence without a final stop.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConditionFault(pub String);
+
+#[derive(Debug)]
+enum ConditionTest {
+    Equal { operands: [ConditionOperand; 2], holds: bool },
+    Order { operator: &'static str, operands: [ConditionOperand; 2], holds: fn(Ordering) -> bool },
+    HasKey(Vec<String>),
+    In([ConditionOperand; 2]),
+    Matches(ConditionOperand, TextPattern),
+    All(Vec<ConditionTest>),
+    Any(Vec<ConditionTest>),
+    Not(Box<ConditionTest>),
+}
+
+#[derive(Debug)]
+struct ConditionOperand {
+    written: String,
+    takes: OperandValue,
+}
+
+#[derive(Debug)]
+enum OperandValue {
+    Field(Field),
+    Length(Vec<String>),
+}
+
+impl CompiledCondition {
+    /// Compiles a condition.
+    ///
+    /// # Errors
+    /// All its faults; their pointers begin at the condition.
+    pub fn compile(written: &Condition) -> Result<Self, Vec<LocalFault>> {
+        let mut compiler = ConditionCompiler { operators: 0, faults: Vec::new() };
+        match compiler.test(written, "") {
+            Some(test) if compiler.faults.is_empty() => Ok(Self { test }),
+            _ => Err(compiler.faults),
+        }
+    }
+
+    /// Whether it holds for the values of a scope. `and` and `or` stop at the part that decides.
+    ///
+    /// # Errors
+    /// When an operand is missing or has the wrong type. Only `hasKey` asks whether a value is there.
+    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, ConditionFault> {
+        self.test.evaluate(scope)
+    }
+}
+
+struct ConditionCompiler {
+    operators: usize,
+    faults: Vec<LocalFault>,
+}
+
+impl ConditionCompiler {
+    /// A part at a JSON pointer. A document is never deeper than its reader allows: the recursion ends.
+    fn test(&mut self, written: &Condition, at: &str) -> Option<ConditionTest> {
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            if self.operators == MAX_OPERATORS + 1 {
+                let message = format!("a condition has at most {MAX_OPERATORS} operators");
+                self.faults.push(LocalFault::error(codes::TOO_MUCH, "", message));
+            }
+            return None;
+        }
+        let order = |operator, holds: fn(Ordering) -> bool| (operator, holds);
+        let (operator, holds) = match written {
+            Condition::Equal(two) => return self.equal("equal", two, at, true),
+            Condition::Eq(two) => return self.equal("eq", two, at, true),
+            Condition::NotEqual(two) => return self.equal("notEqual", two, at, false),
+            Condition::GreaterThan(_) => order("greaterThan", Ordering::is_gt),
+            Condition::LessThan(_) => order("lessThan", Ordering::is_lt),
+            Condition::GreaterOrEqual(_) => order("greaterOrEqual", Ordering::is_ge),
+            Condition::LessOrEqual(_) => order("lessOrEqual", Ordering::is_le),
+            Condition::HasKey(path) => return self.has_key(path, &format!("{at}/hasKey")),
+            Condition::In(two) => return self.operands("in", two, at).map(ConditionTest::In),
+            Condition::Matches([value, pattern]) => return self.matches(value, pattern, &format!("{at}/matches")),
+            Condition::And(parts) => return self.parts(parts, &format!("{at}/and")).map(ConditionTest::All),
+            Condition::Or(parts) => return self.parts(parts, &format!("{at}/or")).map(ConditionTest::Any),
+            Condition::Not(part) => {
+                return self.test(part, &format!("{at}/not")).map(|part| ConditionTest::Not(Box::new(part)));
+            }
+        };
+        let (Condition::GreaterThan(two)
+        | Condition::LessThan(two)
+        | Condition::GreaterOrEqual(two)
+        | Condition::LessOrEqual(two)) = written
+        else {
+            return None;
+        };
+        let operands = self.operands(operator, two, at)?;
+        Some(ConditionTest::Order { operator, operands, holds })
+    }
+
+    fn parts(&mut self, parts: &[Condition], at: &str) -> Option<Vec<ConditionTest>> {
+        let tests: Vec<_> =
+            parts.iter().enumerate().map(|(index, part)| self.test(part, &format!("{at}/{index}"))).collect();
+        tests.into_iter().collect()
+    }
+
+    fn equal(&mut self, operator: &str, two: &[Value; 2], at: &str, holds: bool) -> Option<ConditionTest> {
+        let operands = self.operands(operator, two, at)?;
+        Some(ConditionTest::Equal { operands, holds })
+    }
+
+    fn has_key(&mut self, path: &str, at: &str) -> Option<ConditionTest> {
+        let read = as_path(path).or_else(|| as_path(&format!("@{path}")));
+        if read.is_none() {
+            let fault =
+                LocalFault::error(codes::BAD_OPERAND, at, format!("`hasKey` takes a path; {} is none", quoted(path)));
+            self.faults.push(fault.help("names with dots between them: {\"hasKey\": \"@input.account\"}"));
+        }
+        read.map(ConditionTest::HasKey)
+    }
+
+    fn matches(&mut self, value: &Value, pattern: &Value, at: &str) -> Option<ConditionTest> {
+        let value = self.operand(value, &format!("{at}/0"));
+        let at = format!("{at}/1");
+        let text = pattern.as_str().filter(|text| as_path(text).is_none());
+        match (value, text.and_then(TextPattern::read)) {
+            (Some(value), Some(pattern)) => Some(ConditionTest::Matches(value, pattern)),
+            // The rules of `check` report a pattern that is no text, or can't be read.
+            (_, Some(_)) => None,
+            (_, None) => {
+                let message = match text {
+                    Some(text) => format!("{} is no regular expression that can be read", quoted(text)),
+                    None => format!("the pattern of `matches` is written out; {} was given", short(pattern)),
+                };
+                let fault = LocalFault::error(codes::BAD_OPERAND, at, message);
+                self.faults.push(fault.help("in JSON each `\\` is written twice: \"^INV-\\\\d+$\""));
+                None
+            }
+        }
+    }
+
+    fn operands(&mut self, operator: &str, two: &[Value; 2], at: &str) -> Option<[ConditionOperand; 2]> {
+        let [one, other] = two;
+        let one = self.operand(one, &format!("{at}/{operator}/0"));
+        let other = self.operand(other, &format!("{at}/{operator}/1"));
+        one.zip(other).map(|(one, other)| [one, other])
+    }
+
+    fn operand(&mut self, written: &Value, at: &str) -> Option<ConditionOperand> {
+        let length = written.as_object().filter(|members| members.len() == 1).and_then(|members| members.get("length"));
+        let takes = match length {
+            Some(path) => match path.as_str().and_then(as_path) {
+                Some(path) => Some(OperandValue::Length(path)),
+                None => {
+                    let message = format!("`length` takes an `@path`; {} was given", short(path));
+                    let at = format!("{at}/{}", token("length"));
+                    let fault = LocalFault::error(codes::BAD_OPERAND, at, message);
+                    self.faults.push(fault.help("{\"length\": \"@input.items\"}"));
+                    None
+                }
+            },
+            None => Some(OperandValue::Field(field(written))),
+        };
+        takes.map(|takes| ConditionOperand { written: short(written), takes })
+    }
+}
+
+impl ConditionTest {
+    fn evaluate(&self, scope: &Scope<'_>) -> Result<bool, ConditionFault> {
+        match self {
+            Self::Equal { operands: [one, other], holds } => {
+                Ok((spelling(&one.value(scope)?) == spelling(&other.value(scope)?)) == *holds)
+            }
+            Self::Order { operator, operands: [one, other], holds } => {
+                let (one, other) = (one.number(scope, operator)?, other.number(scope, operator)?);
+                Ok(holds(one.compare(&other)))
+            }
+            Self::HasKey(path) => Ok(scope.lookup(path).is_ok()),
+            Self::In([one, list]) => {
+                let (entry, items) = (one.value(scope)?, list.value(scope)?);
+                let Value::Array(items) = items else {
+                    return Err(ConditionFault(format!(
+                        "{} is {}, and `in` looks into a list",
+                        list.written,
+                        kind(&items)
+                    )));
+                };
+                let entry = spelling(&entry);
+                Ok(items.iter().any(|item| spelling(item) == entry))
+            }
+            Self::Matches(one, pattern) => {
+                let value = one.value(scope)?;
+                let Value::String(text) = &value else {
+                    let why = format!("{} is {}, and `matches` looks into a text", one.written, kind(&value));
+                    return Err(ConditionFault(why));
+                };
+                let too_much =
+                    || ConditionFault(format!("{} takes too long to be compared with the pattern", one.written));
+                pattern.is_in(text).ok_or_else(too_much)
+            }
+            Self::All(parts) => {
+                for part in parts {
+                    if !part.evaluate(scope)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Self::Any(parts) => {
+                for part in parts {
+                    if part.evaluate(scope)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Not(part) => part.evaluate(scope).map(|holds| !holds),
+        }
+    }
+}
+
+impl ConditionOperand {
+    fn value(&self, scope: &Scope<'_>) -> Result<Value, ConditionFault> {
+        // The names that a model wrote are no part of a sentence of the engine.
+        let missing = || ConditionFault(format!("{} is missing", self.written));
+        match &self.takes {
+            OperandValue::Field(field) => field.resolve(scope).map_err(|_| missing()),
+            OperandValue::Length(path) => {
+                let value = scope.lookup(path).map_err(|_| missing())?;
+                match value.as_ref() {
+                    Value::Array(items) => Ok(items.len().into()),
+                    Value::Object(members) => Ok(members.len().into()),
+                    Value::String(text) => Ok(text.chars().count().into()),
+                    other => Err(ConditionFault(format!(
+                        "the value of {} is {}, and has no length",
+                        self.written,
+                        kind(other)
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn number(&self, scope: &Scope<'_>, operator: &str) -> Result<Decimal, ConditionFault> {
+        let value = self.value(scope)?;
+        let digits = match &value {
+            Value::Number(number) => Some(number.to_string()),
+            // A text that is a JSON number counts as one.
+            Value::String(text) => serde_json::from_str::<Number>(text).ok().map(|number| number.to_string()),
+            _ => None,
+        };
+        let wrong =
+            || ConditionFault(format!("{} is {}, and `{operator}` compares numbers", self.written, kind(&value)));
+        digits.and_then(|digits| Decimal::read(&digits)).ok_or_else(wrong)
+    }
+}
+
+/// A literal, an `@path`, or a list of them. A text with `{{ }}` is a literal in a condition.
+fn field(written: &Value) -> Field {
+    match written {
+        Value::String(text) => as_path(text).map_or_else(|| Field::Literal(written.clone()), Field::Path),
+        Value::Array(items) => Field::Array(items.iter().map(field).collect()),
+        _ => Field::Literal(written.clone()),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A written operand in a sentence.
+fn short(written: &Value) -> String {
+    let text = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("`{}...`", text.get(..at).unwrap_or_default()),
+        None => format!("`{text}`"),
+    }
+}

@@ -1,0 +1,99 @@
+//! `POST /agents/{id}/rerun`: starts a new run with the input of an earlier one.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::execute::{self, StartOrder};
+use crate::drive::{fold, rerun};
+use crate::engine::event::Event;
+use crate::language::serving::TokenScope;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
+use crate::serve::folder::REQUEST;
+use crate::serve::problem::ProblemDetails;
+use crate::serve::quotas::Owner;
+use crate::serve::request::{self, RunId, WaitQuery};
+
+/// Which document the new run has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunDocument {
+    /// That of the earlier run, as it was recorded.
+    #[default]
+    Recorded,
+    /// That which the folder has now.
+    Current,
+}
+
+/// How to start the new run.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RerunRequest {
+    /// Which document it has.
+    pub document: RerunDocument,
+}
+
+/// Starts a new run, and waits for its end unless the query says otherwise.
+pub async fn rerun(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    RunId(run_id): RunId,
+    parts: Parts,
+    body: Bytes,
+) -> Result<Response, ProblemDetails> {
+    let waiting = WaitQuery::of(&parts.uri)?;
+    let new_id = request::run_id(&parts.headers, &caller)?;
+    app.runs.find(&caller, &run_id).await?;
+    let RerunRequest { document } =
+        if body.is_empty() { RerunRequest::default() } else { request::body::<RerunRequest>(&body)? };
+    app.scheduler.accepts_runs()?;
+    let events = app.runs.events(&run_id).await?;
+    let mut order = order(&app, &caller, &run_id, &events, document).await?;
+    let admission = app.scheduler.admit(Owner::from(&caller))?;
+    order.start.run_id = new_id;
+    order.start.org = caller.org;
+    execute::begin(&app, order, admission, &waiting).await
+}
+
+async fn order(
+    app: &Arc<App>,
+    caller: &Caller,
+    run_id: &str,
+    events: &[Event],
+    document: RerunDocument,
+) -> Result<StartOrder, ProblemDetails> {
+    let recorded = app.runs.program(run_id, events).await?.program;
+    let start = rerun::start(run_id, events, Some(&recorded))?;
+    let main = fold::documents(events).and_then(|documents| documents.first());
+    if let Some(request) = main.filter(|main| main.file == REQUEST) {
+        // What such a request may contain is decided now, and not when the earlier run was started.
+        let composed = execute::composed(app, caller, &request.text).await?;
+        return Ok(StartOrder { start, ..composed });
+    }
+    let file = main.map(|main| main.file.as_str());
+    let offered = app.folder.loops.values();
+    let mut offered = offered.filter(|offered| offered.program.sources.first().map(|source| &*source.name) == file);
+    let Some(offered) = offered.next() else {
+        let detail = "the loop of this run is not one of the folder any more";
+        return Err(ProblemDetails::conflict("no_such_loop", detail));
+    };
+    let is_same = fold::same_document(&offered.program, events).is_ok();
+    if is_same || document == RerunDocument::Current {
+        caller.require(TokenScope::Run)?;
+        return Ok(StartOrder { program: Arc::clone(&offered.program), root: offered.root.clone(), start });
+    }
+    // The scope `run` starts the loops as the folder has them.
+    if caller.require(TokenScope::Compose).is_err() {
+        let detail = "the loop has changed since this run started: send {\"document\": \"current\"} to start the present \
+                      one. The recorded one needs a token with the scope `compose`";
+        return Err(ProblemDetails::conflict("document_changed", detail));
+    }
+    Ok(StartOrder { program: recorded, root: offered.root.clone(), start })
+}

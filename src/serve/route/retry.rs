@@ -1,0 +1,52 @@
+//! `POST /agents/{id}/retry`: retries a run that failed because its model could not be reached.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::status::answer;
+use crate::drive::engine::Resume;
+use crate::engine::event::Retried;
+use crate::serve::app::App;
+use crate::serve::authorizer::Caller;
+use crate::serve::problem::ProblemDetails;
+use crate::serve::quotas::Owner;
+use crate::serve::request::{self, RunId, WaitQuery};
+
+/// A retry needs no field, unless the document has changed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryRequest {
+    /// If the document has changed since: `true` continues with the new one, `false` with the recorded one.
+    pub new_document: Option<bool>,
+}
+
+/// Retries a run, and waits for its end unless the query says otherwise.
+pub async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    RunId(run_id): RunId,
+    uri: Uri,
+    body: Bytes,
+) -> Result<Response, ProblemDetails> {
+    let waiting = WaitQuery::of(&uri)?;
+    let run = app.runs.find(&caller, &run_id).await?;
+    caller.may_resume(&run.loop_name)?;
+    let RetryRequest { new_document } =
+        if body.is_empty() { RetryRequest::default() } else { request::body::<RetryRequest>(&body)? };
+    app.scheduler.accepts_runs()?;
+    let resume = Resume { retried: Some(Retried { by: caller.name.clone() }), ..Resume::default() };
+    let reader = waiting.deltas.then(|| app.scheduler.readers.join(&run_id));
+    let active = app.scheduler.decide(&run, resume, new_document, &Owner::from(&caller)).await?;
+    if let Some(reader) = reader {
+        active.expect_reader(reader);
+    }
+    tracing::info!(run_id, by = caller.name.as_deref(), "retried");
+    answer(&app, &run_id, Some(active), &waiting).await
+}
