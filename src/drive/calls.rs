@@ -9,16 +9,19 @@ use serde_json::Value;
 
 use super::clock;
 use super::fault::Fault;
+use super::retry;
 use super::run::{Driver, Interruption, Interrupts, Waited};
+use super::stop::Stop;
 use super::subrun::{self, PerformedCall, SubrunRequest};
 use super::subrun_budget::SubrunBudgetGuard;
 use super::tool::{Spent, ToolCall};
 use super::world::World;
 use crate::drive::future::BoxFuture;
 use crate::engine::budget;
+use crate::engine::call_attempt::CallAttempt;
 use crate::engine::effect::{Effect, Effects, calls_of};
-use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolResult, ToolReturned};
-use crate::engine::state::RunHeader;
+use crate::engine::event::{Allowance, CallId, EventKind, ToolFault, ToolResult, ToolRetried, ToolReturned};
+use crate::engine::state::{Call, RunHeader};
 use crate::program::Program;
 
 /// What the calls of a turn share.
@@ -94,9 +97,14 @@ impl<'a> Driver<'a> {
                     subrun::call(Arc::clone(self.world), calling, self.watch.stop.clone(), budget)
                 }
                 None => {
-                    let (world, turn, id) = (Arc::clone(self.world), Arc::clone(&turn), call.id);
-                    let (name, input) = (call.tool.clone(), call.input.clone());
-                    Box::pin(async move { Ok(make(&world, &turn, id, &name, &input).await) })
+                    let (world, turn, stop) = (Arc::clone(self.world), Arc::clone(&turn), self.watch.stop.clone());
+                    let attempt = Attempt::of(call);
+                    Box::pin(async move {
+                        match attempt.due(stop.as_ref()).await {
+                            true => Ok(make(&world, &turn, &attempt).await),
+                            false => Ok(PerformedCall::Stopped),
+                        }
+                    })
                 }
             });
         }
@@ -104,9 +112,54 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Makes one call of a tool that is no loop.
-async fn make(world: &World, turn: &TurnContext, id: CallId, name: &str, input: &Value) -> PerformedCall {
+/// An attempt at a call of a tool that is no loop.
+struct Attempt {
+    id: CallId,
+    tool: String,
+    input: Value,
+    /// How many attempts failed before.
+    failed: u32,
+    /// When it is due, in milliseconds since 1970, and the whole wait before it; none for a first attempt.
+    due: Option<(i64, u64)>,
+}
+
+impl Attempt {
+    fn of(call: &Call) -> Self {
+        let due_at = |last: &CallAttempt| {
+            (last.at_ms.saturating_add(i64::try_from(last.delay_ms).unwrap_or(i64::MAX)), last.delay_ms)
+        };
+        Self {
+            id: call.id,
+            tool: call.tool.clone(),
+            input: call.input.clone(),
+            failed: u32::try_from(call.attempts.len()).unwrap_or(u32::MAX),
+            due: call.attempts.last().map(due_at),
+        }
+    }
+
+    /// Waits until it is due: after a crash, for what is left of the wait. Returns `false` if the run is to stop: an
+    /// attempt that waits is not under way.
+    async fn due(&self, stop: Option<&Stop>) -> bool {
+        let Some((due_ms, delay_ms)) = self.due else { return true };
+        let left_ms = u64::try_from(due_ms.saturating_sub(clock::wall_ms())).unwrap_or(0).min(delay_ms);
+        let stopped = async {
+            match stop {
+                Some(stop) => stop.asked().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopped => false,
+            () = clock::sleep(Duration::from_millis(left_ms)) => true,
+        }
+    }
+}
+
+/// Makes an attempt. One that failed and is followed by another one is not the end of the call.
+async fn make(world: &World, turn: &TurnContext, attempt: &Attempt) -> PerformedCall {
     let began = clock::instant();
+    let (id, name, input) = (attempt.id, attempt.tool.as_str(), &attempt.input);
     let returned = |result, spent: Spent| {
         let duration_ms = clock::elapsed_ms(began);
         let Spent { tokens, cost_usd, estimated } = spent;
@@ -122,7 +175,7 @@ async fn make(world: &World, turn: &TurnContext, id: CallId, name: &str, input: 
     };
     let Some(tool) = turn.program.tool(name) else {
         let class = "the document no longer has this tool".to_owned();
-        return returned(ToolResult::Failed(ToolFault { class, detail: String::new() }), Spent::default());
+        return returned(ToolResult::Failed(ToolFault { class, ..ToolFault::default() }), Spent::default());
     };
     let call = ToolCall {
         id,
@@ -135,5 +188,17 @@ async fn make(world: &World, turn: &TurnContext, id: CallId, name: &str, input: 
         deadline: Duration::from_millis(tool.timeout_ms),
     };
     let outcome = world.toolbox.call(tool, &call).await;
-    returned(outcome.result, outcome.spent)
+    let rule = tool.retry.as_ref().zip(outcome.transient);
+    let number = attempt.failed.saturating_add(1);
+    let delay = rule.and_then(|(rule, failure)| retry::call_delay(rule, number, failure));
+    match (outcome.result, delay) {
+        (ToolResult::Failed(error), Some(delay)) => PerformedCall::Event(EventKind::ToolRetried(ToolRetried {
+            call: id,
+            attempt: number,
+            error,
+            duration_ms: clock::elapsed_ms(began),
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+        })),
+        (result, _) => returned(result, outcome.spent),
+    }
 }

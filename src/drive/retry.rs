@@ -1,10 +1,11 @@
-//! Retries: how long a model is asked again, and the waits between the attempts (full jitter, or what the server
-//! asked for).
+//! Retries: how long a model is asked again, how often a tool is called again, and the waits between the attempts (full
+//! jitter, or what the server asked for).
 
 use std::time::{Duration, Instant};
 
 use super::clock;
 use crate::language::react::Retry;
+use crate::language::retry::CallRetry;
 
 /// How long a model is retried by default, in milliseconds.
 pub const FOR_MS: u64 = 120_000;
@@ -36,24 +37,62 @@ impl Failures {
         let for_ms = retry.for_ms.or(retry.attempts.is_none().then_some(FOR_MS));
         let has_time = for_ms.is_none_or(|for_ms| clock::elapsed_ms(first_at) < for_ms);
         let more = has_time && self.count < retry.attempts.unwrap_or(MOST_ATTEMPTS);
-        more.then(|| delay(retry, self.count, asked))
+        more.then(|| delay(&Backoff::from(retry), self.count, asked))
     }
 }
 
-/// The longest wait that a server can ask for; a longer one is cut to it.
+/// A failure of a call after which the same call may succeed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transient {
+    /// The status of the server's answer; none when there was no answer.
+    pub status: Option<u16>,
+    /// The wait that the server asked for.
+    pub after: Option<Duration>,
+}
+
+/// The wait before a tool is called again, after so many failed attempts (1 and up); none when it is not.
+pub fn call_delay(retry: &CallRetry, failures: u32, failure: Transient) -> Option<Duration> {
+    let more = failures < retry.attempts && failure.status.is_none_or(|status| retry.is_on(status));
+    more.then(|| delay(&Backoff::from(retry), failures, failure.after))
+}
+
+/// The longest wait that the server of a model can ask for; a longer one is cut to it.
 pub const LONGEST_ASKED: Duration = Duration::from_secs(300);
+
+/// The bounds of the waits between attempts.
+#[derive(Debug, Clone, Copy)]
+pub struct Backoff {
+    /// The first wait in milliseconds, before jitter.
+    base_ms: u64,
+    /// The longest wait in milliseconds.
+    max_ms: u64,
+    /// The longest wait that a server can ask for.
+    longest_asked: Duration,
+}
+
+impl From<&Retry> for Backoff {
+    fn from(retry: &Retry) -> Self {
+        Self { base_ms: retry.base_ms, max_ms: retry.max_ms, longest_asked: LONGEST_ASKED }
+    }
+}
+
+impl From<&CallRetry> for Backoff {
+    fn from(retry: &CallRetry) -> Self {
+        Self { base_ms: retry.base_ms, max_ms: retry.max_ms, longest_asked: Duration::from_millis(retry.max_ms) }
+    }
+}
 
 /// How long to wait after `failures` failed attempts (1 and up).
 ///
 /// Unless the server asked for a wait, it is a random time from 0 to `base_ms`, doubled for each failure after
 /// the first and never over `max_ms`: clients that failed together must not come back together. A wait that the
-/// server `asked` for is respected up to [`LONGEST_ASKED`].
-pub fn delay(retry: &Retry, failures: u32, asked: Option<Duration>) -> Duration {
+/// server `asked` for is respected up to the longest one.
+pub fn delay(backoff: &Backoff, failures: u32, asked: Option<Duration>) -> Duration {
     if let Some(asked) = asked {
-        return asked.min(LONGEST_ASKED);
+        return asked.min(backoff.longest_asked);
     }
     let doubled = 1u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
-    let bound = retry.base_ms.saturating_mul(doubled).min(retry.max_ms);
+    let bound = backoff.base_ms.saturating_mul(doubled).min(backoff.max_ms);
     Duration::from_millis(fastrand::u64(0..=bound))
 }
 
@@ -124,17 +163,34 @@ mod tests {
     fn jitter_stays_within_the_doubled_base_and_the_maximum() {
         let retry = Retry { base_ms: 10, max_ms: 25, ..retry(None, None) };
         for (failures, bound) in [(1, 10), (2, 20), (3, 25), (200, 25)] {
-            let longest = (0..200).map(|_| delay(&retry, failures, None)).max().unwrap();
+            let longest = (0..200).map(|_| delay(&Backoff::from(&retry), failures, None)).max().unwrap();
             assert!(longest <= Duration::from_millis(bound), "{failures}: {longest:?}");
         }
-        assert_eq!(delay(&Retry { base_ms: 0, max_ms: 0, ..retry }, 1, None), Duration::ZERO);
+        let none = Retry { base_ms: 0, max_ms: 0, ..retry };
+        assert_eq!(delay(&Backoff::from(&none), 1, None), Duration::ZERO);
     }
 
     #[test]
     fn what_the_server_asks_for_is_obeyed_up_to_five_minutes() {
-        let retry = Retry { base_ms: 1, max_ms: 1, ..retry(None, None) };
-        assert_eq!(delay(&retry, 1, Some(Duration::from_secs(7))), Duration::from_secs(7));
-        assert_eq!(delay(&retry, 1, Some(Duration::from_secs(7200))), LONGEST_ASKED);
+        let backoff = Backoff::from(&Retry { base_ms: 1, max_ms: 1, ..retry(None, None) });
+        assert_eq!(delay(&backoff, 1, Some(Duration::from_secs(7))), Duration::from_secs(7));
+        assert_eq!(delay(&backoff, 1, Some(Duration::from_secs(7200))), LONGEST_ASKED);
+    }
+
+    #[test]
+    fn a_tool_is_called_again_as_often_and_as_late_as_its_rule_allows() {
+        let rule = CallRetry { attempts: 3, base_ms: 10, max_ms: 2_000, on: None };
+        let status = |status| Transient { status: Some(status), after: None };
+        assert!(call_delay(&rule, 1, Transient::default()).is_some_and(|wait| wait <= Duration::from_millis(10)));
+        for (code, again) in [(408, true), (429, true), (500, true), (599, true), (400, false), (404, false)] {
+            assert_eq!(call_delay(&rule, 2, status(code)).is_some(), again, "{code}");
+        }
+        assert_eq!(call_delay(&rule, 3, Transient::default()), None, "the attempts are spent");
+        let asked = |seconds| Transient { status: Some(503), after: Some(Duration::from_secs(seconds)) };
+        assert_eq!(call_delay(&rule, 1, asked(1)), Some(Duration::from_secs(1)));
+        assert_eq!(call_delay(&rule, 1, asked(60)), Some(Duration::from_secs(2)), "cut to max_ms");
+        let own = CallRetry { on: Some(vec![404]), ..rule };
+        assert_eq!((call_delay(&own, 1, status(404)).is_some(), call_delay(&own, 1, status(503))), (true, None));
     }
 
     #[test]

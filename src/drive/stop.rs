@@ -66,9 +66,18 @@ impl Stop {
 
     /// Waits for the request to stop now.
     pub(super) async fn asked_now(&self) {
+        self.reached(Level::Now).await;
+    }
+
+    /// Waits for the request to stop, in whichever way.
+    pub(super) async fn asked(&self) {
+        self.reached(Level::Leave).await;
+    }
+
+    async fn reached(&self, least: Level) {
         let mut level = self.level.subscribe();
         // `self` holds the sender, so waiting can't fail before the request.
-        if level.wait_for(|level| *level == Level::Now).await.is_err() {
+        if level.wait_for(|level| *level >= least).await.is_err() {
             std::future::pending::<()>().await;
         }
     }

@@ -122,7 +122,7 @@ pub(super) fn call<'a>(
         let run_id = calling.start.run_id.clone().unwrap_or_default();
         let watch = Watch { listener: None, stop };
         let failed = |class: String, detail: String| {
-            let (result, duration_ms) = (ToolResult::Failed(ToolFault { class, detail }), clock::elapsed_ms(began));
+            let (result, duration_ms) = (ToolResult::Failed(ToolFault::new(class, detail)), clock::elapsed_ms(began));
             let (tokens, cost_usd, estimated) = (None, None, false);
             ToolReturned { call, result, duration_ms, tokens, cost_usd, estimated, run_id: Some(run_id.clone()) }
         };
@@ -191,7 +191,7 @@ fn result(program: &Program, run_id: &str, ending: &Ending) -> ToolResult {
     let why = serde_json::to_value(ending.termination).unwrap_or_default();
     let class = format!("the loop `{}` ended: {}", program.name, why.as_str().unwrap_or_default());
     let message = ending.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
-    ToolResult::Failed(ToolFault { class, detail: format!("run {run_id}: {message}") })
+    ToolResult::Failed(ToolFault::new(class, format!("run {run_id}: {message}")))
 }
 
 /// The question of a sub-run, passed up unchanged.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::awaited_approval::AwaitedApproval;
+use super::call_attempt::CallAttempt;
 use super::event::{CallId, Decided, SubrunQuestion, Tokens, ToolResult};
 
 /// A call of a turn.
@@ -22,6 +23,8 @@ pub struct Call {
     pub is_subrun: bool,
     /// When it was requested last, in milliseconds since 1970; none before.
     pub called_at_ms: Option<i64>,
+    /// The failed attempts at it, when it was made again.
+    pub attempts: Vec<CallAttempt>,
 }
 
 /// How far a call is.

@@ -69,6 +69,7 @@ mod tests {
             run_id: None,
             is_subrun: false,
             called_at_ms: None,
+            attempts: Vec::new(),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::language::react::CallOrder;
 pub use continuation::{LimitsRaised, RaisedLimits, Retried};
 pub use model::{FailedAttempt, Finish, ModelFault, ModelFaultCode, Reply, SaidCall, Tokens};
 pub use reasoning::Reasoning;
-pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolReturned};
+pub use tool::{CallId, SubrunCall, SubrunQuestion, ToolFault, ToolPaused, ToolResult, ToolRetried, ToolReturned};
 
 /// An event with its time.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -58,6 +58,8 @@ pub enum EventKind {
     ModelFailed(ModelFault),
     /// A tool call ended.
     ToolReturned(ToolReturned),
+    /// An attempt at a tool call failed, and another one follows.
+    ToolRetried(ToolRetried),
     /// A sub-run waits for a human.
     ToolPaused(Box<ToolPaused>),
     /// The active time of the run is spent.

@@ -8,6 +8,7 @@ pub mod blob;
 pub mod budget;
 mod builtin;
 mod call;
+pub mod call_attempt;
 pub mod canonical;
 pub mod consent;
 pub mod continuation;

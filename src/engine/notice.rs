@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::continuation_record::ContinuationRecord;
 use super::decision_record::DecisionRecord;
-use super::event::{CallId, Finish};
+use super::event::{CallId, Finish, ToolFault};
 use super::outcome::{Status, Termination};
 use super::record::{Question, TokenUsage, TraceEntry, WaitingCall};
 
@@ -110,6 +110,19 @@ pub enum Notice {
         action: String,
         /// Its input.
         action_input: Value,
+    },
+    /// An attempt at a tool call failed, and the call is made again.
+    ToolRetried {
+        /// Which call.
+        call: CallId,
+        /// The tool.
+        action: String,
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// Why.
+        error: ToolFault,
+        /// The wait in milliseconds.
+        delay_ms: u64,
     },
     /// An observation: of a tool, or of the engine about a call that is not allowed or a reply
     /// that could not be read. It is a whole entry of the trace.

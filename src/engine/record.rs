@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::awaited_approval::AwaitedApproval;
+use super::call_attempt::CallAttempt;
 use super::consent;
 use super::event::{CallId, FailedAttempt, SubrunCall, Tokens, ToolFault, ToolResult};
 use super::observation::cut_to;
@@ -62,6 +63,9 @@ pub struct TraceEntry {
     /// Why it failed, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolFault>,
+    /// The attempts at the call that failed before the last one, when it was made again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<CallAttempt>,
 }
 
 /// How far a call without an outcome is.
@@ -111,6 +115,7 @@ impl TraceEntry {
             usage: entry.usage.map(TokenUsage::from),
             run_id: entry.run_id.as_deref().map(str::to_owned),
             error: entry.error.as_deref().cloned(),
+            attempts: entry.attempts.to_vec(),
         }
     }
 
@@ -122,7 +127,7 @@ impl TraceEntry {
                 (None, cut_to(value, OPEN_CHARS).unwrap_or_else(|| value.clone()), None, *duration_ms)
             }
             CallProgress::Done { result: ToolResult::Failed(fault), duration_ms } => {
-                (None, Value::from(format!("Error: {}", fault.class)), Some(fault.clone()), *duration_ms)
+                (None, Value::from(fault.observation()), Some(fault.clone()), *duration_ms)
             }
             CallProgress::Waits(_) => (Some(CallStatus::Waiting), Value::Null, None, 0),
             CallProgress::Asked | CallProgress::Uncertain => {
@@ -152,6 +157,7 @@ impl TraceEntry {
             run_id: call.run_id.as_deref().map(str::to_owned),
             error,
             call_status,
+            attempts: call.attempts.clone(),
         })
     }
 }

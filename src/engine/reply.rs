@@ -233,7 +233,7 @@ fn turn(program: &Program, state: &mut State, mut new: Turn, calls: Vec<Wanted>,
 fn called(program: &Program, id: CallId, wanted: Wanted, progress: CallProgress) -> Call {
     let Wanted { name, input, .. } = wanted;
     let is_subrun = program.tool(&name).is_some_and(|tool| matches!(tool.kind, ToolKind::Loop(_)));
-    Call { id, tool: name, input, progress, run_id: None, is_subrun, called_at_ms: None }
+    Call { id, tool: name, input, progress, run_id: None, is_subrun, called_at_ms: None, attempts: Vec::new() }
 }
 
 /// Whether a call of a new turn was refused: it is not made.
@@ -333,6 +333,7 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
             usage: new.usage,
             run_id: None,
             called_at_ms: None,
+            attempts: Box::default(),
         },
     );
 }
@@ -349,11 +350,12 @@ fn note(state: &mut State, new: Turn, why: String, detail: String) {
             action_input: Json::default(),
             observation: Value::String(why).into(),
             success: false,
-            error: Some(Box::new(ToolFault { class: "unreadable reply".to_owned(), detail })),
+            error: Some(Box::new(ToolFault { class: "unreadable reply".to_owned(), detail, ..ToolFault::default() })),
             duration_ms: new.thinking_ms,
             usage: new.usage,
             run_id: None,
             called_at_ms: None,
+            attempts: Box::default(),
         },
     );
 }

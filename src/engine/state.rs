@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use super::call::{Call, CallProgress, SettledCost, Waits};
+use super::call_attempt::CallAttempt;
 use super::continuation_record::ContinuationRecord;
 use super::conversation::Conversation;
 use super::decision_record::DecisionRecord;
@@ -145,6 +146,8 @@ pub struct StoredEntry {
     pub run_id: Option<Box<str>>,
     /// When the call was requested, in milliseconds since 1970; none if it was not.
     pub called_at_ms: Option<i64>,
+    /// The failed attempts at the call, when it was made again.
+    pub attempts: Box<[CallAttempt]>,
 }
 
 /// What was counted.
@@ -170,6 +173,9 @@ pub struct Counters {
     pub messages_trimmed: u32,
     /// Model calls that failed and were made again.
     pub model_retries: u32,
+    /// Attempts at tool calls that failed and were made again, by tool.
+    #[serde(skip)]
+    pub tool_retries: BTreeMap<String, u32>,
     /// The tokens of the last request and its reply by the provider's count (or the estimate), and the bytes of
     /// the conversation at that time: the estimate of the next request uses them.
     #[serde(skip)]
@@ -298,12 +304,14 @@ impl State {
         self.limits.timeout_ms.unwrap_or(self.header.timeout_ms)
     }
 
-    /// How many calls of a tool have ended: not those that wait, are under way or uncertain.
+    /// How many attempts at calls of a tool have ended: not those that are under way or uncertain. It is the number of used
+    /// entries of a script.
     pub fn calls_returned(&self, tool: &str) -> u32 {
         let calls = self.turn().map(|turn| turn.calls.as_slice()).unwrap_or_default();
         let open = calls.iter().filter(|call| call.tool == tool && !matches!(call.progress, CallProgress::Done { .. }));
         let open = u32::try_from(open.count()).unwrap_or(u32::MAX);
-        self.counters.calls.get(tool).copied().unwrap_or(0).saturating_sub(open)
+        let of = |counted: &BTreeMap<String, u32>| counted.get(tool).copied().unwrap_or(0);
+        of(&self.counters.calls).saturating_sub(open).saturating_add(of(&self.counters.tool_retries))
     }
 
     /// What the run cost in US dollars so far, when the prices of all models that it asked are known.

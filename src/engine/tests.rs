@@ -103,7 +103,11 @@ fn results() -> impl Strategy<Value = ToolResult> {
     prop_oneof![
         Just(ToolResult::Ok(json!({ "rows": [1, 2] }))),
         ".{0,20}".prop_map(|text| ToolResult::Ok(json!(text))),
-        Just(ToolResult::Failed(ToolFault { class: "http 503".to_owned(), detail: "all of it".to_owned() })),
+        Just(ToolResult::Failed(ToolFault {
+            class: "http 503".to_owned(),
+            detail: "all of it".to_owned(),
+            ..ToolFault::default()
+        })),
     ]
 }
 

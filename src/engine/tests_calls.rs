@@ -72,7 +72,7 @@ fn observations(state: &State) -> Vec<(String, bool, String)> {
 #[test]
 fn observations_keep_the_order_of_the_calls_and_a_failed_one_touches_no_other() {
     let program = native(&json!({}));
-    let fault = ToolFault { class: "http 503".to_owned(), detail: "all of it".to_owned() };
+    let fault = ToolFault { class: "http 503".to_owned(), detail: "all of it".to_owned(), ..ToolFault::default() };
     let state = play(
         &program,
         vec![
@@ -235,7 +235,7 @@ fn any_event() -> impl Strategy<Value = EventKind> {
     ];
     let result = prop_oneof![
         Just(ToolResult::Ok(json!({ "rows": 1 }))),
-        Just(ToolResult::Failed(ToolFault { class: "http 503".to_owned(), detail: String::new() })),
+        Just(ToolResult::Failed(ToolFault { class: "http 503".to_owned(), ..ToolFault::default() })),
     ];
     prop_oneof![
         6 => any_reply(),

@@ -219,6 +219,7 @@ fn mixed(program: &crate::program::Program) -> State {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
     };
     let calls =
         vec![call(0, "act", CallProgress::AwaitsApproval(Box::default())), call(1, "send", CallProgress::Uncertain)];
@@ -250,6 +251,7 @@ fn three(program: &crate::program::Program) -> State {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
     };
     let calls = vec![call(0), call(1), call(2)];
     settled(program, state, calls)
@@ -337,7 +339,7 @@ fn a_late_result_after_the_deadline_is_refused() {
     assert_eq!(state.entries.len(), 1, "the call that was cut off has its entry");
     let late = ToolReturned {
         call: CallId { iteration: 1, index: 0 },
-        result: ToolResult::Failed(ToolFault { class: "late".to_owned(), detail: String::new() }),
+        result: ToolResult::Failed(ToolFault { class: "late".to_owned(), ..ToolFault::default() }),
         duration_ms: 1,
         tokens: None,
         cost_usd: None,

@@ -4,10 +4,11 @@ use serde_json::Value;
 
 use super::budget;
 use super::builtin::HumanQuestion;
+use super::call_attempt::{self, CallAttempt};
 use super::decision_record;
 use super::dialect::{self, Observation};
-use super::effect::{Effect, Effects};
-use super::event::{CallId, ToolFault, ToolResult, ToolReturned};
+use super::effect::{Effect, Effects, Refused};
+use super::event::{CallId, ToolFault, ToolResult, ToolRetried, ToolReturned};
 use super::limit;
 use super::memory;
 use super::next::Next;
@@ -48,8 +49,26 @@ pub(super) fn returned(program: &Program, state: &mut State, mut turn: Turn, ret
     state.counters.estimated |= returned.estimated;
     subrun::count(program, state, &call.progress, returned.tokens, returned.cost_usd);
     call.run_id = returned.run_id.map(String::into_boxed_str);
-    call.progress = CallProgress::Done { result: returned.result, duration_ms: returned.duration_ms };
+    let duration_ms = call_attempt::time_of(&call.attempts).saturating_add(returned.duration_ms);
+    call.progress = CallProgress::Done { result: returned.result, duration_ms };
     Next::Settle(turn)
+}
+
+/// An attempt at a call failed, and another one follows.
+pub(super) fn retried(state: &mut State, mut turn: Turn, retried: ToolRetried, effects: &mut Effects) -> Next {
+    let call = match turn.call_under_way(retried.call) {
+        Ok(call) => call,
+        Err(refused) => return Next::Refuse { phase: Phase::Acting { turn }, refused },
+    };
+    let ToolRetried { call: id, attempt, error, duration_ms, delay_ms } = retried;
+    if usize::try_from(attempt).ok() != Some(call.attempts.len() + 1) {
+        let refused = Refused::new("it is another attempt that is under way");
+        return Next::Refuse { phase: Phase::Acting { turn }, refused };
+    }
+    push_tight(&mut call.attempts, CallAttempt { at_ms: state.now.wall_ms, error, duration_ms, delay_ms });
+    *state.counters.tool_retries.entry(call.tool.clone()).or_default() += 1;
+    effects.push(Effect::CallTool(id));
+    Next::Wait(Phase::Acting { turn })
 }
 
 /// The time of the run is over while calls are under way.
@@ -242,11 +261,11 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
     let mut outcomes = Vec::with_capacity(turn.calls.len());
     let most = window::observation_chars(program, state, turn.calls.len());
     for call in turn.calls {
-        let Call { id, tool, input, progress, run_id, is_subrun: _, called_at_ms } = call;
+        let Call { id, tool, input, progress, run_id, is_subrun: _, called_at_ms, attempts } = call;
         let CallProgress::Done { result, duration_ms } = progress else { continue };
         let (value, error) = match result {
             ToolResult::Ok(value) => (value, None),
-            ToolResult::Failed(fault) => (Value::String(format!("Error: {}", fault.class)), Some(fault)),
+            ToolResult::Failed(fault) => (Value::String(fault.observation()), Some(fault)),
         };
         let wanted = program.tool(&tool).map(|tool| &tool.remember).filter(|_| error.is_none());
         let (keys, kept) = match wanted.filter(|wanted| !wanted.is_empty()) {
@@ -260,12 +279,12 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
         }
         text.push_str(&kept);
         observations.push(Observation { text, failed: error.is_some() });
-        outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms });
+        outcomes.push(ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms, attempts });
     }
     let step = (!outcomes.is_empty()).then(|| step_of(program, turn.iteration, &turn.thought, &outcomes));
     let (mut thought, mut usage) = (turn.thought.into_boxed_str(), turn.usage);
     for outcome in outcomes {
-        let ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms } = outcome;
+        let ToolOutcome { tool, input, observation, error, duration_ms, run_id, called_at_ms, attempts } = outcome;
         push_tight(
             &mut state.entries,
             StoredEntry {
@@ -281,6 +300,7 @@ pub(super) fn record(program: &Program, state: &mut State, turn: Turn, effects: 
                 usage: usage.take(),
                 run_id,
                 called_at_ms,
+                attempts: attempts.into(),
             },
         );
     }
@@ -296,6 +316,7 @@ struct ToolOutcome {
     duration_ms: u64,
     run_id: Option<Box<str>>,
     called_at_ms: Option<i64>,
+    attempts: Vec<CallAttempt>,
 }
 
 fn step_of(program: &Program, iteration: u32, thought: &str, outcomes: &[ToolOutcome]) -> StepDigest {
@@ -354,5 +375,5 @@ pub(super) fn denied(reason: Option<&str>) -> ToolResult {
         Some(reason) => format!("a human did not allow this call: {reason}"),
         None => "a human did not allow this call".to_owned(),
     };
-    ToolResult::Failed(ToolFault { class, detail: String::new() })
+    ToolResult::failed(class)
 }

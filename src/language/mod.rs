@@ -12,6 +12,7 @@ pub mod foreach;
 pub mod loop_document;
 pub mod project;
 pub mod react;
+pub mod retry;
 pub mod schema;
 pub mod script;
 pub mod serving;

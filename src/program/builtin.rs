@@ -122,6 +122,7 @@ fn tool(builtin: Builtin) -> Tool {
         idempotent: true,
         read_only: true,
         on_uncertain: OnUncertain::Retry,
+        retry: None,
     }
 }
 

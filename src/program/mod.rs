@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::diagnostic::Source;
 use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, OnUncertain};
+use crate::language::retry::CallRetry;
 use crate::language::{Project, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
 use crate::program::reference::Field;
@@ -132,6 +133,8 @@ pub struct Tool {
     pub read_only: bool,
     /// What to do with a call of unknown outcome.
     pub on_uncertain: OnUncertain,
+    /// How a failed call is made again. Only an idempotent tool has it.
+    pub retry: Option<CallRetry>,
 }
 
 impl Tool {

@@ -35,6 +35,7 @@ pub struct Metrics {
     paused: Family<Labels, Counter>,
     iterations: Counter,
     retries: Counter,
+    tool_retries: Counter,
     tokens: Family<Labels, Counter>,
     model: Histogram,
     first_token: Histogram,
@@ -60,6 +61,7 @@ impl Metrics {
             paused: Family::default(),
             iterations: Counter::default(),
             retries: Counter::default(),
+            tool_retries: Counter::default(),
             tokens: Family::default(),
             model: histogram(),
             first_token: histogram(),
@@ -77,6 +79,7 @@ impl Metrics {
         to.register("runs_ended", "Runs that ended, by status and termination", all.ended.clone());
         to.register("pauses", "Pauses that began, by kind", all.paused.clone());
         to.register("iterations", "Replies of models that were read", all.iterations.clone());
+        to.register("tool_retries", "Attempts at tool calls that failed and were retried", all.tool_retries.clone());
         to.register("model_retries", "Model calls that failed and were retried", all.retries.clone());
         to.register("tokens", "Tokens that models read (input) and wrote (output)", all.tokens.clone());
         to.register("model_seconds", "How long models took for a reply", all.model.clone());
@@ -185,6 +188,9 @@ impl Meter {
             }
             Notice::ModelRetried { .. } => {
                 metrics.retries.inc();
+            }
+            Notice::ToolRetried { .. } => {
+                metrics.tool_retries.inc();
             }
             Notice::ToolCalled { call, action, .. } => self.calls().push((call.iteration, action.clone())),
             Notice::Observed {

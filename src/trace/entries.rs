@@ -2,6 +2,7 @@
 
 use super::redact::Redaction;
 use super::units::{duration, rfc3339};
+use crate::engine::call_attempt::CallAttempt;
 use crate::engine::event::{FailedAttempt, ToolFault};
 use crate::engine::record::{CallStatus, TraceAttempt, TraceEntry, trace};
 use crate::engine::state::State;
@@ -47,12 +48,36 @@ fn hidden(entry: TraceEntry, redact: &Redaction) -> TraceEntry {
         action: entry.action.map(|action| redact.text(&action).into_owned()),
         action_input: entry.action_input.map(|input| redact.value(&input)),
         observation: redact.value(&entry.observation),
-        error: entry.error.map(|fault| ToolFault {
-            class: redact.text(&fault.class).into_owned(),
-            detail: redact.text(&fault.detail).into_owned(),
-        }),
+        error: entry.error.map(|fault| hidden_fault(&fault, redact)),
+        attempts: entry.attempts.into_iter().map(|attempt| hidden_attempt(attempt, redact)).collect(),
         ..entry
     }
+}
+
+fn hidden_fault(fault: &ToolFault, redact: &Redaction) -> ToolFault {
+    let hidden = |text: &str| redact.text(text).into_owned();
+    ToolFault { class: hidden(&fault.class), detail: hidden(&fault.detail), answer: hidden(&fault.answer) }
+}
+
+fn hidden_attempt(attempt: CallAttempt, redact: &Redaction) -> CallAttempt {
+    CallAttempt { error: hidden_fault(&attempt.error, redact), ..attempt }
+}
+
+/// The failed attempts at the call of an entry, each in a sentence.
+pub fn call_attempts(entry: &TraceEntry) -> impl Iterator<Item = String> {
+    let numbered = entry.attempts.iter().zip(1..);
+    numbered.map(|(attempt, number)| call_attempt_sentence(number, &attempt.error, attempt.delay_ms))
+}
+
+/// A failed attempt at a call in a sentence; `number` counts from 1.
+pub fn call_attempt_sentence(number: usize, error: &ToolFault, delay_ms: u64) -> String {
+    let wait = if delay_ms == 0 { String::new() } else { format!(" in {}", duration(delay_ms)) };
+    let mut sentence = format!("attempt {number}: {}; retry{wait}", error.class);
+    for text in [&error.answer, &error.detail].into_iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
+        sentence.push('\n');
+        sentence.push_str(text);
+    }
+    sentence
 }
 
 /// All failed attempts of a run, in their order.

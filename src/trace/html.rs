@@ -9,7 +9,7 @@ use serde_json::Value;
 use self::value::{boxed, exactly, prose};
 use super::continuation::continuations_after;
 use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
-use super::entries::{attempt_sentence, call_sentence, times};
+use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
 use super::result::{PauseView, RunResult};
 use super::text::{reason, text_of_pretty, took};
@@ -258,6 +258,9 @@ fn call<'a>(page: &mut String, entry: &TraceEntry, decisions: impl Iterator<Item
     }
     for record in decisions {
         page.push_str(&folded("meta", &decision_sentence(record)));
+    }
+    for sentence in call_attempts(entry) {
+        page.push_str(&folded("meta", &sentence));
     }
     if let Some(status) = entry.call_status {
         page.push_str(&folded("meta", call_sentence(status)));

@@ -48,5 +48,6 @@ pub(crate) fn entry(iteration: u32) -> StoredEntry {
         usage: Some(Tokens { input: 100, output: 20, ..Tokens::default() }),
         run_id: None,
         called_at_ms: Some(1_769_941_801_000),
+        attempts: Box::default(),
     }
 }

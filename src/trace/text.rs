@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::approval;
 use super::continuation::continuations_after;
 use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
-use super::entries::{attempt_sentence, call_sentence, times};
+use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape;
 use super::json::{gist, on_one_line};
 use super::look::{Look, TextBlock, Tone, pad};
@@ -309,6 +309,7 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry, decisions: impl Ite
         shown.push_str(&pieces.times(&times(entry)));
     }
     shown.extend(decisions.map(|sentence| pieces.remark(&sentence)));
+    shown.extend(call_attempts(entry).map(|sentence| pieces.remark(&sentence)));
     if let Some(status) = entry.call_status {
         shown.push_str(&pieces.remark(call_sentence(status)));
     }

@@ -23,4 +23,5 @@ mod reasoning;
 mod reference;
 mod store;
 mod summaries;
+mod tool_retries;
 mod window;

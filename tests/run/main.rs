@@ -69,4 +69,6 @@ mod subloops_around;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod termination;
+#[cfg(all(unix, debug_assertions))]
+mod tool_retry;
 mod window;

@@ -55,8 +55,8 @@ fn document(chance: &mut Chance) -> Value {
         "on_uncertain": chance.pick(&["pause", "retry", "fail"]) });
     let actions = json!([
         ask,
-        action("look", "GET", json!({})),
-        action("put", "POST", json!({ "idempotent": true })),
+        action("look", "GET", json!({ "retry": { "attempts": 3 } })),
+        action("put", "POST", json!({ "idempotent": true, "retry": { "attempts": 2 } })),
         action("send", "POST", json!({ "on_uncertain": uncertain })),
         action("act", "POST", json!({})),
     ]);

@@ -128,6 +128,11 @@ impl Driver {
                 let run = world.called.entry(id).or_insert_with(|| Run::new(bound));
                 run.goes_on(id, decided, &mut world.chance)
             }
+            _ if tool.retry.as_ref().is_some_and(|retry| call.attempts.len() + 1 < retry.attempts as usize)
+                && world.trouble(4) =>
+            {
+                words::retried(id, call.attempts.len() as u32 + 1, &mut world.chance)
+            }
             _ if lost => words::returned(id, words::failed("timed out after 30 s"), &mut world.chance),
             ToolKind::Llm(_) => called::asked(id, &mut world.chance),
             _ => {
@@ -174,7 +179,7 @@ impl Driver {
             EventKind::ModelReplied(_) => thinks,
             EventKind::Summarized(_) => sums_up,
             EventKind::ModelFailed(_) | EventKind::DeadlinePassed => thinks || sums_up,
-            EventKind::ToolReturned(_) | EventKind::ToolPaused(_) => false,
+            EventKind::ToolReturned(_) | EventKind::ToolRetried(_) | EventKind::ToolPaused(_) => false,
             EventKind::Cancelled(_) => !matches!(self.state.phase, Phase::Ended(_)),
             _ => true,
         };

@@ -92,6 +92,7 @@ impl Ledger {
                 self.open.remove(&returned.call);
                 self.report(returned.call, returned.tokens);
             }
+            EventKind::ToolRetried(retried) => self.may_be_made(retried.call),
             EventKind::ToolPaused(paused) => self.report(paused.call, paused.tokens),
             EventKind::Resumed => self.note_resumed(program, before),
             EventKind::Human(decided) => {

@@ -27,6 +27,7 @@ fn in_a_turn(program: &Program, chance: &mut Chance) -> State {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
         id: CallId { iteration: 1, index },
         tool: chance.pick(&free),
         input: json!({ "n": index }),

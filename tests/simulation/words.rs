@@ -3,7 +3,8 @@
 use std::num::NonZeroU32;
 
 use loopctl::engine::event::{
-    CallId, EventKind, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult, ToolReturned,
+    CallId, EventKind, Finish, ModelFault, ModelFaultCode, Reply, Tokens, ToolFault, ToolResult, ToolRetried,
+    ToolReturned,
 };
 use serde_json::{Value, json};
 
@@ -108,7 +109,7 @@ pub fn result(chance: &mut Chance) -> ToolResult {
 }
 
 pub fn failed(class: &str) -> ToolResult {
-    ToolResult::Failed(ToolFault { class: class.to_owned(), detail: String::new() })
+    ToolResult::Failed(ToolFault { class: class.to_owned(), ..ToolFault::default() })
 }
 
 /// What the model reads of it, before it is cut.
@@ -118,6 +119,13 @@ pub fn observed(result: &ToolResult) -> String {
         ToolResult::Ok(value) => value.to_string(),
         ToolResult::Failed(fault) => format!("Error: {}", fault.class),
     }
+}
+
+/// An attempt at a call failed, and another one follows.
+pub fn retried(call: CallId, attempt: u32, chance: &mut Chance) -> EventKind {
+    let error = ToolFault { class: "http 503".to_owned(), ..ToolFault::default() };
+    let (duration_ms, delay_ms) = (chance.below(500), chance.below(2_000));
+    EventKind::ToolRetried(ToolRetried { call, attempt, error, duration_ms, delay_ms })
 }
 
 /// A call returned.

@@ -52,6 +52,7 @@ mod repeated_model;
 mod reply_fills_window;
 mod retried_doubt;
 mod retry_bounds;
+mod retry_without_idempotence;
 mod script_reply;
 mod secret_in_args;
 mod shell_script;
@@ -136,6 +137,7 @@ pub const RULES: &[Rule] = &[
     bad_schedule::RULE,
     wrong_unit::RULE,
     limits_at_odds::RULE,
+    retry_without_idempotence::RULE,
     no_member::RULE,
     object_in_address::RULE,
     unreached_limit::RULE,

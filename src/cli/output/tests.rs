@@ -67,6 +67,7 @@ fn a_call_that_waits_is_shown_with_the_ways_to_decide() {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
     };
     let pause = Pause {
         forced: None,

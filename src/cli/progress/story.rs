@@ -8,7 +8,7 @@ use crate::engine::record::TraceEntry;
 use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
 use crate::trace::continuation::{continuation_sentence, hidden_continuation};
 use crate::trace::decision::{decision_sentence, hidden};
-use crate::trace::entries::call_sentence;
+use crate::trace::entries::{call_attempt_sentence, call_sentence};
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
@@ -70,6 +70,11 @@ impl Story {
                 let wait = duration(*delay_ms);
                 self.pieces
                     .remark(&format!("the model: {}; attempt {attempt}, retry in {wait}", self.redact.text(reason)))
+            }
+            Notice::ToolRetried { action, attempt, error, delay_ms, .. } => {
+                let number = usize::try_from(*attempt).unwrap_or(usize::MAX);
+                let sentence = call_attempt_sentence(number, error, *delay_ms);
+                self.pieces.remark(&self.redact.text(&format!("{action}: {sentence}")))
             }
             Notice::BudgetWarning { tokens, cost_usd, used, .. } => {
                 let cost = cost_usd.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();

@@ -26,6 +26,8 @@ pub enum Awaited {
     /// The next attempt to ask the model.
     Retry,
     Tool(String),
+    /// The next attempt to call a tool.
+    ToolRetry(String),
 }
 
 /// What a run waits for, and since when.
@@ -53,6 +55,7 @@ impl Waiting {
             Notice::ModelDelta { output_tokens: 1.., .. } if self.awaited == Some(Awaited::Retry) => {
                 Some(Awaited::Model)
             }
+            Notice::ToolRetried { action, .. } => Some(Awaited::ToolRetry(action.clone())),
             Notice::ToolCalled { action, .. } => Some(Awaited::Tool(action.clone())),
             Notice::ModelReplied { .. } | Notice::Paused { .. } | Notice::RunEnded { .. } => None,
             Notice::RunStarted { .. }
@@ -99,6 +102,7 @@ impl Waiting {
             Awaited::Model if reply.iteration() == 0 || reply.output_tokens().0 == 0 => "thinking".to_owned(),
             Awaited::Model => replying(reply),
             Awaited::Retry => "waiting to retry the request".to_owned(),
+            Awaited::ToolRetry(action) => format!("calling {action} again"),
             Awaited::Tool(action) => format!("calling {action}"),
         })
     }

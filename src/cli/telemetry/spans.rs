@@ -18,6 +18,16 @@ use crate::program::Program;
 use crate::trace::Redaction;
 
 /// The word of the conventions for why a reply ended.
+/// What the event of a failed attempt has.
+fn retry_facts(attempt: u32, delay_ms: u64, reason: Option<String>) -> Vec<KeyValue> {
+    let mut facts = vec![
+        KeyValue::new("loopctl.attempt", i64::from(attempt)),
+        KeyValue::new("loopctl.delay_ms", i64::try_from(delay_ms).unwrap_or(i64::MAX)),
+    ];
+    facts.extend(reason.map(|reason| KeyValue::new("loopctl.reason", reason)));
+    facts
+}
+
 fn finish_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop => "stop",
@@ -85,12 +95,13 @@ impl Spans {
                 // A server's message may repeat the request.
                 let reason = self.content.then(|| self.redact.text(reason).into_owned());
                 if let Some(chat) = &mut self.chat {
-                    let mut facts = vec![
-                        KeyValue::new("loopctl.attempt", i64::from(*attempt)),
-                        KeyValue::new("loopctl.delay_ms", i64::try_from(*delay_ms).unwrap_or(i64::MAX)),
-                    ];
-                    facts.extend(reason.map(|reason| KeyValue::new("loopctl.reason", reason)));
-                    chat.add_event_with_timestamp("retry", now, facts);
+                    chat.add_event_with_timestamp("retry", now, retry_facts(*attempt, *delay_ms, reason));
+                }
+            }
+            Notice::ToolRetried { call, attempt, error, delay_ms, .. } => {
+                if let Some((tool, _)) = self.tools.get_mut(call) {
+                    let reason = self.redact.text(&kind(&error.class)).into_owned();
+                    tool.add_event_with_timestamp("retry", now, retry_facts(*attempt, *delay_ms, Some(reason)));
                 }
             }
             Notice::ModelReplied { thought, usage, finish, response_model, time_to_first_token_ms, .. } => {

@@ -93,6 +93,7 @@ pub fn declared(
         idempotent,
         read_only: facts.only_reads(idempotent),
         on_uncertain: head.on_uncertain,
+        retry: facts.retry().filter(|_| idempotent).cloned(),
     };
     Ok((tool, work.faults))
 }
@@ -141,6 +142,7 @@ pub fn embedded(
         idempotent: signature.idempotent,
         read_only: signature.idempotent && signature.read_only,
         on_uncertain: OnUncertain::default(),
+        retry: None,
     })
 }
 
@@ -175,6 +177,7 @@ pub fn looped(declaration: &LoopTool, called: Arc<Program>) -> Result<Tool, Box<
         idempotent: true,
         read_only: called.tools.iter().all(|tool| tool.read_only),
         on_uncertain: OnUncertain::default(),
+        retry: None,
         kind: ToolKind::Loop(called),
     })
 }

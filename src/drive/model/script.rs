@@ -301,5 +301,5 @@ fn answer(entry: Value) -> ToolResult {
 }
 
 fn failed(class: String) -> ToolResult {
-    ToolResult::Failed(ToolFault { class, detail: String::new() })
+    ToolResult::Failed(ToolFault { class, ..ToolFault::default() })
 }

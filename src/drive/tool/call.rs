@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::drive::retry::Transient;
 use crate::drive::secret::Vault;
 use crate::engine::event::{Allowance, CallId, Tokens, ToolResult};
 use crate::program::reference::Scope;
@@ -55,6 +56,8 @@ pub struct CallOutcome {
     pub result: ToolResult,
     /// What it used of models.
     pub spent: Spent,
+    /// Set when it failed, and the same call may succeed when it is made again.
+    pub(in crate::drive) transient: Option<Transient>,
 }
 
 /// What a call used of models.

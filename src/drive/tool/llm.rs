@@ -103,10 +103,10 @@ async fn ask(tool: &LlmTool, call: &ToolCall<'_>, conversation: &Conversation, m
                 Finish::Filtered => Err(fault("the model's answer was kept back", reply.text)),
                 _ => Ok(Value::String(reply.text)),
             };
-            RawOutcome { result, spent }
+            RawOutcome { result: result.map_err(Into::into), spent }
         }
         Err(error) => RawOutcome {
-            result: Err(fault(class(error.code), error.message)),
+            result: Err(fault(class(error.code), error.message).into()),
             spent: spent(&error.failed, None, price),
         },
     }

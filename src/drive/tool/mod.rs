@@ -23,6 +23,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 pub use self::call::{CallOutcome, Spent, ToolCall};
 pub use self::command::enter_group;
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
@@ -34,11 +36,12 @@ use self::embedded::EmbeddedRunner;
 use self::http::HttpRunner;
 use self::llm::LlmRunner;
 use self::output::fault;
-use self::runner::{RawOutcome, ToolRunner, not_available};
+use self::runner::{RawFault, RawOutcome, ToolRunner, not_available};
 use self::scripted::ScriptedRunner;
 use super::egress::Egress;
 use super::future::BoxFuture;
 use super::model::{Models, ScriptPlayer};
+use super::retry::Transient;
 use super::secret::Vault;
 use crate::compile::ToolSignature;
 use crate::engine::event::{ToolFault, ToolResult};
@@ -142,17 +145,35 @@ impl Toolbox {
     pub async fn call(&self, tool: &Tool, call: &ToolCall<'_>) -> CallOutcome {
         let outcome = match tokio::time::timeout(call.deadline, self.perform(tool, call)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(fault(format!("timed out after {}", seconds(call.deadline)), "")).into(),
+            Err(_) => Err(RawFault {
+                fault: fault(format!("timed out after {}", seconds(call.deadline)), ""),
+                answer: None,
+                transient: Some(Transient::default()),
+            })
+            .into(),
         };
-        let result = match outcome.result {
+        let (result, transient) = match outcome.result {
             // A value that a journal could not read back is kept as its text.
-            Ok(value) => ToolResult::Ok(storable::kept(self.vault.scrub_value(value))),
-            Err(fault) => ToolResult::Failed(ToolFault {
-                class: self.vault.scrub(fault.class),
-                detail: output::shortened(self.vault.scrub_cut(fault.detail)),
-            }),
+            Ok(value) => (ToolResult::Ok(storable::kept(self.vault.scrub_value(value))), None),
+            Err(RawFault { fault, answer, transient }) => {
+                let fault = ToolFault {
+                    class: self.vault.scrub(fault.class),
+                    detail: output::shortened(self.vault.scrub_cut(fault.detail)),
+                    answer: answer.map(|answer| self.answer(answer)).unwrap_or_default(),
+                };
+                (ToolResult::Failed(fault), transient)
+            }
         };
-        CallOutcome { result, spent: outcome.spent }
+        CallOutcome { result, spent: outcome.spent, transient }
+    }
+
+    /// What a server answered to a call that failed, as the model reads it: JSON without secrets, cut to a bound. A text
+    /// is quoted: it is data.
+    fn answer(&self, answer: Value) -> String {
+        match answer {
+            Value::String(text) => Value::String(output::shortened(self.vault.scrub_cut(text))).to_string(),
+            answer => output::shortened(self.vault.scrub_value(answer).to_string()),
+        }
     }
 
     fn perform<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {

@@ -7,11 +7,11 @@ use super::twice;
 use crate::engine::event::ToolFault;
 
 /// The most characters of a fault's detail that are kept.
-const MAX_DETAIL: usize = 2000;
+pub(super) const MAX_DETAIL: usize = 2000;
 
 /// A fault: the class is for the model, the detail for the operator only.
 pub(super) fn fault(class: impl Into<String>, detail: impl Into<String>) -> ToolFault {
-    ToolFault { class: class.into(), detail: detail.into() }
+    ToolFault::new(class, detail)
 }
 
 /// Converts bytes to a value: JSON when the type says so or when they are one object or array, with numbers as
@@ -30,10 +30,7 @@ pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value,
         }
     };
     let text = text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned);
-    let looks = text.trim_start().starts_with(['{', '[']);
-    if (looks || content_type.is_some_and(is_json))
-        && let Ok(value) = serde_json::from_str(&text)
-    {
+    if let Some(value) = read_json(&text, content_type) {
         return Ok(match twice::key_of(&text, &value) {
             Some(key) => {
                 Value::String(format!("[kept as text: the key {key:?} stands twice in an object of this JSON]\n{text}"))
@@ -44,7 +41,13 @@ pub(super) fn value(bytes: Vec<u8>, content_type: Option<&str>) -> Result<Value,
     Ok(Value::String(text))
 }
 
-/// The beginning of a fault's detail: at most 2,000 characters, and the number of characters that were cut.
+/// The JSON of a text: when the type says so or when it is one object or array.
+pub(super) fn read_json(text: &str, content_type: Option<&str>) -> Option<Value> {
+    let looks = text.trim_start().starts_with(['{', '[']);
+    (looks || content_type.is_some_and(is_json)).then(|| serde_json::from_str(text).ok())?
+}
+
+/// The beginning of a fault's detail, or of a server's answer: at most 2,000 characters, and the number of characters that were cut.
 /// Remove secrets first: nobody would find the first half of one.
 pub(super) fn shortened(detail: String) -> String {
     match detail.char_indices().nth(MAX_DETAIL) {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::output::fault;
 use crate::drive::future::BoxFuture;
+use crate::drive::retry::Transient;
 use crate::drive::tool::call::{Spent, ToolCall};
 use crate::engine::event::ToolFault;
 use crate::program::Tool;
@@ -37,15 +38,33 @@ pub struct OpenedRun {
 /// The outcome of a runner; it may still contain secrets.
 pub(super) struct RawOutcome {
     /// The result.
-    pub result: Result<Value, ToolFault>,
+    pub result: Result<Value, RawFault>,
     /// What the call used of models.
     pub spent: Spent,
 }
 
-impl From<Result<Value, ToolFault>> for RawOutcome {
+/// Why a call failed, as its runner knows it.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct RawFault {
+    /// What the model and the operator read.
+    pub fault: ToolFault,
+    /// What the server answered, for the model.
+    pub answer: Option<Value>,
+    /// Set when the same call may succeed when it is made again.
+    pub transient: Option<Transient>,
+}
+
+impl From<ToolFault> for RawFault {
+    /// A failure that stays when the same is tried again.
+    fn from(fault: ToolFault) -> Self {
+        Self { fault, answer: None, transient: None }
+    }
+}
+
+impl<F: Into<RawFault>> From<Result<Value, F>> for RawOutcome {
     /// The outcome of a call that used no model.
-    fn from(result: Result<Value, ToolFault>) -> Self {
-        Self { result, spent: Spent::default() }
+    fn from(result: Result<Value, F>) -> Self {
+        Self { result: result.map_err(Into::into), spent: Spent::default() }
     }
 }
 

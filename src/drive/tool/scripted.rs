@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::runner::{OpenedRun, RawOutcome, ToolRunner, not_available};
+use super::runner::{OpenedRun, RawFault, RawOutcome, ToolRunner, not_available};
 use crate::drive::future::BoxFuture;
 use crate::drive::model::ScriptPlayer;
+use crate::drive::retry::Transient;
 use crate::drive::tool::call::ToolCall;
-use crate::engine::event::ToolResult;
+use crate::engine::event::{ToolFault, ToolResult};
 use crate::program::Tool;
 
 /// Answers from a script, whatever the kind of the tool.
@@ -55,8 +56,8 @@ impl ToolRunner for ScriptedRunner {
             nth
         };
         match self.script.tool(&tool.name, nth) {
-            Some(ToolResult::Ok(value)) => Box::pin(ready(RawOutcome::from(Ok(value)))),
-            Some(ToolResult::Failed(fault)) => Box::pin(ready(RawOutcome::from(Err(fault)))),
+            Some(ToolResult::Ok(value)) => Box::pin(ready(RawOutcome::from(Ok::<_, RawFault>(value)))),
+            Some(ToolResult::Failed(fault)) => Box::pin(ready(RawOutcome::from(Err(failed(fault))))),
             None => not_available("the script does not name it"),
         }
     }
@@ -64,4 +65,10 @@ impl ToolRunner for ScriptedRunner {
     fn close(&self, run_id: &str) {
         self.counters().remove(run_id);
     }
+}
+
+/// A failure of a script: that of a server with a status where its words are `http 503`, else one without an answer.
+fn failed(fault: ToolFault) -> RawFault {
+    let status = fault.class.strip_prefix("http ").and_then(|status| status.parse().ok());
+    RawFault { transient: Some(Transient { status, after: None }), ..RawFault::from(fault) }
 }

@@ -96,6 +96,7 @@ async fn call(toolbox: &Toolbox, kind: ToolKind, input: &Value, deadline: Durati
         idempotent: false,
         read_only: false,
         on_uncertain: OnUncertain::Pause,
+        retry: None,
     };
     let call = ToolCall {
         id: CallId { iteration: 3, index: 0 },
@@ -174,9 +175,10 @@ async fn a_panic_is_a_failure_of_the_call_only() {
             panic!("late")
         })
     });
-    let expected = ToolFault { class: "tool panicked".to_owned(), detail: "early [secret k]".to_owned() };
+    let expected =
+        ToolFault { class: "tool panicked".to_owned(), detail: "early [secret k]".to_owned(), ..ToolFault::default() };
     assert_eq!(early.call(ToolKind::Embedded, LONG).await, ToolResult::Failed(expected));
-    let expected = ToolFault { class: "tool panicked".to_owned(), detail: "late".to_owned() };
+    let expected = ToolFault { class: "tool panicked".to_owned(), detail: "late".to_owned(), ..ToolFault::default() };
     assert_eq!(late.call(ToolKind::Embedded, LONG).await, ToolResult::Failed(expected));
 }
 

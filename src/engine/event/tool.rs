@@ -32,6 +32,21 @@ pub struct ToolReturned {
     pub run_id: Option<String>,
 }
 
+/// An attempt at a call failed, and another one follows: the call is still under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRetried {
+    /// Which call.
+    pub call: CallId,
+    /// The attempt that failed, from 1.
+    pub attempt: u32,
+    /// Why it failed.
+    pub error: ToolFault,
+    /// The time of the attempt in milliseconds.
+    pub duration_ms: u64,
+    /// The wait before the next attempt in milliseconds.
+    pub delay_ms: u64,
+}
+
 /// A sub-run waits for a human.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolPaused {
@@ -131,16 +146,36 @@ pub enum ToolResult {
 impl ToolResult {
     /// A failure that the engine itself reports, in words for the model.
     pub(crate) fn failed(class: impl Into<String>) -> Self {
-        Self::Failed(ToolFault { class: class.into(), detail: String::new() })
+        Self::Failed(ToolFault { class: class.into(), ..ToolFault::default() })
     }
 }
 
 /// Why a tool call failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolFault {
     /// What the model reads: the class of the failure, like `timed out after 30 s` or `http 503`.
     pub class: String,
     /// What the operator reads, beside the class.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// What the server answered, which the model reads too: JSON, cut to a bound.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub answer: String,
+}
+
+impl ToolFault {
+    /// A failure without an answer.
+    pub(crate) fn new(class: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { class: class.into(), detail: detail.into(), answer: String::new() }
+    }
+
+    /// What the model reads in place of a result.
+    pub fn observation(&self) -> String {
+        let Self { class, answer, .. } = self;
+        if answer.is_empty() {
+            format!("Error: {class}")
+        } else {
+            format!("Error: {class}\nThe server answered: {answer}")
+        }
+    }
 }

@@ -44,6 +44,7 @@ enum Cause {
     Start,
     Resume,
     Interrupt,
+    ToolRetry(CallId),
     Other,
 }
 
@@ -58,6 +59,7 @@ impl Baseline {
             // Raised limits of a run that has not ended do not resume it.
             EventKind::LimitsRaised(_) if matches!(state.phase, Phase::Ended(_)) => Cause::Resume,
             EventKind::Interrupted => Cause::Interrupt,
+            EventKind::ToolRetried(retried) => Cause::ToolRetry(retried.call),
             _ => Cause::Other,
         };
         // A run that continues may end again in the same step.
@@ -103,6 +105,10 @@ impl Baseline {
                 loop_name: header.loop_name.clone(),
                 iterations: self.iterations,
             }),
+            Cause::ToolRetry(id) => {
+                notices.extend(retried(state, id));
+                return notices;
+            }
             Cause::Interrupt | Cause::Other => {}
         }
         self.push_changes(state, &mut notices);
@@ -187,6 +193,19 @@ impl Baseline {
             time_to_first_token_ms: state.counters.time_to_first_token_ms,
         }
     }
+}
+
+/// The last failed attempt at a call. The next attempt is not announced as another call.
+fn retried(state: &State, id: CallId) -> Option<Notice> {
+    let call = state.call(id)?;
+    let last = call.attempts.last()?;
+    Some(Notice::ToolRetried {
+        call: id,
+        action: call.tool.clone(),
+        attempt: u32::try_from(call.attempts.len()).unwrap_or(u32::MAX),
+        error: last.error.clone(),
+        delay_ms: last.delay_ms,
+    })
 }
 
 /// The effect that a listener is notified of before it is performed.

@@ -35,6 +35,7 @@ fn calling(program: &Program, times: u32) -> State {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
     };
     let calls = (0..times).map(call).collect();
     state.phase = Phase::Acting { turn: Turn { iteration: 1, calls, ..Turn::default() } };

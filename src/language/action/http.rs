@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ActionKind, ActionText, CallSpeed, TextKind};
+use crate::language::retry::CallRetry;
 
 super::action! {
     /// A request to an HTTP server.
@@ -32,6 +33,13 @@ super::action! {
         /// The statuses that count as success. Default: 200 to 299.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ok_status: Option<Vec<u16>>,
+        /// Whether the model reads the body of every answer that is no success. Without it, the model reads that of a
+        /// status from 400 to 499 when it is JSON of at most 2000 bytes.
+        #[serde(default)]
+        error_body: bool,
+        /// How a failed call is made again, inside one iteration. Only for an action that may be repeated without harm.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<CallRetry>,
     }
 }
 
@@ -119,5 +127,9 @@ impl ActionKind for HttpAction {
 
     fn speed(&self) -> CallSpeed {
         CallSpeed::Server
+    }
+
+    fn retry(&self) -> Option<&CallRetry> {
+        self.retry.as_ref()
     }
 }

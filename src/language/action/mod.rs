@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::approval::{ApprovalSettings, RequiresApproval};
+use super::retry::CallRetry;
 
 pub use command::CommandAction;
 pub use db::DbAction;
@@ -85,6 +86,11 @@ pub trait ActionKind: RegisteredAction {
 
     /// How soon a call may return.
     fn speed(&self) -> CallSpeed;
+
+    /// How a failed call is made again by the driver.
+    fn retry(&self) -> Option<&CallRetry> {
+        None
+    }
 }
 
 /// How soon a call may return.

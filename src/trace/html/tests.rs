@@ -17,7 +17,8 @@ fn page(hostile: &str) -> String {
     bad.action_input = json!({ hostile: hostile }).into();
     bad.observation = json!(hostile).into();
     bad.success = false;
-    bad.error = Some(Box::new(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned() }));
+    bad.error =
+        Some(Box::new(ToolFault { class: hostile.to_owned(), detail: hostile.to_owned(), ..ToolFault::default() }));
     state.entries = vec![bad, entry(2)];
     let result = result(Shown { result_key: None, trace: true, driven: false }, &state, &Redaction::default());
     html(&About { loop_name: hostile, model: hostile, objective: hostile, active_ms: 4_200 }, &result)

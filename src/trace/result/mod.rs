@@ -138,6 +138,14 @@ pub struct Metadata {
     pub messages_trimmed: u32,
     /// Model calls that failed and were made again.
     pub model_retries: u32,
+    /// Attempts at tool calls that failed and were made again; left out when there was none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tool_retries: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What the author wants to be shown of a result.
@@ -264,6 +272,7 @@ fn metadata(state: &State) -> Metadata {
         truncated_observations: tally.truncated_observations,
         messages_trimmed: tally.messages_trimmed,
         model_retries: tally.model_retries,
+        tool_retries: tally.tool_retries.values().copied().fold(0, u32::saturating_add),
     }
 }
 

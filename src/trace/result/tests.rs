@@ -97,6 +97,7 @@ fn a_paused_run_shows_the_calls_that_wait_with_secrets_hidden() {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
     };
     let turn = Turn { iteration: 2, thought: "pay it".to_owned(), calls: vec![call(0), call(1)], ..Turn::default() };
     let pause = Pause {
@@ -134,6 +135,7 @@ fn a_question_is_not_shown_again_as_a_call() {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
     };
     let pause = Pause {
         forced: None,
@@ -174,6 +176,7 @@ fn a_run_that_was_stopped_at_once_says_what_was_under_way() {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
     };
     let done = CallProgress::Done { result: ToolResult::Ok(json!(1)), duration_ms: 1 };
     let turn = |calls| Turn { iteration: 1, calls, ..Turn::default() };
@@ -204,6 +207,7 @@ fn an_unreadable_reply_has_no_action_and_its_fault_shows_the_operator_all_of_it(
         error: Some(Box::new(ToolFault {
             class: "http 503".to_owned(),
             detail: "GET https://h/?token=abc".to_owned(),
+            ..ToolFault::default()
         })),
         ..entry(3)
     };

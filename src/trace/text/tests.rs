@@ -31,8 +31,11 @@ fn whole() -> State {
     let mut failed = entry(2);
     failed.success = false;
     failed.observation = json!("http 503").into();
-    failed.error =
-        Some(Box::new(ToolFault { class: "http 503".to_owned(), detail: "GET https://h/x: overloaded".to_owned() }));
+    failed.error = Some(Box::new(ToolFault {
+        class: "http 503".to_owned(),
+        detail: "GET https://h/x: overloaded".to_owned(),
+        ..ToolFault::default()
+    }));
     State { phase: Phase::Ended(Box::new(ending)), entries: vec![entry(1), failed], ..state() }
 }
 

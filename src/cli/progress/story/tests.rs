@@ -46,6 +46,7 @@ fn observed(iteration: u32, action: &str, input: Value, observation: Value, succ
             called_at_ms: None,
             index: 0,
             call_status: None,
+            attempts: Vec::new(),
         },
     }
 }
@@ -133,7 +134,7 @@ fn a_failure_says_all_to_who_watches_and_a_call_decided_before_stands_apart() {
     let mut failed = observed(1, "lookup_host", json!({}), json!("Error: http 401"), false);
     let Notice::Observed { entry, .. } = &mut failed else { panic!("an observation") };
     let detail = "{\"error\": \"no token\", \"api_key\": \"k\"}\n".to_owned();
-    entry.error = Some(ToolFault { class: "http 401".to_owned(), detail });
+    entry.error = Some(ToolFault { class: "http 401".to_owned(), detail, ..ToolFault::default() });
     let mut story = story(72);
     let text: String = [failed, replied(2, "Next.")].iter().map(|notice| story.on(notice)).collect();
     insta::assert_snapshot!(text, @r#"

@@ -83,7 +83,7 @@ pub struct ToolError(ToolFault);
 impl ToolError {
     /// A failure that the model reads as `class`: a few words, like `unknown part`.
     pub fn new(class: impl Into<String>) -> Self {
-        Self(ToolFault { class: class.into(), detail: String::new() })
+        Self(ToolFault { class: class.into(), ..ToolFault::default() })
     }
 
     /// The same failure with details for the trace, which the model does not read.
@@ -176,5 +176,5 @@ impl<T: EmbeddedTool> DynTool for T {
 
 /// The input matches its schema, but the type is narrower: for example, a number is too large for it.
 fn refused(error: &serde_json::Error) -> ToolFault {
-    ToolFault { class: format!("invalid input: {error}"), detail: String::new() }
+    ToolFault { class: format!("invalid input: {error}"), ..ToolFault::default() }
 }

@@ -16,11 +16,13 @@ use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
 
 use self::request::HttpRequest;
+use self::response::AnswerPolicy;
 use super::output::fault;
-use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use super::runner::{RawFault, RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::descriptors::{self, Patience};
 use crate::drive::egress::{Egress, EgressFault};
 use crate::drive::future::BoxFuture;
+use crate::drive::retry::Transient;
 use crate::drive::secret::Vault;
 use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
@@ -52,23 +54,24 @@ impl HttpRunner {
         Self { egress, vault: Arc::clone(vault), client: OnceLock::new() }
     }
 
-    async fn make(&self, tool: &HttpTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+    async fn make(&self, tool: &HttpTool, call: &ToolCall<'_>) -> Result<Value, RawFault> {
         let request = request::build(tool, call, &call.scope(&self.vault))?;
-        self.perform(request, tool.action.ok_status.as_deref()).await
+        let action = &tool.action;
+        let policy = AnswerPolicy { ok_status: action.ok_status.as_deref(), error_body: action.error_body };
+        self.perform(request, policy).await
     }
 
-    /// Sends a request, and follows redirects inside its origin. `ok_status` are the statuses that count as
-    /// success; the default is 200 to 299.
+    /// Sends a request, and follows redirects inside its origin.
     ///
     /// # Errors
     /// When the address is not allowed, the server can't be reached, or its answer is no success, too large, or
     /// neither JSON nor text.
-    async fn perform(&self, mut request: HttpRequest, ok_status: Option<&[u16]>) -> Result<Value, ToolFault> {
+    async fn perform(&self, mut request: HttpRequest, policy: AnswerPolicy<'_>) -> Result<Value, RawFault> {
         for _ in 0..=MAX_HOPS {
             self.egress.check(&request.url).map_err(|error| egress_fault(&error))?;
             let response = self.send(&request).await?;
             let status = response.status();
-            let ok = match ok_status {
+            let ok = match policy.ok_status {
                 Some(statuses) => statuses.contains(&status.as_u16()),
                 None => status.is_success(),
             };
@@ -78,14 +81,15 @@ impl HttpRunner {
             let location = response.headers().get(LOCATION).and_then(|at| at.to_str().ok());
             match location.filter(|_| is_redirect(status)) {
                 Some(location) => redirect(&mut request, status, location)?,
-                None => return Err(response::refused(response).await),
+                None => return Err(response::refused(response, policy.error_body).await),
             }
         }
-        Err(fault("too many redirects", format!("more than {MAX_HOPS}, the last one to {}", place(&request.url))))
+        let detail = format!("more than {MAX_HOPS}, the last one to {}", place(&request.url));
+        Err(fault("too many redirects", detail).into())
     }
 
     /// Sends a request; waits if there is no descriptor for its connection.
-    async fn send(&self, request: &HttpRequest) -> Result<Response, ToolFault> {
+    async fn send(&self, request: &HttpRequest) -> Result<Response, RawFault> {
         if self.client.get().is_none() {
             // The client is kept: one that could not read the certificates would never have any.
             descriptors::available().await;
@@ -151,16 +155,21 @@ fn place(url: &Url) -> String {
     }
 }
 
-fn egress_fault(error: &EgressFault) -> ToolFault {
+fn egress_fault(error: &EgressFault) -> RawFault {
     match error {
-        EgressFault::NotAllowed(why) => fault("address not allowed", why),
-        EgressFault::NotFound(why) => fault("name not found", why),
+        EgressFault::NotAllowed(why) => fault("address not allowed", why).into(),
+        EgressFault::NotFound(why) => transient(fault("name not found", why)),
     }
+}
+
+/// A failure without an answer, after which the same request may succeed.
+fn transient(fault: ToolFault) -> RawFault {
+    RawFault { transient: Some(Transient::default()), ..RawFault::from(fault) }
 }
 
 /// The class of a network error, and the chain of its causes for the operator. The URL is left out: its query
 /// may contain a secret.
-fn network(error: reqwest::Error) -> ToolFault {
+fn network(error: reqwest::Error) -> RawFault {
     let error = error.without_url();
     let mut detail = error.to_string();
     let mut class = None;
@@ -188,7 +197,10 @@ fn network(error: reqwest::Error) -> ToolFault {
     } else {
         "no valid http answer"
     });
-    fault(class, detail)
+    // Another attempt does not change a certificate, or what a client refuses to send.
+    let stays = matches!(class, "tls failed" | "request not valid");
+    let fault = fault(class, detail);
+    if stays { RawFault::from(fault) } else { transient(fault) }
 }
 
 /// Whether a TLS error is inside: an `io::Error` does not return what it wraps as its source.

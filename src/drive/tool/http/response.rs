@@ -5,8 +5,10 @@ use reqwest::{Method, Response};
 use serde_json::{Map, Value, json};
 
 use super::network;
-use crate::drive::tool::output::{fault, value};
-use crate::engine::event::ToolFault;
+use crate::drive::clock;
+use crate::drive::retry::{self, Transient};
+use crate::drive::tool::output::{MAX_DETAIL, fault, read_json, value};
+use crate::drive::tool::runner::RawFault;
 
 /// The most bytes of an answer's body.
 pub(super) const MAX_BODY: usize = 10 * 1024 * 1024;
@@ -18,48 +20,70 @@ const MAX_REFUSAL: usize = 64 * 1024;
 const REPORTED_HEADERS: &[&str] =
     &["content-length", "content-type", "etag", "last-modified", "location", "retry-after"];
 
+/// What of the answers of an action counts as success, and what of the others the model reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AnswerPolicy<'a> {
+    /// The statuses that count as success; the default is 200 to 299.
+    pub(super) ok_status: Option<&'a [u16]>,
+    /// Whether the model reads the body of every other answer.
+    pub(super) error_body: bool,
+}
+
 /// A successful answer as a value.
 ///
 /// # Errors
 /// When it is too large, compressed, cut off, or binary.
-pub(super) async fn read(response: Response, method: &Method) -> Result<Value, ToolFault> {
+pub(super) async fn read(response: Response, method: &Method) -> Result<Value, RawFault> {
     let status = response.status().as_u16();
     if *method == Method::HEAD {
         return Ok(json!({ "status": status, "headers": reported(response.headers()) }));
     }
     if let Some(encoding) = encoding(response.headers()) {
-        return Err(fault("compressed answer, not asked for", format!("content-encoding: {encoding}")));
+        return Err(fault("compressed answer, not asked for", format!("content-encoding: {encoding}")).into());
     }
     let content_type = text(response.headers(), CONTENT_TYPE.as_str());
     let (bytes, whole) = body(response, MAX_BODY).await?;
     if !whole {
-        return Err(fault("response too large", format!("more than {MAX_BODY} bytes")));
+        return Err(fault("response too large", format!("more than {MAX_BODY} bytes")).into());
     }
     if bytes.is_empty() {
         return Ok(json!({ "status": status }));
     }
-    value(bytes, content_type.as_deref())
+    Ok(value(bytes, content_type.as_deref())?)
 }
 
-/// An error answer: its status for the model, its beginning for the operator.
-pub(super) async fn refused(response: Response) -> ToolFault {
-    let class = format!("http {}", response.status().as_u16());
+/// An error answer: its status for the model, its beginning for the operator. The model reads the body, too, where it is
+/// short JSON that says what is wrong with the request; with `error_body`, it reads every text.
+pub(super) async fn refused(response: Response, error_body: bool) -> RawFault {
+    let status = response.status().as_u16();
+    let header = |name: &str| response.headers().get(name).and_then(|text| text.to_str().ok());
+    let transient = Transient { status: Some(status), after: retry::asked(header, clock::wall_ms()) };
+    let content_type = text(response.headers(), CONTENT_TYPE.as_str());
+    let (mut answer, mut rest) = (None, String::new());
     let mut detail = text(response.headers(), RETRY_AFTER.as_str())
         .map_or_else(String::new, |wait| format!("retry-after: {wait}\n"));
     match encoding(response.headers()) {
         Some(encoding) => detail.push_str(&format!("content-encoding: {encoding}")),
         None => {
-            if let Ok((bytes, _)) = body(response, MAX_REFUSAL).await {
-                detail.push_str(&String::from_utf8_lossy(&bytes));
+            if let Ok((bytes, whole)) = body(response, MAX_REFUSAL).await {
+                let text = String::from_utf8_lossy(&bytes);
+                let is_short = whole && bytes.len() <= MAX_DETAIL && (400..=499).contains(&status);
+                answer = match read_json(&text, content_type.as_deref()).filter(|_| is_short || whole && error_body) {
+                    None if error_body && !text.trim().is_empty() => Some(Value::from(text.as_ref())),
+                    value => value,
+                };
+                // What the model reads is not said twice.
+                rest = if answer.is_some() { String::new() } else { text.into_owned() };
             }
         }
     }
-    fault(class, detail)
+    detail.push_str(&rest);
+    RawFault { fault: fault(format!("http {status}"), detail), answer, transient: Some(transient) }
 }
 
 /// The body's bytes up to `limit`, and whether that is all of it. At the limit the connection is dropped; the
 /// length header is not trusted.
-async fn body(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), ToolFault> {
+async fn body(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), RawFault> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(network)? {
         if chunk.len() > limit.saturating_sub(bytes.len()) {

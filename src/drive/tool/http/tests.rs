@@ -30,8 +30,12 @@ fn request(method: Method, url: &str) -> HttpRequest {
     HttpRequest { method, url: parse_url(url).unwrap(), headers: header_map(&[], "run-1-0", None).unwrap(), body: None }
 }
 
+fn success(statuses: &[u16]) -> AnswerPolicy<'_> {
+    AnswerPolicy { ok_status: Some(statuses), ..AnswerPolicy::default() }
+}
+
 async fn get(url: &str) -> Result<Value, ToolFault> {
-    http(true).perform(request(Method::GET, url), None).await
+    http(true).perform(request(Method::GET, url), AnswerPolicy::default()).await.map_err(|raw| raw.fault)
 }
 
 #[tokio::test]
@@ -91,7 +95,7 @@ async fn json_deeper_than_the_parser_goes_stays_text() {
 #[tokio::test]
 async fn head_gives_status_and_some_headers() {
     let server = TestServer::saying(answer(200, "etag: \"x\"\r\nset-cookie: a=b\r\ncontent-type: text/css\r\n", ""));
-    let value = http(true).perform(request(Method::HEAD, &server.url("/")), None).await.unwrap();
+    let value = http(true).perform(request(Method::HEAD, &server.url("/")), AnswerPolicy::default()).await.unwrap();
     assert_eq!(
         value,
         json!({"status": 200, "headers": {"content-length": "0", "content-type": "text/css", "etag": "\"x\""}})
@@ -112,8 +116,11 @@ async fn a_failure_shows_the_model_its_status_and_the_operator_its_text() {
 async fn the_action_says_which_statuses_are_good() {
     let server = TestServer::saying(answer(404, "", "[]"));
     let url = server.url("/");
-    assert_eq!(http(true).perform(request(Method::GET, &url), Some(&[200, 404])).await.unwrap(), json!([]));
-    assert_eq!(http(true).perform(request(Method::GET, &url), Some(&[200])).await.unwrap_err().class, "http 404");
+    assert_eq!(http(true).perform(request(Method::GET, &url), success(&[200, 404])).await.unwrap(), json!([]));
+    assert_eq!(
+        http(true).perform(request(Method::GET, &url), success(&[200])).await.unwrap_err().fault.class,
+        "http 404"
+    );
 }
 
 #[tokio::test]
@@ -172,7 +179,7 @@ async fn no_spelling_of_loopback_reaches_the_listener() {
     let server = TestServer::json("{}");
     for url in spellings(&server) {
         assert_eq!(
-            http(false).perform(request(Method::GET, &url), None).await.unwrap_err().class,
+            http(false).perform(request(Method::GET, &url), AnswerPolicy::default()).await.unwrap_err().fault.class,
             "address not allowed"
         );
     }
@@ -205,15 +212,20 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
     let url = format!("http://rebound.example:{}/", server.address.port());
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let (guarded, _) = resolving(loopback, false);
-    let fault = guarded.perform(request(Method::GET, &url), None).await.unwrap_err();
-    assert_eq!(fault.class, "address not allowed");
+    let RawFault { fault, transient, .. } =
+        guarded.perform(request(Method::GET, &url), AnswerPolicy::default()).await.unwrap_err();
+    assert_eq!(
+        (fault.class.as_str(), transient),
+        ("address not allowed", None),
+        "another attempt would be refused too"
+    );
     assert!(fault.detail.contains("rebound.example"), "{}", fault.detail);
     assert_eq!(server.requests().len(), 0);
 
     // The twin: the same with the guard open. The address that was looked up, once, is the one that was
     // dialled.
     let (open, lookups) = resolving(loopback, true);
-    open.perform(request(Method::GET, &url), None).await.unwrap();
+    open.perform(request(Method::GET, &url), AnswerPolicy::default()).await.unwrap();
     assert_eq!((server.requests().len(), lookups.load(Ordering::SeqCst)), (1, 1));
 }
 
@@ -221,8 +233,9 @@ async fn a_public_name_at_a_private_address_is_not_dialled() {
 async fn an_unknown_host_is_reported_as_such() {
     let lookup: NameLookup = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
     let http = HttpRunner::new(Egress::with_lookup(&allow(false), lookup), &vault());
-    let fault = http.perform(request(Method::GET, "http://nowhere.example/"), None).await.unwrap_err();
-    assert_eq!(fault.class, "name not found");
+    let RawFault { fault, transient, .. } =
+        http.perform(request(Method::GET, "http://nowhere.example/"), AnswerPolicy::default()).await.unwrap_err();
+    assert_eq!((fault.class.as_str(), transient), ("name not found", Some(Transient::default())));
 }
 
 fn redirecting(status: u16, to: &str) -> TestServer {
@@ -248,7 +261,10 @@ async fn redirects_inside_the_origin_are_followed() {
         [(301, "GET", false), (302, "GET", false), (303, "GET", false), (307, "POST", true), (308, "POST", true)]
     {
         let server = redirecting(status, "/end");
-        assert_eq!(http(true).perform(post(&server.url("/")), None).await.unwrap(), json!({"end": true}));
+        assert_eq!(
+            http(true).perform(post(&server.url("/")), AnswerPolicy::default()).await.unwrap(),
+            json!({"end": true})
+        );
         let second = server.requests().remove(1);
         assert!(second.starts_with(&format!("{method} /end ")), "{status}: {second}");
         assert_eq!(second.contains("{\"a\":1}"), has_body, "{status}");

@@ -1,0 +1,28 @@
+//! A failed attempt at a call, as the state keeps it and the trace shows it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::event::ToolFault;
+use super::timestamp::as_rfc3339;
+
+/// A failed attempt at a call that was made again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CallAttempt {
+    /// When it failed, RFC 3339.
+    #[serde(rename = "at", serialize_with = "as_rfc3339")]
+    #[schemars(with = "String")]
+    pub at_ms: i64,
+    /// Why it failed.
+    pub error: ToolFault,
+    /// The time of the attempt in milliseconds.
+    pub duration_ms: u64,
+    /// The wait after it in milliseconds.
+    pub delay_ms: u64,
+}
+
+/// The time of failed attempts, with the waits after them, in milliseconds.
+pub(super) fn time_of(attempts: &[CallAttempt]) -> u64 {
+    let of_one = |attempt: &CallAttempt| attempt.duration_ms.saturating_add(attempt.delay_ms);
+    attempts.iter().map(of_one).fold(0, u64::saturating_add)
+}
