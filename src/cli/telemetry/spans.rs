@@ -18,6 +18,11 @@ use crate::program::Program;
 use crate::trace::Redaction;
 
 /// The word of the conventions for why a reply ended.
+/// The kind of a fault alone: the text after a colon may repeat what somebody wrote.
+fn fault_kind(class: &str) -> String {
+    class.split(':').next().unwrap_or_default().chars().take(80).collect()
+}
+
 /// What the event of a failed attempt has.
 fn retry_facts(attempt: u32, delay_ms: u64, reason: Option<String>) -> Vec<KeyValue> {
     let mut facts = vec![
@@ -100,7 +105,7 @@ impl Spans {
             }
             Notice::ToolRetried { call, attempt, error, delay_ms, .. } => {
                 if let Some((tool, _)) = self.tools.get_mut(call) {
-                    let reason = self.redact.text(&kind(&error.class)).into_owned();
+                    let reason = self.redact.text(&fault_kind(&error.class)).into_owned();
                     tool.add_event_with_timestamp("retry", now, retry_facts(*attempt, *delay_ms, Some(reason)));
                 }
             }
@@ -138,10 +143,7 @@ impl Spans {
             }
             Notice::ToolCalled { call, action, action_input } => self.called(*call, action, action_input, now),
             Notice::Observed { call: Some(call), entry: TraceEntry { observation, duration_ms, error, .. } } => {
-                // Only the kind of the fault: the text after a colon may repeat what somebody wrote.
-                let kind =
-                    |class: &str| class.split(':').next().unwrap_or_default().chars().take(80).collect::<String>();
-                let error = error.as_ref().map(|fault| self.redact.text(&kind(&fault.class)).into_owned());
+                let error = error.as_ref().map(|fault| self.redact.text(&fault_kind(&fault.class)).into_owned());
                 let ended = ToolEnd { error, duration_ms: *duration_ms };
                 self.returned(*call, observation, ended, now);
             }
