@@ -6,6 +6,7 @@ pub mod builtin;
 pub mod canonical;
 pub mod condition;
 pub mod fault;
+pub mod matcher;
 pub mod reference;
 pub mod schema;
 pub mod template;

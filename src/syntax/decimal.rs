@@ -6,6 +6,8 @@ use num_bigint::BigUint;
 
 /// The most digits of a whole number that is written out.
 const MAX_DIGITS: i64 = 40;
+/// The most digits of a number of units.
+const MAX_UNITS: usize = 36;
 /// Smaller units are divided by with machine words.
 const SMALL_UNIT: u64 = 1_000_000_000_000_000_000;
 
@@ -16,6 +18,15 @@ pub(crate) struct Decimal {
     negative: bool,
     digits: String,
     point: i64,
+}
+
+/// A number of equal parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DecimalUnits {
+    /// How many.
+    pub(crate) count: i128,
+    /// Whether they are the whole number.
+    pub(crate) is_exact: bool,
 }
 
 impl Decimal {
@@ -69,6 +80,20 @@ impl Decimal {
             Ok(unit) if unit < SMALL_UNIT => rest_by_small(&self.digits, zeros, unit) == 0,
             _ => rest_by_large(&self.digits, zeros, &unit.digits).is_some_and(|rest| rest == BigUint::ZERO),
         }
+    }
+
+    /// How many whole units of 10^-`places` it has, rounded towards zero, and whether nothing was cut. None when these
+    /// have more than 36 digits.
+    pub(crate) fn units(&self, places: u8) -> Option<DecimalUnits> {
+        let count = self.point.checked_add(i64::from(places))?;
+        if self.digits.is_empty() || count <= 0 {
+            return Some(DecimalUnits { count: 0, is_exact: self.digits.is_empty() });
+        }
+        let count = usize::try_from(count).ok().filter(|count| *count <= MAX_UNITS)?;
+        let is_exact = self.digits.len() <= count;
+        let digits: String = self.digits.chars().chain(std::iter::repeat('0')).take(count).collect();
+        let size: i128 = digits.parse().ok()?;
+        Some(DecimalUnits { count: if self.negative { -size } else { size }, is_exact })
     }
 
     /// The number of its digits.
@@ -178,7 +203,27 @@ mod tests {
         assert!(!is("123456789012345678901234567891", "12345678901234567890123456789"));
     }
 
+    #[test]
+    fn units_are_counted_and_what_is_cut_is_known() {
+        let units = |written: &str| Decimal::read(written).unwrap().units(2).map(|units| (units.count, units.is_exact));
+        assert_eq!(units("12.5"), Some((1250, true)));
+        assert_eq!(units("-0.019"), Some((-1, false)));
+        assert_eq!(units("0.001"), Some((0, false)));
+        assert_eq!(units("0.0"), Some((0, true)));
+        assert_eq!(units("1e-99999"), Some((0, false)));
+        assert_eq!(units("9e33"), Some((9 * 10_i128.pow(35), true)));
+        assert_eq!((units("1e34"), units("1e99999999")), (None, None));
+    }
+
     proptest! {
+        #[test]
+        fn units_agree_with_machine_arithmetic(number in -1_000_000_i128..1_000_000, places in 0_u32..6) {
+            let units = Decimal::read(&format!("{number}e-{places}")).unwrap().units(2).unwrap();
+            let divisor = 10_i128.pow(places);
+            prop_assert_eq!(units.count, number * 100 / divisor);
+            prop_assert_eq!(units.is_exact, number * 100 % divisor == 0);
+        }
+
         #[test]
         fn multiples_agree_with_machine_arithmetic(number in -1_000_000_i64..1_000_000, unit in 1_i64..5_000, places in 0_u32..3) {
             let written = |number: i64| Decimal::read(&format!("{number}e-{places}")).unwrap();

@@ -1,0 +1,144 @@
+//! What a matcher reads of an entry: its key, its amount, its date and its text.
+
+use jiff::civil::{Date, date};
+use serde_json::{Map, Value};
+
+use super::settings::{AMOUNT_PLACES, MatchSettings};
+use crate::program::canonical;
+use crate::syntax::decimal::Decimal;
+
+/// The field of an amount.
+const AMOUNT: &str = "amount";
+/// The field of a date.
+const DATE: &str = "date";
+/// How the names of other fields of dates end.
+const DATE_ENDINGS: [&str; 3] = ["_date", "-date", "Date"];
+/// The day that days are counted from.
+const FIRST_DAY: Date = date(1970, 1, 1);
+/// The most characters of a text that are compared.
+const MAX_TEXT: usize = 200;
+/// How deep pairs of pairs are looked into.
+const MAX_PAIR_DEPTH: usize = 8;
+
+/// What a matcher reads of an entry.
+#[derive(Debug, Default)]
+pub(super) struct EntryFacts {
+    /// The canonical text of the values of its `matchOn` fields; none when it lacks one.
+    pub key: Option<String>,
+    /// Its amount, in units of 10^-[`AMOUNT_PLACES`].
+    pub amount: Option<i128>,
+    /// Its date, as a number of days.
+    pub day: Option<i64>,
+    /// Its text, in lower case and with single spaces.
+    pub text: Option<ComparedText>,
+}
+
+/// A text that is compared with others.
+#[derive(Debug)]
+pub(super) struct ComparedText {
+    pub text: String,
+    /// The number of its characters.
+    pub length: u32,
+}
+
+/// How far two entries are apart. What has no amount, or no date, is the furthest.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EntryDistance {
+    amount: u128,
+    days: u64,
+}
+
+impl EntryFacts {
+    pub(super) fn of(entry: &Value, settings: &MatchSettings) -> Self {
+        let field = |name: &str| field(entry, 0, &|members| members.get(name));
+        let keys: Option<Vec<Value>> = settings.match_on.iter().map(|name| field(name).cloned()).collect();
+        let description = settings.text.as_ref().and_then(|text| field(&text.field)?.as_str());
+        Self {
+            key: keys.filter(|keys| !keys.is_empty()).map(|keys| canonical::spelling(&Value::Array(keys))),
+            amount: field(AMOUNT).and_then(amount),
+            day: field(DATE).or_else(|| self::field(entry, 0, &lone_date)).and_then(day),
+            text: description.map(ComparedText::of),
+        }
+    }
+
+    /// How far the amounts are apart, in units.
+    pub(super) fn amount_gap(&self, other: &Self) -> Option<u128> {
+        Some(self.amount?.abs_diff(other.amount?))
+    }
+
+    /// How many days the dates are apart.
+    pub(super) fn days_between(&self, other: &Self) -> Option<u64> {
+        Some(self.day?.abs_diff(other.day?))
+    }
+
+    pub(super) fn distance(&self, other: &Self) -> EntryDistance {
+        EntryDistance {
+            amount: self.amount_gap(other).unwrap_or(u128::MAX),
+            days: self.days_between(other).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl ComparedText {
+    fn of(text: &str) -> Self {
+        let spaced = text.split_whitespace().take(MAX_TEXT).collect::<Vec<_>>().join(" ").to_lowercase();
+        let text: String = spaced.chars().take(MAX_TEXT).collect();
+        let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        Self { text, length }
+    }
+}
+
+/// A field of an entry. A field of a pair is also found under `a`, then under `b`.
+fn field<'v>(
+    entry: &'v Value,
+    depth: usize,
+    get: &impl Fn(&'v Map<String, Value>) -> Option<&'v Value>,
+) -> Option<&'v Value> {
+    let members = entry.as_object()?;
+    let own = get(members).filter(|value| !value.is_null());
+    let is_pair = members.len() == 2 && depth < MAX_PAIR_DEPTH;
+    own.or_else(|| match (members.get("a"), members.get("b")) {
+        (Some(a), Some(b)) if is_pair => field(a, depth + 1, get).or_else(|| field(b, depth + 1, get)),
+        _ => None,
+    })
+}
+
+/// The only field with a date whose name says that it is one.
+fn lone_date(members: &Map<String, Value>) -> Option<&Value> {
+    let is_named = |name: &str| DATE_ENDINGS.iter().any(|ending| name.ends_with(ending));
+    let mut dates = members.iter().filter(|(name, value)| is_named(name) && day(value).is_some());
+    let (_, first) = dates.next()?;
+    dates.next().is_none().then_some(first)
+}
+
+/// An amount: a number, or a text that is a JSON number.
+fn amount(value: &Value) -> Option<i128> {
+    let units = match value {
+        Value::Number(number) => units(number.as_str())?,
+        Value::String(text) => match serde_json::from_str(text.trim()).ok()? {
+            Value::Number(number) => units(number.as_str())?,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(units)
+}
+
+fn units(number: &str) -> Option<i128> {
+    let units = Decimal::read(number)?.units(AMOUNT_PLACES)?;
+    units.is_exact.then_some(units.count)
+}
+
+/// The day of a date, or of a moment as it is written.
+fn day(value: &Value) -> Option<i64> {
+    let text = value.as_str()?.trim();
+    let (written, rest) = text.split_at_checked(10)?;
+    let is_plain = written.bytes().enumerate().all(|(at, byte)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    if !is_plain || !(rest.is_empty() || rest.starts_with(['T', 't', ' '])) {
+        return None;
+    }
+    Some(written.parse::<Date>().ok()?.duration_since(FIRST_DAY).as_hours() / 24)
+}
