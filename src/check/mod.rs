@@ -11,6 +11,7 @@ mod model;
 mod rules;
 mod secret_spelling;
 mod sent_text;
+mod settings;
 mod shell;
 mod sql;
 mod steps;

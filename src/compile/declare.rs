@@ -288,14 +288,14 @@ impl<'a> Declare<'a> {
 
     fn registered(&mut self, declaration: &ActionTool, meaning: &Action, action: Registered<'a>, at: &str) {
         let pointer = action.pointer();
-        if let Action::Matcher(_) | Action::CustomTable(_) = meaning {
+        if let Action::CustomTable(_) = meaning {
             let kind = action.value.get("kind").and_then(Value::as_str).unwrap_or_default();
             let message = format!("`{}` is of kind `{kind}`, which is a part of Hyphen's platform", declaration.name);
             let fault = Diagnostic::error(codes::NOT_YET, message, at, self.main.tree.place(at));
             let kind = action.document.tree.place(&format!("{pointer}/kind"));
             self.faults.push(
                 fault
-                    .help("the kinds that run here: `http`, `llm`, `db`, `command`")
+                    .help("the kinds that run here: `http`, `llm`, `db`, `command`, `matcher`")
                     .related(&kind, "its kind is here"),
             );
             return;

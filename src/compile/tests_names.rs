@@ -130,7 +130,7 @@ fn names_that_are_taken_or_twins_or_twice_are_reported() {
 
 #[test]
 fn a_kind_of_hyphens_platform_is_refused_with_its_place() {
-    let text = r#"{"type": "loop", "actions": [{"action_name": "m", "kind": "matcher", "left": "@a"}],
+    let text = r#"{"type": "loop", "actions": [{"action_name": "m", "kind": "custom-table", "left": "@a"}],
         "properties": {"mode": "react", "objective": "x", "tools": [{"type": "action", "name": "m"}]}}"#;
     let texts = Texts::new(Source::new("loop.json", text));
     let compiled = compile(&texts);

@@ -156,7 +156,7 @@ codes! {
     CONSTANT_CONDITION = "L140" Error "constant-condition" "Condition that always or never holds",
     BAD_OPERAND = "L141" Error "bad-operand" "Operand that its operator can't compare",
     STEP_INPUT = "L142" Error "step-input" "Step input that does not match its action",
-    STEP_SETTING = "L143" Error "step-setting" "Setting that its step can't use",
+    STEP_SETTING = "L143" Error "step-setting" "Setting that its step or action can't use",
     BAD_SCHEDULE = "L144" Error "bad-schedule" "Invalid schedule",
     WRONG_UNIT = "L145" Warning "wrong-unit" "Number in another unit",
     LIMITS_AT_ODDS = "L146" Warning "limits-at-odds" "Limits that contradict each other",

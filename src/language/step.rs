@@ -7,6 +7,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
+pub use super::action::{Matcher, ToleranceMode};
 use super::{Filter, LoopProperties};
 
 /// The words of `type` that are no name of a registered action.
@@ -47,59 +48,6 @@ pub enum Properties {
     Form(Form),
     /// An action's: values for the names that it takes.
     Action(Map<String, Value>),
-}
-
-/// Hyphen's matcher: two lists, and which of their entries belong together.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Matcher {
-    /// The one list, or its `@path`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<Value>,
-    /// The other list, or its `@path`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub right: Option<Value>,
-    /// The fields that must be equal.
-    #[serde(rename = "matchOn", default, skip_serializing_if = "Option::is_none")]
-    pub match_on: Option<Vec<String>>,
-    /// How far numbers may be apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tolerance: Option<f64>,
-    /// Whether `tolerance` is an amount or a share of it. Default: `absolute`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tolerance_mode: Option<ToleranceMode>,
-    /// How many days dates may be apart.
-    #[serde(rename = "dateWindowDays", default, skip_serializing_if = "Option::is_none")]
-    pub date_window_days: Option<f64>,
-    /// How alike texts must be, 0 to 100.
-    #[serde(rename = "fuzzyThreshold", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0, max = 100.0))]
-    pub fuzzy_threshold: Option<f64>,
-    /// The field whose texts are compared for likeness.
-    #[serde(rename = "descriptionKey", default, skip_serializing_if = "Option::is_none")]
-    pub description_key: Option<String>,
-    /// Rules of the platform's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rules: Option<Vec<Value>>,
-    /// The context key of the pairs. Default: `matched`.
-    #[serde(rename = "outputMatched", default, skip_serializing_if = "Option::is_none")]
-    pub output_matched: Option<String>,
-    /// The context key of what is left of the one list. Default: `unmatchedLeft`.
-    #[serde(rename = "outputUnmatchedLeft", default, skip_serializing_if = "Option::is_none")]
-    pub output_unmatched_left: Option<String>,
-    /// The context key of what is left of the other list. Default: `unmatchedRight`.
-    #[serde(rename = "outputUnmatchedRight", default, skip_serializing_if = "Option::is_none")]
-    pub output_unmatched_right: Option<String>,
-}
-
-/// What a matcher's `tolerance` is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ToleranceMode {
-    /// An amount: 0.02 is two cents.
-    Absolute,
-    /// A share: 0.02 is two percent.
-    Relative,
 }
 
 /// Hyphen's custom table: rows are written or read.

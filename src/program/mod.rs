@@ -26,6 +26,7 @@ use crate::language::action::{CommandAction, DbAction, HttpAction, LlmAction, On
 use crate::language::retry::CallRetry;
 use crate::language::{Project, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
+use crate::program::matcher::MatcherTool;
 use crate::program::reference::Field;
 use crate::program::template::{Template, Variable};
 use crate::program::tool_names::ToolNames;
@@ -143,9 +144,12 @@ impl Tool {
     pub fn spends(&self) -> bool {
         match self.kind {
             ToolKind::Llm(_) | ToolKind::Loop(_) => true,
-            ToolKind::Builtin(_) | ToolKind::Http(_) | ToolKind::Db(_) | ToolKind::Command(_) | ToolKind::Embedded => {
-                false
-            }
+            ToolKind::Builtin(_)
+            | ToolKind::Http(_)
+            | ToolKind::Db(_)
+            | ToolKind::Command(_)
+            | ToolKind::Matcher(_)
+            | ToolKind::Embedded => false,
         }
     }
 
@@ -169,7 +173,7 @@ impl Tool {
     pub fn secrets(&self) -> Vec<String> {
         let of = |template: &Template| template.secrets().to_vec();
         match &self.kind {
-            ToolKind::Builtin(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Builtin(_) | ToolKind::Matcher(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
                 all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| field.secrets()));
@@ -209,6 +213,11 @@ impl Tool {
             }
             ToolKind::Llm(llm) => of(&llm.template),
             ToolKind::Db(db) => db.params.iter().flat_map(in_field).collect(),
+            // A call may give each list itself.
+            ToolKind::Matcher(matcher) => {
+                let sides = [&matcher.left, &matcher.right].into_iter().filter_map(|side| side.field.as_ref());
+                sides.flat_map(in_field).map(|variable| Variable { optional: true, ..variable }).collect()
+            }
             ToolKind::Command(command) => {
                 command.args.iter().chain(&command.stdin).chain(command.env.values()).flat_map(of).collect()
             }
@@ -230,6 +239,8 @@ pub enum ToolKind {
     Db(DbTool),
     /// A program on this machine.
     Command(CommandTool),
+    /// Which entries of two lists belong together.
+    Matcher(MatcherTool),
     /// A function of the embedder, registered by name.
     Embedded,
     /// Another loop: a call is a sub-run.

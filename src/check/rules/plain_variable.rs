@@ -283,7 +283,9 @@ fn bare_path<'a>(sent: &SentText<'a>) -> Option<&'a str> {
     let plain = !named.is_empty() && named.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
     // An operand of a condition may name a path without its `@`.
     let operand = sent.kind == TextKind::Step && sent.cursor.path().contains("/condition");
-    (plain && sent.kind.takes_path() && !operand).then_some(text)
+    // A list of a registered matcher is judged as one.
+    let list = sent.action.is_some() && sent.kind == TextKind::Step && ["left", "right"].contains(&sent.field.as_str());
+    (plain && sent.kind.takes_path() && !operand && !list).then_some(text)
 }
 
 /// A path without its `@`, or the bare name of a parameter that nothing takes.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::check::settings::WrittenSettings;
 use crate::check::steps::steps;
 use crate::check::{Cursor, Rule, Subject, model};
 use crate::diagnostic::{Diagnostic, codes};
@@ -96,6 +97,9 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         if let Some(limit) = limit.filter(|limit| is_seconds(&used.action, *limit)) {
             found.extend(seconds(Some(used.at("/timeout_ms")), limit, "a call"));
         }
+        if let Action::Matcher(_) = &used.action {
+            matcher(&WrittenSettings::of_action(&RULE, subject, used), found);
+        }
         if let Action::Llm(llm) = &used.action
             && let Some(retry) = &llm.retry
         {
@@ -179,23 +183,28 @@ fn of_steps(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
                     }
                 }
             }
-            "matcher" => {
-                if let Some(share) = number("fuzzyThreshold").filter(|share| *share > 0.0 && *share <= 1.0) {
-                    let message =
-                        format!("texts that are alike by {share} of 100 match: a percentage seems to be meant");
-                    let help = format!("the threshold is 0 to 100: {}", share * 100.0);
-                    report(step.property("fuzzyThreshold"), message, help, share * 100.0);
-                }
-                let relative = step.properties.get("tolerance_mode").is_some_and(|mode| mode == "relative");
-                if let Some(percent) = number("tolerance").filter(|share| relative && *share >= 1.0) {
-                    let message =
-                        format!("a relative tolerance of {percent} lets all amounts match: a share seems to be meant");
-                    let help = format!("a share is 0 to 1: {percent} % are {}", percent / 100.0);
-                    report(step.property("tolerance"), message, help, percent / 100.0);
-                }
-            }
+            "matcher" => matcher(&WrittenSettings::of_step(&RULE, subject, &step), found),
             _ => {}
         }
+    }
+}
+
+/// Shares for percentages, and the reverse.
+fn matcher(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
+    let number = |name: &str| settings.get(name).and_then(Value::as_f64);
+    let mut report = |name: &str, message: String, help: String, meant: f64| {
+        found.extend(settings.at(name, message).map(|fault| fault.help(help).suggest(meant.to_string())));
+    };
+    if let Some(share) = number("fuzzyThreshold").filter(|share| *share > 0.0 && *share <= 1.0) {
+        let message = format!("texts that are alike by {share} of 100 match: a percentage seems to be meant");
+        let help = format!("the threshold is 0 to 100: {}", share * 100.0);
+        report("fuzzyThreshold", message, help, share * 100.0);
+    }
+    let is_relative = settings.text("tolerance_mode") == Some("relative");
+    if let Some(percent) = number("tolerance").filter(|share| is_relative && *share >= 1.0) {
+        let message = format!("a relative tolerance of {percent} lets all amounts match: a share seems to be meant");
+        let help = format!("a share is 0 to 1: {percent} % are {}", percent / 100.0);
+        report("tolerance", message, help, percent / 100.0);
     }
 }
 

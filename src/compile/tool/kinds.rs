@@ -1,9 +1,9 @@
-//! The kinds of actions, compiled: `llm`, `db`, `command`, and `http` in a file of its own.
+//! The kinds of actions, compiled: `llm`, `db` and `command`; the others have files of their own.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::sql::{self, Placeholders};
-use super::{ActionDraft, NamedVariable, http};
+use super::{ActionDraft, NamedVariable, http, matcher};
 use crate::diagnostic::codes;
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
@@ -20,7 +20,8 @@ pub(super) fn compile(action: &Action, work: &mut ActionDraft<'_>) -> Option<Too
         Action::Llm(action) => llm(action, work).map(ToolKind::Llm),
         Action::Db(action) => db(action, work).map(ToolKind::Db),
         Action::Command(action) => command(action, work).map(ToolKind::Command),
-        Action::Matcher(_) | Action::CustomTable(_) => None,
+        Action::Matcher(action) => matcher::compile(action, work).map(ToolKind::Matcher),
+        Action::CustomTable(_) => None,
     }
 }
 

@@ -6,6 +6,7 @@ mod derived;
 mod floor;
 mod http;
 mod kinds;
+mod matcher;
 mod parameters;
 mod sql;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{ActionDraft, derived};
+use super::{ActionDraft, derived, matcher};
 use crate::compile::review::review;
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
@@ -27,6 +27,9 @@ pub(super) fn of(
 ) -> Option<Schema> {
     let Some(written) = written else {
         let names = work.arguments_at("");
+        if let Some(ToolKind::Matcher(tool)) = kind {
+            return Some(matcher::schema(tool, &names));
+        }
         // Without any hint of what it takes, an HTTP action takes what it is given.
         return Some(if names.is_empty() && matches!(action, Action::Http(_)) {
             Schema::any()
@@ -47,7 +50,7 @@ pub(super) fn of(
     let schema = examined.rest.filter(|_| has_names)?;
     // A name that is not there and one that is not used are most often the two ends of one slip.
     if !unknown(&schema, work) && !work.is_partial {
-        unused(&schema, action, work);
+        unused(&schema, action, kind, work);
     }
     hidden(&schema, work);
     Some(schema).filter(|_| is_sound)
@@ -176,12 +179,15 @@ fn list(names: &[&str]) -> String {
 }
 
 /// Warns of required parameters that the model must write and that then go nowhere.
-fn unused(schema: &Schema, action: &Action, work: &mut ActionDraft<'_>) {
+fn unused(schema: &Schema, action: &Action, kind: Option<&ToolKind>, work: &mut ActionDraft<'_>) {
     // What an HTTP action does not name goes to its body or query, unless the body is written.
     if matches!(action, Action::Http(http) if http.body.is_none()) {
         return;
     }
-    let used: HashSet<_> = work.arguments_at("").into_iter().collect();
+    let mut used: HashSet<_> = work.arguments_at("").into_iter().collect();
+    if let Some(ToolKind::Matcher(tool)) = kind {
+        used.extend(matcher::inputs(tool).into_iter().map(str::to_owned));
+    }
     let known: HashSet<_> = schema.properties().into_iter().collect();
     for name in schema.required() {
         if !known.contains(name) || used.contains(name) {

@@ -334,7 +334,7 @@ fn a_tool_without_a_description_gets_a_plain_one_and_a_warning() {
 
 #[test]
 fn the_platforms_kinds_are_refused_with_what_to_do() {
-    for kind in ["matcher", "custom-table"] {
+    for kind in ["custom-table"] {
         let faults = compile(json!({"kind": kind, "action_name": "m"})).unwrap_err();
         assert_eq!((faults[0].code, faults[0].pointer.as_str()), (codes::NOT_RUNNABLE, "/kind"));
         assert!(faults[0].message.contains(kind));

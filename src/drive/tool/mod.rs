@@ -6,6 +6,7 @@ mod db;
 mod embedded;
 mod http;
 mod llm;
+mod matcher;
 mod output;
 mod runner;
 mod scripted;
@@ -35,6 +36,7 @@ use self::db::DbRunner;
 use self::embedded::EmbeddedRunner;
 use self::http::HttpRunner;
 use self::llm::LlmRunner;
+use self::matcher::MatcherRunner;
 use self::output::fault;
 use self::runner::{RawFault, RawOutcome, ToolRunner, not_available};
 use self::scripted::ScriptedRunner;
@@ -58,6 +60,7 @@ pub struct Toolbox {
     llm: LlmRunner,
     db: DbRunner,
     command: CommandRunner,
+    matcher: MatcherRunner,
     embedded: EmbeddedRunner,
 }
 
@@ -98,6 +101,7 @@ impl Toolbox {
             llm: LlmRunner::new(models, vault),
             db: DbRunner::new(project, root, vault),
             command: CommandRunner::new(project, root, vault),
+            matcher: MatcherRunner,
             embedded: EmbeddedRunner::new(embedded),
         }
     }
@@ -117,6 +121,7 @@ impl Toolbox {
             ToolKind::Llm(_) => &self.llm,
             ToolKind::Db(_) => &self.db,
             ToolKind::Command(_) => &self.command,
+            ToolKind::Matcher(_) => &self.matcher,
             ToolKind::Embedded => &self.embedded,
             ToolKind::Loop(_) | ToolKind::Builtin(_) => return None,
         })
@@ -124,7 +129,8 @@ impl Toolbox {
 
     /// Every runner.
     fn runners(&self) -> impl Iterator<Item = &dyn ToolRunner> {
-        let kinds: [&dyn ToolRunner; 5] = [&self.http, &self.llm, &self.db, &self.command, &self.embedded];
+        let kinds: [&dyn ToolRunner; 6] =
+            [&self.http, &self.llm, &self.db, &self.command, &self.matcher, &self.embedded];
         kinds.into_iter().chain(self.script.iter().map(|script| -> &dyn ToolRunner { script }))
     }
 

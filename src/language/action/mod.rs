@@ -4,6 +4,7 @@ mod command;
 mod db;
 mod http;
 mod llm;
+mod matcher;
 mod text;
 
 use schemars::JsonSchema;
@@ -18,6 +19,7 @@ pub use command::CommandAction;
 pub use db::DbAction;
 pub use http::{HttpAction, Method};
 pub use llm::LlmAction;
+pub use matcher::{MATCHER_SETTINGS, Matcher, MatcherAction, ToleranceMode};
 pub use text::{ActionText, TextKind};
 
 /// A registered action, by its `kind`.
@@ -36,9 +38,9 @@ pub enum Action {
     /// A program on this machine.
     #[serde(rename = "command")]
     Command(CommandAction),
-    /// Hyphen's matcher: recognised, and refused.
+    /// Which entries of two lists belong together.
     #[serde(rename = "matcher")]
-    Matcher(serde_json::Map<String, Value>),
+    Matcher(MatcherAction),
     /// Hyphen's custom table: recognised, and refused.
     #[serde(rename = "custom-table")]
     CustomTable(serde_json::Map<String, Value>),
@@ -213,7 +215,8 @@ impl Action {
             Self::Llm(action) => Some(action),
             Self::Db(action) => Some(action),
             Self::Command(action) => Some(action),
-            Self::Matcher(_) | Self::CustomTable(_) => None,
+            Self::Matcher(action) => Some(action),
+            Self::CustomTable(_) => None,
         }
     }
 
@@ -235,6 +238,7 @@ impl Action {
             Some("llm") => LlmAction::deserialize(fields).map(Self::Llm),
             Some("db") => DbAction::deserialize(fields).map(Self::Db),
             Some("command") => CommandAction::deserialize(fields).map(Self::Command),
+            Some("matcher") => MatcherAction::deserialize(fields).map(Self::Matcher),
             // For kinds that are only recognised or unknown, the spelling of numbers does not matter.
             _ => Self::deserialize(value),
         }

@@ -7,8 +7,10 @@ mod settings;
 mod tests;
 #[cfg(test)]
 mod tests_properties;
+mod tool;
 
 pub use settings::MatchSettings;
+pub use tool::{MatcherCall, MatcherSide, MatcherTool};
 
 use std::collections::HashMap;
 

@@ -56,7 +56,7 @@ impl MatchSettings {
         if match_on.len() > MAX_FIELDS {
             return Err(format!("`matchOn` names more than {MAX_FIELDS} fields"));
         }
-        if written.rules.is_some() {
+        if written.rules.as_ref().is_some_and(|rules| !rules.is_empty()) {
             return Err("`rules` can't be used here".to_owned());
         }
         let is_share = written.tolerance_mode == Some(ToleranceMode::Relative);

@@ -157,7 +157,7 @@ fn settings_that_contradict_each_other_are_refused() {
         (json!({}), "`matchOn` is missing"),
         (json!({"matchOn": []}), "`matchOn` is missing"),
         (json!({"matchOn": vec!["x"; 33]}), "more than 32"),
-        (json!({"matchOn": ["x"], "rules": []}), "`rules`"),
+        (json!({"matchOn": ["x"], "rules": [{}]}), "`rules`"),
         (json!({"matchOn": ["x"], "tolerance": -1}), "`tolerance` must be"),
         (json!({"matchOn": ["x"], "tolerance_mode": "relative"}), "`tolerance_mode` needs"),
         (json!({"matchOn": ["x"], "dateWindowDays": -0.5}), "`dateWindowDays`"),

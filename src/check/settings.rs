@@ -1,0 +1,97 @@
+//! The settings of a step or of a registered action, as they are written.
+
+mod matcher;
+mod table;
+
+use serde_json::{Map, Value};
+
+use super::steps::WrittenStep;
+use super::{Cursor, Rule, Subject, Used};
+use crate::compile::steps::KnownValue;
+use crate::diagnostic::Diagnostic;
+
+pub(super) use matcher::matcher;
+pub(super) use table::table;
+
+/// The settings of a step or of a registered action.
+pub(super) struct WrittenSettings<'j, 'a> {
+    pub rule: &'static Rule,
+    pub subject: &'j Subject<'a>,
+    properties: Option<&'j Map<String, Value>>,
+    owner: SettingsOwner<'j, 'a>,
+}
+
+/// What the settings belong to.
+#[derive(Clone, Copy)]
+enum SettingsOwner<'j, 'a> {
+    Step(&'j WrittenStep<'a>),
+    Action(&'j Used<'a>),
+}
+
+impl<'j, 'a> WrittenSettings<'j, 'a> {
+    pub fn of_step(rule: &'static Rule, subject: &'j Subject<'a>, step: &'j WrittenStep<'a>) -> Self {
+        Self { rule, subject, properties: Some(step.properties), owner: SettingsOwner::Step(step) }
+    }
+
+    pub fn of_action(rule: &'static Rule, subject: &'j Subject<'a>, used: &'j Used<'a>) -> Self {
+        Self { rule, subject, properties: used.written().as_object(), owner: SettingsOwner::Action(used) }
+    }
+
+    /// Whether they are those of a step: a call of an action may give what is missing.
+    pub fn is_step(&self) -> bool {
+        matches!(self.owner, SettingsOwner::Step(_))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&'j Value> {
+        self.properties?.get(name).filter(|value| !value.is_null())
+    }
+
+    pub fn text(&self, name: &str) -> Option<&'j str> {
+        self.get(name)?.as_str()
+    }
+
+    pub fn list(&self, name: &str) -> Option<&'j Vec<Value>> {
+        self.get(name)?.as_array()
+    }
+
+    /// The place of a setting.
+    pub fn cursor(&self, name: &str) -> Cursor<'a> {
+        match self.owner {
+            SettingsOwner::Step(step) => self.subject.at(&step.property(name)),
+            SettingsOwner::Action(used) => used.at(&format!("/{}", crate::syntax::token(name))),
+        }
+    }
+
+    /// A fault at a setting, unless one was reported there.
+    pub fn at(&self, name: &str, message: String) -> Option<Diagnostic> {
+        let cursor = self.cursor(name);
+        let is_faulty = match self.owner {
+            SettingsOwner::Step(step) => self.subject.is_faulty(&step.property(name)),
+            SettingsOwner::Action(used) => {
+                !used.knows(&[&format!("/{name}")]) || self.subject.has_error_in(&cursor.place())
+            }
+        };
+        (cursor.is_written() && !is_faulty).then(|| cursor.report(self.rule, message))
+    }
+
+    /// What is known of the value at the path that a setting of a step is.
+    pub fn known(&self, name: &str) -> Option<&'j KnownValue> {
+        match self.owner {
+            SettingsOwner::Step(step) => self.subject.compiled.steps.known.get(&step.property(name)),
+            SettingsOwner::Action(_) => None,
+        }
+    }
+
+    /// Settings that a step can't do without.
+    pub fn missing(&self, names: &[&str], help: &str) -> Option<Diagnostic> {
+        let SettingsOwner::Step(step) = self.owner else { return None };
+        let missing: Vec<String> =
+            names.iter().filter(|name| !step.properties.contains_key(**name)).map(|name| format!("`{name}`")).collect();
+        if missing.is_empty() || step.is_misread(self.subject) {
+            return None;
+        }
+        let cursor = self.subject.at(&format!("{}/properties", step.at)).key();
+        let message = format!("a step of type `{}` needs {}", step.kind, missing.join(" and "));
+        Some(cursor.report(self.rule, message).help(help))
+    }
+}

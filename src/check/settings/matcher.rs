@@ -1,0 +1,120 @@
+//! The settings of a matcher.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::WrittenSettings;
+use crate::compile::steps::JsonTypes;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::program::reference::as_path;
+use crate::syntax::quoted;
+
+/// What a matcher can't use.
+pub(in crate::check) fn matcher(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
+    let needed = "`left` and `right` are two lists, by their `@paths`; `matchOn` names the fields that must be equal";
+    found.extend(settings.missing(&["left", "right", "matchOn"], needed));
+    for side in ["left", "right"] {
+        found.extend(settings.get(side).and_then(|value| side_fault(settings, side, value)));
+    }
+    if settings.list("matchOn").is_some_and(Vec::is_empty) {
+        let fault = settings.at("matchOn", "`matchOn` is empty: nothing says which entries belong together".to_owned());
+        found.extend(fault.map(|fault| fault.help("name the fields that must be equal: [\"invoice_id\"]")));
+    }
+    for (index, field) in settings.list("matchOn").into_iter().flatten().enumerate() {
+        if let Some(name) = field.as_str().and_then(|field| field.strip_prefix('@')) {
+            let last = name.rsplit('.').next().unwrap_or(name);
+            let message = format!("`matchOn` names fields of the entries; `@{name}` is a path");
+            let cursor = settings.cursor("matchOn").below(&format!("/{index}"));
+            if settings.subject.has_error_in(&cursor.place()) {
+                continue;
+            }
+            let report = cursor.report(settings.rule, message);
+            found.push(report.help(format!("write the field's name: `{last}`")).suggest(quoted(last)));
+        }
+    }
+    for name in ["tolerance", "dateWindowDays"] {
+        if settings.get(name).and_then(Value::as_f64).is_some_and(|number| number < 0.0) {
+            let fault = settings.at(name, format!("`{name}` is below 0: nothing is ever so near"));
+            found.extend(fault.map(|fault| fault.help("0 asks for the same value")));
+        }
+    }
+    if settings.list("rules").is_some_and(|rules| !rules.is_empty()) {
+        let fault = settings.at("rules", "`rules` can't be used here: nothing says what they mean".to_owned());
+        found.extend(
+            fault.map(|fault| fault.help("take it out; `matchOn`, `tolerance` and the others say what matches")),
+        );
+    }
+    likeness(settings, found);
+    let mut keys = BTreeSet::new();
+    for (name, default) in [
+        ("outputMatched", "matched"),
+        ("outputUnmatchedLeft", "unmatchedLeft"),
+        ("outputUnmatchedRight", "unmatchedRight"),
+    ] {
+        let key = settings.text(name).unwrap_or(default);
+        if !keys.insert(key) {
+            let fault =
+                settings.at(name, format!("two lists of the matcher have the key `{key}`: one replaces the other"));
+            found.extend(fault.map(|fault| fault.help("give each list a key of its own")));
+        }
+    }
+}
+
+/// How near amounts and texts must be: settings that need another one.
+fn likeness(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
+    let warn = |fault: Diagnostic| Diagnostic { severity: Severity::Warning, ..fault };
+    match (settings.get("tolerance"), settings.get("tolerance_mode")) {
+        (None, Some(_)) => {
+            let fault = settings.at("tolerance_mode", "`tolerance_mode` means nothing without `tolerance`".to_owned());
+            found.extend(fault.map(|fault| fault.help("add `tolerance`: how far the amounts may be apart")));
+        }
+        (Some(number), None) if number.as_f64().is_some_and(|number| number > 0.0) => {
+            let message = format!("a `tolerance` of {number} without `tolerance_mode` is an amount, and no share");
+            let fault = settings.at("tolerance", message);
+            found
+                .extend(fault.map(|fault| warn(fault.help("write `\"tolerance_mode\": \"absolute\"`, or `relative`"))));
+        }
+        _ => {}
+    }
+    if settings.get("descriptionKey").is_some() && settings.get("fuzzyThreshold").is_none() {
+        let message = "`descriptionKey` compares nothing without `fuzzyThreshold`";
+        let fault = settings.at("descriptionKey", message.to_owned());
+        found
+            .extend(fault.map(|fault| warn(fault.help("add `fuzzyThreshold`: how alike the texts must be, 0 to 100"))));
+    }
+    if settings.get("fuzzyThreshold").is_some() && settings.get("descriptionKey").is_none() {
+        let message = "`fuzzyThreshold` compares the texts of a field, and `descriptionKey` does not name it";
+        let fault = settings.at("fuzzyThreshold", message.to_owned());
+        found.extend(fault.map(|fault| fault.help("add `descriptionKey`: the field whose texts are compared")));
+    }
+}
+
+/// A side of a matcher that is no list.
+fn side_fault(settings: &WrittenSettings<'_, '_>, side: &str, value: &Value) -> Option<Diagnostic> {
+    let text = match value {
+        Value::Array(_) => return None,
+        Value::String(text) => text,
+        other => {
+            let fault = settings.at(side, format!("`{side}` is a list or its `@path`; {other} was given"))?;
+            return Some(fault.help("name the list: \"@input.invoices\""));
+        }
+    };
+    if as_path(text).is_some() {
+        let known = settings.known(side)?;
+        if known.types.meets(JsonTypes::LIST.or(JsonTypes::TEXT)) {
+            return None;
+        }
+        let fault = settings.at(side, format!("`{side}` is a list, and `{text}` is {}", known.types.called()))?;
+        return Some(fault.help("name the path of a list"));
+    }
+    if (text.starts_with("doc:") && settings.is_step()) || text.starts_with('@') {
+        return None;
+    }
+    let fault = settings.at(side, format!("`{side}` is a list or its `@path`; the text {} was given", quoted(text)))?;
+    let meant = format!("@{}", text.trim_start_matches(['{', '$', ' ']).trim_end_matches(['}', ' ']));
+    Some(match as_path(&meant) {
+        Some(_) => fault.help("a path begins with `@`").suggest(quoted(&meant)),
+        None => fault.help("name the list: \"@input.invoices\""),
+    })
+}

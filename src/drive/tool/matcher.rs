@@ -1,0 +1,45 @@
+//! `matcher` actions: which entries of two lists belong together.
+
+use serde_json::Value;
+
+use super::output::fault;
+use super::runner::{RawOutcome, ToolRunner, wrong_kind};
+use crate::drive::future::BoxFuture;
+use crate::drive::tool::call::ToolCall;
+use crate::engine::event::ToolFault;
+use crate::program::matcher::MatcherTool;
+use crate::program::reference::Scope;
+use crate::program::{Tool, ToolKind};
+
+/// Makes the calls of `matcher` actions.
+pub(super) struct MatcherRunner;
+
+impl ToolRunner for MatcherRunner {
+    fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
+        match &tool.kind {
+            ToolKind::Matcher(matcher) => Box::pin(async move { make(matcher, call).await.into() }),
+            _ => wrong_kind(tool),
+        }
+    }
+}
+
+/// Matches in a thread of its own: large lists take a second. The work is bounded, so it ends even if nobody waits for
+/// it any more.
+async fn make(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+    let refused = |why: String| fault(format!("matcher: {why}"), "");
+    // The lists are data for a model: no secret is resolved in them.
+    let scope = Scope {
+        arguments: call.input,
+        input: call.run_input,
+        now: call.now,
+        run_id: call.run_id,
+        extra: &[],
+        secrets: None,
+    };
+    let ready = tool.call(&scope).map_err(refused)?;
+    drop(scope);
+    match tokio::task::spawn_blocking(move || ready.run()).await {
+        Ok(done) => done.map_err(|too_large| refused(too_large.to_string())),
+        Err(lost) => Err(fault("matcher: failed", lost.to_string())),
+    }
+}
