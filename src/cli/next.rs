@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use super::store::StorePlace;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::record::WaitingCall;
+use crate::engine::refusal::{ANSWERS, RefusalCause};
+use crate::engine::state::State;
 use crate::trace::{Look, RunResult, Tone, escape};
 
 #[cfg(test)]
@@ -27,6 +29,8 @@ pub struct NextCommands {
     pub actions: Vec<PathBuf>,
     /// The flags of `resume` that raise the limit which ended it.
     pub raising: Option<String>,
+    /// What an author can do about replies that could not be read.
+    pub for_replies: Option<&'static str>,
 }
 
 impl NextCommands {
@@ -40,6 +44,7 @@ impl NextCommands {
             script: None,
             actions: Vec::new(),
             raising: None,
+            for_replies: None,
         }
     }
 
@@ -87,7 +92,9 @@ impl NextCommands {
                 ways.extend(
                     self.raising.as_deref().map(|flags| ("continue".to_owned(), self.command("resume", flags))),
                 );
-                ways.extend(why.and_then(remedy).map(|remedy| ("may help".to_owned(), remedy.to_owned())));
+                let remedy =
+                    why.and_then(remedy).or(self.for_replies.filter(|_| why == Some(Termination::InvalidReplies)));
+                ways.extend(remedy.map(|remedy| ("may help".to_owned(), remedy.to_owned())));
             }
         }
         let width = ways.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
@@ -150,9 +157,20 @@ fn remedy(why: Termination) -> Option<&'static str> {
         Termination::Context => "`history`, or a smaller `max_observation_chars`",
         Termination::Budget => "more `budget`, or `\"on_limit\": \"answer\"` to answer with what is known",
         Termination::Stuck => "`on_stuck` with `retry_with_hint` or `escalate`, or a tool that gives what is missing",
-        Termination::InvalidReplies => "another `dialect`, or a larger model",
         _ => return None,
     })
+}
+
+/// What an author can do about the replies of a run that could not be taken.
+pub fn remedy_for_replies(state: &State) -> &'static str {
+    if state.watch.answers_refused >= ANSWERS {
+        return "an `answer_schema` with fewer demands, or a larger model";
+    }
+    match RefusalCause::of_last(state) {
+        RefusalCause::CutOffThinking => "more `max_tokens`, or less reasoning (`reasoning_effort` of the model)",
+        RefusalCause::CutOff => "more `max_tokens`",
+        RefusalCause::Unreadable => "another `dialect`, or a larger model",
+    }
 }
 
 /// A word in quotes where a shell needs them.

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::limits::raising_flags;
-use super::next::NextCommands;
+use super::next::{NextCommands, remedy_for_replies};
 use super::surface::Surface;
 use crate::engine::state::State;
 use crate::program::Program;
@@ -69,7 +69,11 @@ pub fn conclude(
         Output::Json => surface.print(&json_line(&result)?)?,
         Output::Ndjson => surface.print(&json_line(&events::last(&result))?)?,
         Output::Human => {
-            let next = NextCommands { raising: raising_flags(program, state), ..next.clone() };
+            let next = NextCommands {
+                raising: raising_flags(program, state),
+                for_replies: Some(remedy_for_replies(state)),
+                ..next.clone()
+            };
             human(surface, &result, state.now.active_ms, &next)?;
         }
     }

@@ -36,6 +36,7 @@ pub mod outcome;
 pub mod previous;
 pub mod prompt;
 pub mod record;
+pub mod refusal;
 mod reply;
 pub mod state;
 pub mod step;

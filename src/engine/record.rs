@@ -63,6 +63,9 @@ pub struct TraceEntry {
     /// Why it failed, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolFault>,
+    /// The hint of `on_stuck` that the model read behind this observation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// The attempts at the call that failed before the last one, when it was made again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<CallAttempt>,
@@ -116,6 +119,7 @@ impl TraceEntry {
             run_id: entry.run_id.as_deref().map(str::to_owned),
             error: entry.error.as_deref().cloned(),
             attempts: entry.attempts.to_vec(),
+            hint: state.hints.iter().find(|hint| hint.entry == at).map(|hint| hint.text.to_string()),
         }
     }
 
@@ -158,6 +162,7 @@ impl TraceEntry {
             error,
             call_status,
             attempts: call.attempts.clone(),
+            hint: None,
         })
     }
 }

@@ -13,6 +13,7 @@ use super::kept_reply;
 use super::limit::{self, LengthRefusal};
 use super::next::Next;
 use super::outcome::{Answer, Ending, Limit, Pause, RunError, Status, Termination};
+use super::refusal::RefusalCause;
 use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
 use super::tight::push_tight;
 use super::turn;
@@ -54,6 +55,7 @@ pub(super) fn take(
     state.counters.window.0 = usage.input.saturating_add(usage.output);
     let dialect = program.properties.dialect;
     let (mut reading, counts) = dialect::read_counted(dialect, &reply);
+    let cause = RefusalCause::of(&reply);
     let reasoning = kept_reply::reasoning(reply.reasoning, reading.thought());
     let most = usize::try_from(program.properties.max_tool_calls_per_turn).unwrap_or(usize::MAX);
     too_many(&mut reading, most);
@@ -61,7 +63,8 @@ pub(super) fn take(
     if matches!(reading, Reading::Unreadable { .. }) {
         calls.truncate(most);
     }
-    let shown = if matches!(reading, Reading::Unreadable { .. }) {
+    // A last reply that is no answer is refused too.
+    let shown = if forced.is_some() || matches!(reading, Reading::Unreadable { .. }) {
         kept_reply::shown(&reply.text, &calls)
     } else {
         String::new()
@@ -79,6 +82,7 @@ pub(super) fn take(
         thinking_ms: reply.duration_ms,
         calls: Vec::new(),
     };
+    let refused = RefusedReply { why: String::new(), text: shown, cause };
     match reading {
         Reading::Calls { thought, mut calls } => {
             state.watch.invalid_in_a_row = 0;
@@ -89,7 +93,7 @@ pub(super) fn take(
                 }
             }
             if let Some(limit) = forced {
-                return last_word(program, state, new, calls, limit);
+                return last_word(program, state, new, LastReply { calls, limit, refused });
             }
             turn(program, state, new, calls, effects)
         }
@@ -98,13 +102,13 @@ pub(super) fn take(
             new.thought = thought;
             let call = Wanted::complete(answer_of(program, answer));
             match forced {
-                Some(limit) => last_word(program, state, new, vec![call], limit),
+                Some(limit) => last_word(program, state, new, LastReply { calls: vec![call], limit, refused }),
                 None => turn(program, state, new, vec![call], effects),
             }
         }
         Reading::Unreadable { thought, why } => {
             new.thought = thought;
-            unreadable(program, state, new, RefusedReply { why, text: shown }, forced)
+            unreadable(program, state, new, RefusedReply { why, ..refused }, forced)
         }
     }
 }
@@ -115,6 +119,16 @@ struct RefusedReply {
     why: String,
     /// What it said, cut.
     text: String,
+    /// Why it could not be read, for people.
+    cause: RefusalCause,
+}
+
+/// The reply to the last call of `on_limit: answer`.
+struct LastReply {
+    calls: Vec<Wanted>,
+    limit: Limit,
+    /// What is kept of it if it is no answer.
+    refused: RefusedReply,
 }
 
 /// Refuses a turn with too many calls as a whole.
@@ -273,7 +287,8 @@ fn ended(program: &Program, state: &mut State, mut new: Turn, completion: Comple
 }
 
 /// The last call of `on_limit: answer`: only an answer counts.
-fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>, limit: Limit) -> Next {
+fn last_word(program: &Program, state: &mut State, new: Turn, reply: LastReply) -> Next {
+    let LastReply { calls, limit, refused } = reply;
     let mut calls = calls.into_iter().filter(|wanted| wanted.name == COMPLETE);
     if let (Some(wanted), None) = (calls.next(), calls.next())
         && let Ok(tool) = validate::call(program, state, &wanted)
@@ -288,24 +303,29 @@ fn last_word(program: &Program, state: &mut State, new: Turn, calls: Vec<Wanted>
         });
     }
     let why = "the last reply gave no answer that could be taken".to_owned();
-    note(state, new, why, String::new());
+    note(state, new, RefusedReply { why, ..refused });
     limit::failed(program, state, limit)
 }
 
 /// A reply that can't be read: the model receives the reason; three in a row end the run.
 fn unreadable(program: &Program, state: &mut State, new: Turn, refused: RefusedReply, forced: Option<Limit>) -> Next {
-    let RefusedReply { mut why, text } = refused;
+    let mut why = refused.why.clone();
     kept_reply::shorten_unreadable(state);
     state.counters.invalid_replies += 1;
     state.watch.invalid_in_a_row += 1;
-    note(state, new, why.clone(), text);
+    note(state, new, refused);
     if let Some(limit) = forced {
         return limit::failed(program, state, limit);
     }
     if state.watch.invalid_in_a_row >= INVALID_IN_A_ROW {
+        let because = match RefusalCause::of_last(state) {
+            RefusalCause::Unreadable => "",
+            RefusalCause::CutOff => ": max_tokens cut them off",
+            RefusalCause::CutOffThinking => ": max_tokens cut them off while the model was still thinking",
+        };
         let error = RunError {
             code: "invalid_replies".to_owned(),
-            message: format!("{INVALID_IN_A_ROW} replies in a row could not be read"),
+            message: format!("{INVALID_IN_A_ROW} replies in a row could not be read{because}"),
             retryable: false,
         };
         return Next::fail(state, Termination::InvalidReplies, error);
@@ -338,8 +358,9 @@ fn entry_of_answer(state: &mut State, new: &Turn, wanted: &Wanted) {
     );
 }
 
-/// Keeps a reply that could not be taken in the trace; `detail` is what only people read.
-fn note(state: &mut State, new: Turn, why: String, detail: String) {
+/// Keeps a reply that could not be taken in the trace; only people read its text.
+fn note(state: &mut State, new: Turn, refused: RefusedReply) {
+    let RefusedReply { why, text, cause } = refused;
     push_tight(
         &mut state.entries,
         StoredEntry {
@@ -350,7 +371,7 @@ fn note(state: &mut State, new: Turn, why: String, detail: String) {
             action_input: Json::default(),
             observation: Value::String(why).into(),
             success: false,
-            error: Some(Box::new(ToolFault { class: "unreadable reply".to_owned(), detail, ..ToolFault::default() })),
+            error: Some(Box::new(ToolFault::new(cause.class(), text))),
             duration_ms: new.thinking_ms,
             usage: new.usage,
             run_id: None,

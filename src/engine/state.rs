@@ -31,6 +31,8 @@ pub struct State {
     pub conversation: Conversation,
     /// What happened, one entry a call or unreadable reply.
     pub entries: Vec<StoredEntry>,
+    /// The hints that a model in circles was given.
+    pub hints: Vec<GivenHint>,
     /// What humans decided, in their order.
     pub decisions: Vec<DecisionRecord>,
     /// How humans made it continue after an end, and the limits that they raised.
@@ -148,6 +150,15 @@ pub struct StoredEntry {
     pub called_at_ms: Option<i64>,
     /// The failed attempts at the call, when it was made again.
     pub attempts: Box<[CallAttempt]>,
+}
+
+/// A hint that the model read behind an observation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenHint {
+    /// The place of the observation's entry.
+    pub entry: usize,
+    /// What the model read.
+    pub text: Box<str>,
 }
 
 /// What was counted.

@@ -14,7 +14,8 @@ use super::memory;
 use super::next::Next;
 use super::observation::cut;
 use super::outcome::{Ending, Limit, Pause, RunError, Status, Termination};
-use super::state::{Call, CallProgress, Phase, State, StoredEntry, Turn};
+use super::refusal::ANSWERS;
+use super::state::{Call, CallProgress, GivenHint, Phase, State, StoredEntry, Turn};
 use super::stuck::{self, StepDigest, Stuck};
 use super::subrun;
 use super::tight::push_tight;
@@ -26,8 +27,6 @@ use crate::program::{Builtin, Program, Tool, ToolKind};
 
 /// How often a model is given a hint before its run fails as stuck.
 const HINTS: u32 = 2;
-/// How many answers that do not match `answer_schema` end a run.
-const ANSWERS: u32 = 3;
 /// Why a call that asks a model was not made.
 pub(super) const SPENT: &str = "not called: the run's budget is spent";
 
@@ -343,6 +342,8 @@ fn is_stuck(program: &Program, state: &mut State, stuck: Stuck, observations: Ve
                 ),
             };
             dialect::report(dialect, &mut state.conversation, observations, Some(&hint));
+            let entry = state.entries.len().saturating_sub(1);
+            push_tight(&mut state.hints, GivenHint { entry, text: hint.into() });
             Next::Think
         }
         StuckAction::Fail | StuckAction::RetryWithHint => {

@@ -49,6 +49,7 @@ fn hidden(entry: TraceEntry, redact: &Redaction) -> TraceEntry {
         action_input: entry.action_input.map(|input| redact.value(&input)),
         observation: redact.value(&entry.observation),
         error: entry.error.map(|fault| hidden_fault(&fault, redact)),
+        hint: entry.hint.map(|hint| redact.text(&hint).into_owned()),
         attempts: entry.attempts.into_iter().map(|attempt| hidden_attempt(attempt, redact)).collect(),
         ..entry
     }

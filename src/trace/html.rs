@@ -11,6 +11,7 @@ use super::continuation::continuations_after;
 use super::decision::{decision_sentence, decisions_about, decisions_about_no_call};
 use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape::{exact_html, html as escaped};
+use super::refused::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
 use super::text::{reason, text_of_pretty, took};
 use super::units::{count, dollars, duration, plural, rfc3339};
@@ -183,6 +184,7 @@ fn iterations(page: &mut String, result: &RunResult) {
     }
     page.push_str("<h2 class=\"title\">Iterations</h2>\n<div class=\"timeline\">\n");
     let mut before = 0;
+    let mut refusals = ShownRefusals::default();
     for turn in trace.chunk_by(|one, next| one.iteration == next.iteration) {
         let Some(first) = turn.first() else { continue };
         page.extend(continuations_after(result, before..first.iteration).map(|sentence| folded("meta", &sentence)));
@@ -204,7 +206,7 @@ fn iterations(page: &mut String, result: &RunResult) {
         }
         page.push_str(&folded("thought", first.thought.trim()));
         for entry in turn {
-            call(page, entry, decisions_about(result, entry));
+            call(page, entry, &refusals.shown(entry, &entry.observation), decisions_about(result, entry));
         }
         page.push_str("</article>\n");
     }
@@ -233,7 +235,7 @@ fn folded(class: &str, text: &str) -> String {
     )
 }
 
-fn call<'a>(page: &mut String, entry: &TraceEntry, decisions: impl Iterator<Item = &'a DecisionRecord>) {
+fn call<'a>(page: &mut String, entry: &TraceEntry, seen: &Value, decisions: impl Iterator<Item = &'a DecisionRecord>) {
     let kind = if entry.success { "ok" } else { "bad" };
     let _ = write!(page, "<div class=\"call {kind}\">\n<p class=\"action\">");
     match &entry.action {
@@ -267,15 +269,19 @@ fn call<'a>(page: &mut String, entry: &TraceEntry, decisions: impl Iterator<Item
     }
     // The call that ends a run has no observation: its answer is above.
     if entry.call_status.is_none() && !(entry.success && entry.observation.is_null()) {
-        page.push_str(&boxed("out", &entry.observation));
+        page.push_str(&boxed("out", seen));
     }
     // The observation often contains all that is known about the fault.
     let observation = text_of_pretty(&entry.observation);
     if let Some(fault) = &entry.error {
         let detail = if fault.detail.is_empty() { &fault.class } else { &fault.detail };
-        if !observation.contains(detail.as_str()) {
-            page.push_str(&boxed("out", &Value::from(detail.as_str())));
+        let detail = unsaid(entry.action.is_none(), &entry.thought, detail);
+        if !observation.contains(&*detail) {
+            page.push_str(&boxed("out", &Value::from(&*detail)));
         }
+    }
+    if let Some(hint) = &entry.hint {
+        page.push_str(&folded("meta", hint));
     }
     page.push_str("</div>\n");
 }

@@ -12,6 +12,7 @@ pub mod json;
 pub mod live;
 pub mod look;
 pub mod redact;
+pub mod refused;
 pub mod result;
 #[cfg(test)]
 pub(crate) mod tests_state;

@@ -14,6 +14,7 @@ use super::entries::{attempt_sentence, call_attempts, call_sentence, times};
 use super::escape;
 use super::json::{gist, on_one_line};
 use super::look::{Look, TextBlock, Tone, pad};
+use super::refused::{ShownRefusals, unsaid};
 use super::result::{PauseView, RunResult};
 use super::units::{count, dollars, duration, plural};
 use crate::engine::outcome::{Status, Termination};
@@ -254,6 +255,7 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
     shown.push('\n');
     let mut iteration = 0;
     let trace = result.trace.as_deref().unwrap_or_default();
+    let mut refusals = ShownRefusals::default();
     for entry in trace {
         if entry.iteration != iteration {
             if iteration != 0 {
@@ -270,7 +272,8 @@ pub fn text(look: Look, about: &super::About<'_>, result: &RunResult) -> String 
             shown.push_str(&pieces.thought(entry.iteration, &entry.thought, &cost.unwrap_or_default()));
         }
         let decisions = decisions_about(result, entry).map(decision_sentence);
-        shown.push_str(&call_and_observation(&pieces, entry, decisions));
+        let observation = refusals.shown(entry, &entry.observation);
+        shown.push_str(&call_and_observation(&pieces, entry, &observation, decisions));
     }
     for record in decisions_about_no_call(result) {
         shown.push_str(&pieces.remark(&decision_sentence(record)));
@@ -302,7 +305,12 @@ fn remarks(pieces: &Pieces, sentences: impl Iterator<Item = String>) -> String {
     sentences.map(|sentence| pieces.remark(&sentence)).collect()
 }
 
-fn call_and_observation(pieces: &Pieces, entry: &TraceEntry, decisions: impl Iterator<Item = String>) -> String {
+fn call_and_observation(
+    pieces: &Pieces,
+    entry: &TraceEntry,
+    observation: &Value,
+    decisions: impl Iterator<Item = String>,
+) -> String {
     let mut shown = String::new();
     if let (Some(action), Some(input)) = (&entry.action, &entry.action_input) {
         shown.push_str(&pieces.call(action, input));
@@ -317,19 +325,17 @@ fn call_and_observation(pieces: &Pieces, entry: &TraceEntry, decisions: impl Ite
     if entry.call_status.is_some() || entry.success && entry.observation.is_null() {
         return shown;
     }
-    let observation = ShownObservation {
-        whose: None,
-        value: &entry.observation,
-        success: entry.success,
-        duration_ms: entry.duration_ms,
-    };
+    let observation =
+        ShownObservation { whose: None, value: observation, success: entry.success, duration_ms: entry.duration_ms };
     shown.push_str(&pieces.observation(&observation));
     if let Some(run_id) = &entry.run_id {
         shown.push_str(&pieces.remark(&format!("run {run_id}")));
     }
-    if let Some(fault) = entry.error.as_ref().filter(|fault| !fault.detail.is_empty()) {
-        shown.push_str(&pieces.remark(&fault.detail));
+    let detail = entry.error.as_ref().map(|fault| unsaid(entry.action.is_none(), &entry.thought, &fault.detail));
+    if let Some(detail) = detail.filter(|detail| !detail.is_empty()) {
+        shown.push_str(&pieces.remark(&detail));
     }
+    shown.extend(entry.hint.iter().map(|hint| pieces.remark(hint)));
     shown
 }
 

@@ -48,6 +48,7 @@ mod pauses;
 mod previous;
 mod private;
 mod redaction;
+mod refused_replies;
 mod remembered;
 mod required_secrets;
 mod reruns;

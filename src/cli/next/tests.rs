@@ -15,6 +15,7 @@ fn next() -> NextCommands {
         script: None,
         actions: Vec::new(),
         raising: None,
+        for_replies: None,
     }
 }
 

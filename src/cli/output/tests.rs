@@ -20,6 +20,7 @@ fn next() -> NextCommands {
         script: None,
         actions: Vec::new(),
         raising: None,
+        for_replies: None,
     }
 }
 

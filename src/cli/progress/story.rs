@@ -9,6 +9,7 @@ use crate::program::builtin::{COMPLETE, LOG_PROGRESS, PAUSE_FOR_HUMAN};
 use crate::trace::continuation::{continuation_sentence, hidden_continuation};
 use crate::trace::decision::{decision_sentence, hidden};
 use crate::trace::entries::{call_attempt_sentence, call_sentence};
+use crate::trace::refused::{ShownRefusals, unsaid};
 use crate::trace::text::{Pieces, ShownObservation, took};
 use crate::trace::units::{count, dollars, duration, plural};
 use crate::trace::{Redaction, events};
@@ -22,6 +23,8 @@ pub struct Story {
     redact: Redaction,
     /// The calls that were shown and have no observation yet.
     open: Vec<(String, Value)>,
+    /// The refusals that were shown.
+    refusals: ShownRefusals,
     /// Whether several calls were under way in this turn, so that observations must name their call.
     several: bool,
     /// Whether an iteration was already shown: a blank line separates the next one from it.
@@ -33,7 +36,15 @@ pub struct Story {
 impl Story {
     /// A story that hides what `redact` hides.
     pub fn new(pieces: Pieces, redact: Redaction) -> Self {
-        Self { pieces, redact, open: Vec::new(), several: false, any_shown: false, headed: false }
+        Self {
+            pieces,
+            redact,
+            open: Vec::new(),
+            refusals: ShownRefusals::default(),
+            several: false,
+            any_shown: false,
+            headed: false,
+        }
     }
 
     /// The notice as an object, with secrets hidden.
@@ -102,10 +113,13 @@ impl Story {
                 }
                 let TraceEntry { action, action_input, observation, success, duration_ms, error, .. } = entry;
                 let observation = self.redact.value(observation);
+                let observation = self.refusals.shown(entry, &observation);
                 let seen =
                     ShownObservation { whose: None, value: &observation, success: *success, duration_ms: *duration_ms };
                 let text = self.observed(action.as_deref(), action_input.as_ref().unwrap_or(&Value::Null), &seen);
-                text + &self.detail(error.as_ref())
+                let hint = entry.hint.as_deref().map(|hint| self.pieces.remark(&self.redact.text(hint)));
+                let thought = if action.is_none() { self.redact.text(&entry.thought) } else { "".into() };
+                text + &self.detail(error.as_ref(), &thought) + &hint.unwrap_or_default()
             }
             Notice::Progress { message, milestone, percent, .. } => {
                 let message = self.redact.text(message);
@@ -127,10 +141,12 @@ impl Story {
     }
 
     /// The detail of a failure: for the person who fixes the cause, not for the model.
-    fn detail(&self, error: Option<&ToolFault>) -> String {
-        match error.map(|fault| self.redact.text(fault.detail.trim())) {
-            Some(detail) if !detail.is_empty() => self.pieces.remark(&detail),
-            _ => String::new(),
+    /// `thought` is that of a refused reply.
+    fn detail(&self, error: Option<&ToolFault>, thought: &str) -> String {
+        let detail = error.map(|fault| self.redact.text(fault.detail.trim())).unwrap_or_default();
+        match unsaid(!thought.is_empty(), thought, &detail) {
+            detail if detail.is_empty() => String::new(),
+            detail => self.pieces.remark(&detail),
         }
     }
 

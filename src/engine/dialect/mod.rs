@@ -112,6 +112,11 @@ pub fn instructions(dialect: Dialect) -> &'static str {
     }
 }
 
+/// Whether a reply that was cut off has nothing but the beginning of what the model thinks.
+pub fn is_cut_off_thinking(reply: &Reply) -> bool {
+    thinking::cut_off_thought(reply).is_some()
+}
+
 /// What a reply means. One that `max_tokens` cut off is never completed by guessing.
 pub fn read(dialect: Dialect, reply: &Reply) -> Reading {
     read_counted(dialect, reply).0

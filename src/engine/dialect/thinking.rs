@@ -42,20 +42,33 @@ pub fn split(text: &str) -> Split<'_> {
     }
 }
 
-/// A reply that `max_tokens` cut off while the model was still thinking: it has nothing to be read. `None` for every
-/// other one.
+/// A reply that `max_tokens` cut off before anything that can be read: while the model was still thinking, or at once.
+/// `None` for every other one.
 pub fn cut_off(reply: &Reply) -> Option<Reading> {
+    let unreadable = |thought: &str, why: &str| Reading::Unreadable { thought: short(thought), why: why.to_owned() };
+    match cut_off_thought(reply) {
+        Some(thought) => Some(unreadable(
+            &thought,
+            "Your reply was cut off while you were still thinking (max_tokens), and nothing was called. Think in fewer \
+             words, and reply.",
+        )),
+        None if reply.calls.is_empty() && reply.text.trim().is_empty() => Some(unreadable(
+            "",
+            "Your reply was cut off before its first word (max_tokens), and nothing was called. Answer more briefly.",
+        )),
+        None => None,
+    }
+}
+
+/// What the model thought, if it did nothing else in a reply that was cut off.
+pub fn cut_off_thought(reply: &Reply) -> Option<String> {
     let text = reply.text.trim();
-    if !reply.calls.is_empty() || text.is_empty() && reply.reasoning.is_none() {
+    let has_reasoning = reply.reasoning.is_some() || reply.usage.is_some_and(|usage| usage.reasoning > 0);
+    if !reply.calls.is_empty() || text.is_empty() && !has_reasoning {
         return None;
     }
     let Split { thought, rest, open } = split(text);
-    if !rest.is_empty() || !open && !text.is_empty() {
-        return None;
-    }
-    let why = "Your reply was cut off while you were still thinking (max_tokens), and nothing was called. Think in fewer \
-               words, and reply.";
-    Some(Reading::Unreadable { thought: short(&thought), why: why.to_owned() })
+    (rest.is_empty() && (open || text.is_empty())).then_some(thought)
 }
 
 fn first_tag(text: &str) -> Option<(usize, MarkupTag)> {

@@ -47,6 +47,7 @@ fn observed(iteration: u32, action: &str, input: Value, observation: Value, succ
             index: 0,
             call_status: None,
             attempts: Vec::new(),
+            hint: None,
         },
     }
 }
