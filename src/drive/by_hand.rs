@@ -72,6 +72,7 @@ impl Engine {
             status_record: Some(status_record(&state)),
             remember: Vec::new(),
             reopens: false,
+            answer_token: None,
         };
         self.world.journal.append(append).await.map_err(Fault::Store)?;
         Ok(state)

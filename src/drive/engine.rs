@@ -112,8 +112,9 @@ impl Engine {
                 let returned = state.counters.calls.keys().map(|tool| (tool.clone(), calls(tool))).collect();
                 let _tools = self.world.toolbox.open(OpenedRun { run_id: run_id.to_owned(), returned });
                 let run_lease = RunLease { run_id: run_id.to_owned(), fence: lease.fence, events, guard };
-                let driver =
+                let mut driver =
                     Driver::new(&self.world, program, models, HeldRun { state, lease: run_lease }, watch.clone());
+                driver.answer_token = resume.answer_token;
                 let finished = driver.go_on(what).await?;
                 self.left(program, finished, &watch).await
             }

@@ -51,6 +51,8 @@ pub(super) struct Driver<'a> {
     checked_at: Option<Instant>,
     /// The runs that it calls, and those that they call; none for a loop that calls no loop.
     pub(super) budget: Option<SubrunBudgetGuard<'a>>,
+    /// The hash of the answer token that the next decision uses up.
+    pub(super) answer_token: Option<String>,
 }
 
 /// A run to be driven: its state, and the lease on it.
@@ -77,7 +79,19 @@ impl<'a> Driver<'a> {
         let checked_at = (lease.events <= 1).then_some(now);
         let budget = SubrunBudgetGuard::of(world, program, &state.header);
         // On the heap: moving a future then moves a pointer, and the driver exists once.
-        Box::new(Self { world, program, models, state, lease, watch, wire, active, checked_at, budget })
+        Box::new(Self {
+            world,
+            program,
+            models,
+            state,
+            lease,
+            watch,
+            wire,
+            active,
+            checked_at,
+            budget,
+            answer_token: None,
+        })
     }
 
     /// Reports the start of the run to the listener.
@@ -172,6 +186,7 @@ impl<'a> Driver<'a> {
         let event = Event { at: self.moment(), kind: what };
         let (text, texts) = (written(&event)?, event.kind.texts());
         let baseline = Baseline::new(&self.state, &event.kind);
+        let answer_token = if matches!(event.kind, EventKind::Human(_)) { self.answer_token.take() } else { None };
         let (before, had_ended) = (self.state.status(), matches!(self.state.phase, Phase::Ended(_)));
         let effects = step(self.program, &mut self.state, event)?;
         let changed = self.state.status() != before || !matches!(self.state.status(), Status::Running);
@@ -184,6 +199,7 @@ impl<'a> Driver<'a> {
             status_record: changed.then(|| status_record(&self.state)),
             remember: self.remembered(&effects),
             reopens: had_ended,
+            answer_token,
         };
         self.world.journal.append(append).await.map_err(Fault::Cut)?;
         self.lease.events += 1;

@@ -13,7 +13,7 @@ use super::texts::SharedTexts;
 use crate::diagnostic::{Diagnostic, Source, codes};
 use crate::engine::canonical;
 use crate::engine::digest::Digest;
-use crate::engine::event::{Allowance, EDITION, ModelFacts, RunDocument, Started};
+use crate::engine::event::{Allowance, DecisionRights, EDITION, ModelFacts, RunDocument, Started};
 use crate::engine::prompt::{self, Facts};
 use crate::program::{Program, ToolKind, bind};
 
@@ -32,8 +32,10 @@ pub struct Start {
     pub timeout_ms: Option<u64>,
     /// The organisation that it belongs to. Everyone with access to the store sees all runs; a server shows each organisation its own.
     pub org: Option<String>,
-    /// Where a server posts its result.
+    /// Where a server posts its pauses and its result.
     pub callback_url: Option<String>,
+    /// What the receiver of these posts may decide about: a pause is then posted with tokens that answer it.
+    pub callback_rights: Option<DecisionRights>,
     /// The previous run that it names, instead of the document's: a run of the same organisation that has
     /// ended.
     pub previous_run_id: Option<String>,
@@ -70,6 +72,7 @@ impl Start {
             memory: std::collections::BTreeMap::new(),
             previous: None,
             rerun_of: self.rerun_of.clone(),
+            callback_rights: self.callback_rights.filter(|_| self.callback_url.is_some()),
             timeout_ms: self.timeout_ms,
             caller: None,
             bound: Allowance::default(),

@@ -48,6 +48,8 @@ pub struct Resume {
     pub retried: Option<Retried>,
     /// Raises limits. A run that ended by one of them continues.
     pub raised: Option<LimitsRaised>,
+    /// The hash of the answer token that the decision uses up: it is refused when the token was used.
+    pub answer_token: Option<String>,
 }
 
 impl Resume {

@@ -123,6 +123,9 @@ pub struct Started {
     /// The earlier run whose input it has, when it is a rerun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<String>,
+    /// What the receiver of its callbacks may decide about; none when it may not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_rights: Option<DecisionRights>,
     /// The edition of the engine's decisions that the run is folded by, see [`EDITION`].
     #[serde(default, skip_serializing_if = "is_first")]
     pub edition: u32,

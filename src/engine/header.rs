@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::event::{Allowance, ModelFacts, ParentCall};
+use super::event::{Allowance, DecisionRights, ModelFacts, ParentCall};
 use crate::language::react::CallOrder;
 
 /// What is fixed since the start of a run.
@@ -38,6 +38,8 @@ pub struct RunHeader {
     pub previous_run_id: Option<Box<str>>,
     /// The earlier run whose input it has, when it is a rerun.
     pub rerun_of: Option<Box<str>>,
+    /// What the receiver of its callbacks may decide about; none when it may not decide.
+    pub callback_rights: Option<DecisionRights>,
 }
 
 impl RunHeader {

@@ -48,6 +48,7 @@ pub(super) fn started() -> EventKind {
         memory: std::collections::BTreeMap::new(),
         previous: None,
         rerun_of: None,
+        callback_rights: None,
         timeout_ms: None,
         caller: None,
         bound: super::event::Allowance::default(),

@@ -41,6 +41,9 @@ pub enum StoreFault {
     /// Another living driver has the run.
     #[error("run {0} is being driven by another process")]
     Driven(String),
+    /// An answer token of the run is unknown or was used.
+    #[error("run {0}: the answer token was used already")]
+    TokenUsed(String),
     /// There is no such run.
     #[error("there is no run {0}")]
     NoSuchRun(String),
@@ -61,6 +64,7 @@ impl StoreFault {
             Self::Corrupt(_) => "store_corrupt",
             Self::Fenced(_) => "run_taken_over",
             Self::Driven(_) => "run_driven",
+            Self::TokenUsed(_) => "token_used",
             Self::NoSuchRun(_) => "no_such_run",
             Self::Other(_) => "store_failed",
         }

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::Value;
 
+use super::answer_token::{AnswerToken, AnswerTokens};
+use super::log::Log;
 use super::open::StoreKind;
 use super::{
     Append, Callback, CallbackProgress, CallbackState, CancelRequest, Created, Journal, Lease, NewRun, RunFilter,
@@ -12,7 +14,6 @@ use super::{
 };
 use crate::engine::blob::Blob;
 use crate::engine::outcome::Status;
-use crate::engine::tight::push_tight;
 
 /// The kind of store.
 pub(super) const KIND: StoreKind = StoreKind {
@@ -69,67 +70,13 @@ struct RunData {
     driven: bool,
     cancel: Option<CancelRequest>,
     callback: CallbackProgress,
-}
-
-/// The bytes of a block.
-const BLOCK: usize = 1000;
-
-/// The events of a run, one after the other, in blocks of one size. A string for each event would outlive the
-/// step that made it and fragment the memory between shorter allocations; one growing string would leave holes.
-#[derive(Debug, Default)]
-struct Log {
-    blocks: Vec<Vec<u8>>,
-    /// Where each event ends.
-    ends: Vec<usize>,
-}
-
-impl Log {
-    fn end(&self) -> usize {
-        self.ends.last().copied().unwrap_or_default()
-    }
-
-    fn push(&mut self, event: &str) {
-        let end = self.end();
-        let mut rest = event.as_bytes();
-        let mut room = (BLOCK - end % BLOCK) % BLOCK;
-        while !rest.is_empty() {
-            if room == 0 {
-                push_tight(&mut self.blocks, Vec::with_capacity(BLOCK));
-                room = BLOCK;
-            }
-            let (fits, later) = rest.split_at(rest.len().min(room));
-            if let Some(block) = self.blocks.last_mut() {
-                block.extend_from_slice(fits);
-            }
-            (rest, room) = (later, room.saturating_sub(fits.len()));
-        }
-        push_tight(&mut self.ends, end.saturating_add(event.len()));
-    }
-
-    /// The events from this number on, until they amount to so many bytes.
-    fn from(&self, first: usize, most: usize) -> Vec<String> {
-        let begin = first.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
-        let mut begin = begin.unwrap_or_else(|| self.end());
-        let ends = self.ends.get(first..).unwrap_or_default();
-        let whole = ends.partition_point(|end| end - begin < most);
-        let ends = ends.get(..=whole).unwrap_or(ends);
-        let end = ends.last().copied().unwrap_or(begin);
-        let bytes = self.blocks.get(begin / BLOCK..end.div_ceil(BLOCK)).unwrap_or_default().concat();
-        let skipped = begin / BLOCK * BLOCK;
-        ends.iter()
-            .map(|end| {
-                let event = bytes.get(begin - skipped..*end - skipped).unwrap_or_default();
-                begin = *end;
-                // Only whole strings were put in.
-                String::from_utf8_lossy(event).into_owned()
-            })
-            .collect()
-    }
+    posted_pause: u32,
+    answer_tokens: AnswerTokens,
 }
 
 impl RunData {
     fn next(&self) -> u64 {
-        u64::try_from(self.events.ends.len()).unwrap_or(u64::MAX)
+        u64::try_from(self.events.len()).unwrap_or(u64::MAX)
     }
 }
 
@@ -167,6 +114,8 @@ impl MemoryJournal {
             driven: true,
             cancel: None,
             callback: CallbackProgress::default(),
+            posted_pause: 0,
+            answer_tokens: AnswerTokens::default(),
         };
         let id: Arc<str> = new.run_id.into();
         let run = Arc::new(StoredRun {
@@ -192,6 +141,12 @@ impl MemoryJournal {
         if data.next() != entry.seq {
             return Err(out_of_order(&entry.run_id, entry.seq, data.next()));
         }
+        if let Some(hash) = &entry.answer_token {
+            if !data.answer_tokens.is_unused(hash) {
+                return Err(StoreFault::TokenUsed(entry.run_id));
+            }
+            data.answer_tokens.use_up(hash);
+        }
         if let Some(session) = run.session.as_ref().filter(|_| !entry.remember.is_empty()) {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.entry(session.clone()).or_default().extend(entry.remember);
@@ -212,7 +167,10 @@ impl MemoryJournal {
         failpoint::store_call()?;
         let in_order = self.table.read().unwrap_or_else(PoisonError::into_inner).in_order.clone();
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit };
-        let mut runs: Vec<_> = in_order.iter().rev().collect();
+        let mut runs: Vec<_> = in_order.iter().collect();
+        if !filter.oldest_first {
+            runs.reverse();
+        }
         if let Some(after) = &filter.after {
             let at = runs.iter().position(|run| *run.run_id == **after).map_or(runs.len(), |at| at + 1);
             runs.drain(..at);
@@ -290,7 +248,11 @@ impl StoredRun {
             identity: self.identity.clone(),
             parent_run_id: self.parent_run_id.clone(),
             org: self.org.clone(),
-            callback: self.callback_url.clone().map(|url| Callback { url, progress: data.callback }),
+            callback: self.callback_url.clone().map(|url| Callback {
+                url,
+                progress: data.callback,
+                posted_pause: data.posted_pause,
+            }),
         }
     }
 }
@@ -383,6 +345,25 @@ impl Journal for MemoryJournal {
 
     fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
         Ticket::ready(self.run(run_id).map(|run| run.data().callback = progress))
+    }
+
+    fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {
+        Ticket::ready(self.run(run_id).map(|run| {
+            let mut data = run.data();
+            data.posted_pause = data.posted_pause.max(pause);
+        }))
+    }
+
+    fn put_answer_tokens(&self, run_id: &str, tokens: Vec<AnswerToken>) -> Ticket<()> {
+        Ticket::ready(self.run(run_id).map(|run| run.data().answer_tokens.put(tokens)))
+    }
+
+    fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
+        Ticket::ready(match self.run(run_id) {
+            Ok(run) => Ok(run.data().answer_tokens.get(hash)),
+            Err(StoreFault::NoSuchRun(_)) => Ok(None),
+            Err(fault) => Err(fault),
+        })
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -1,8 +1,10 @@
 //! Durable storage: the journal of runs. It knows runs by their ids and events as texts; it knows nothing of
 //! programs, models and tools.
 
+pub mod answer_token;
 pub mod failpoint;
 pub mod fault;
+mod log;
 pub mod memory;
 #[cfg(feature = "sqlite")]
 mod now;
@@ -19,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use answer_token::AnswerToken;
 pub use fault::StoreFault;
 pub use open::{file, open, outlives_process};
 pub use ticket::Ticket;
@@ -62,7 +65,7 @@ pub trait Journal: Send + Sync {
     /// nothing.
     fn find_of(&self, org: Option<&str>, run_id: &str) -> Ticket<Option<RunSummary>>;
 
-    /// Runs, newest first.
+    /// Runs, newest first unless the filter says otherwise.
     fn list(&self, filter: RunFilter) -> Ticket<Vec<RunSummary>>;
 
     /// How many runs were called by this one, and by those that it called.
@@ -85,6 +88,16 @@ pub trait Journal: Send + Sync {
 
     /// Records the progress of a run's callback. Ignored for a run without one.
     fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()>;
+
+    /// Records that a pause of a run, from 1, need not be posted any more. An earlier one than the last is ignored.
+    fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()>;
+
+    /// Stores tokens that answer one pause of a run. Those that the pause has already stay valid, unless they are too
+    /// many: see [`answer_token::MOST_ISSUES`].
+    fn put_answer_tokens(&self, run_id: &str, tokens: Vec<AnswerToken>) -> Ticket<()>;
+
+    /// The token of a run with this hash; `None` when there is none, or no such run.
+    fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>>;
 
     /// The memory of a session.
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>>;
@@ -147,6 +160,9 @@ pub struct Append {
     /// Whether a run that had ended continues with this event: a request to end it is over, and its callback is to be
     /// made again.
     pub reopens: bool,
+    /// The hash of the answer token that the event uses up: the event is refused when the run has no such token, or it
+    /// was used.
+    pub answer_token: Option<String>,
 }
 
 /// What lists of runs show.
@@ -221,13 +237,15 @@ pub struct RunSummary {
     pub callback: Option<Callback>,
 }
 
-/// Where a run's result is posted, and how far that is.
+/// Where a run's pauses and its result are posted, and how far that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
     /// Where to.
     pub url: String,
-    /// How far it is.
+    /// How far the result is.
     pub progress: CallbackProgress,
+    /// The last pause that was posted or given up, from 1; 0 for none.
+    pub posted_pause: u32,
 }
 
 /// How far a callback is.
@@ -277,6 +295,8 @@ pub struct RunFilter {
     pub due_ms: Option<i64>,
     /// Also those that other runs called.
     pub called: bool,
+    /// The oldest first.
+    pub oldest_first: bool,
     /// At most so many; 0 is all.
     pub limit: usize,
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+mod answer_tokens;
 mod lists;
 mod reads;
 
@@ -38,6 +39,7 @@ pub(in crate::journal) fn event(id: &str, fence: u64, seq: u64) -> Append {
         status_record: None,
         remember: Vec::new(),
         reopens: false,
+        answer_token: None,
     }
 }
 

@@ -19,6 +19,8 @@ mod tests;
 const LONGEST: usize = 512;
 /// The prefix of every token, so that a leaked one is recognised.
 const PREFIX: &str = "loopctl-";
+/// The prefix of every token that answers a pause.
+const ANSWER_PREFIX: &str = "loopctl-answer-";
 
 /// Knows the tokens and what they may do.
 #[derive(Debug)]
@@ -241,8 +243,28 @@ pub fn hash_text(token: &str) -> String {
 /// # Errors
 /// When the system has no randomness.
 pub fn new_token() -> Result<String, String> {
+    random(PREFIX)
+}
+
+/// A new token of 256 random bits that answers a pause.
+///
+/// # Errors
+/// When the system has no randomness.
+pub fn new_answer_token() -> Result<String, String> {
+    random(ANSWER_PREFIX)
+}
+
+/// The token of `Authorization: Bearer`; none without the header.
+///
+/// # Errors
+/// When the header has another form, or comes twice.
+pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, ()> {
+    one(headers, header::AUTHORIZATION.as_str())?.map(|value| bearer(value).ok_or(())).transpose()
+}
+
+fn random(prefix: &str) -> Result<String, String> {
     use base64::Engine as _;
     let bytes: rand::Random<[u8; 32]> =
         rand::generate(&rand::SystemRandom::new()).map_err(|_| "the system gives no random numbers".to_owned())?;
-    Ok(format!("{PREFIX}{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes.expose())))
+    Ok(format!("{prefix}{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes.expose())))
 }

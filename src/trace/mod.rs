@@ -11,6 +11,7 @@ pub mod html;
 pub mod json;
 pub mod live;
 pub mod look;
+pub mod paused;
 pub mod redact;
 pub mod refused;
 pub mod result;
@@ -21,6 +22,7 @@ pub mod units;
 
 pub use crate::engine::record::TraceEntry;
 pub use look::{Look, Tone};
+pub use paused::PausedRun;
 pub use redact::Redaction;
 pub use result::{RunResult, Shown, result};
 

@@ -13,7 +13,8 @@ use loopctl::drive::start::Start;
 use loopctl::engine::blob::Blob;
 use loopctl::journal::memory::MemoryJournal;
 use loopctl::journal::{
-    Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault, Ticket,
+    AnswerToken, Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary,
+    StoreFault, Ticket,
 };
 use loopctl::serve::feed::Feed;
 use loopctl::serve::folder::Folder;
@@ -144,6 +145,21 @@ impl Journal for Counting {
     fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
         self.note("note_callback");
         self.inner.note_callback(run_id, progress)
+    }
+
+    fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {
+        self.note("note_posted_pause");
+        self.inner.note_posted_pause(run_id, pause)
+    }
+
+    fn put_answer_tokens(&self, run_id: &str, tokens: Vec<AnswerToken>) -> Ticket<()> {
+        self.note("put_answer_tokens");
+        self.inner.put_answer_tokens(run_id, tokens)
+    }
+
+    fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
+        self.note("answer_token");
+        self.inner.answer_token(run_id, hash)
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

@@ -5,6 +5,7 @@
 //! between two steps, one for those that may take long (whole journals, lists), so that a list of all runs
 //! delays neither appends nor the steps of runs.
 
+mod answer_tokens;
 mod drivers;
 mod lease;
 mod read;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::answer_tokens::{NotePostedPause, PutAnswerTokens};
 use self::drivers::Drivers;
 use self::lease::Leases;
 use self::read::{Census, SqliteReader};
@@ -32,8 +34,8 @@ use self::writer::SqliteWriter;
 use super::now::Clock;
 use super::open::StoreKind;
 use super::{
-    Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary, StoreFault,
-    Ticket, failpoint,
+    AnswerToken, Append, CallbackProgress, CancelRequest, Created, Journal, Lease, NewRun, RunFilter, RunSummary,
+    StoreFault, Ticket, failpoint,
 };
 use crate::engine::blob::Blob;
 
@@ -237,6 +239,22 @@ impl Journal for SqliteJournal {
 
     fn note_callback(&self, run_id: &str, progress: CallbackProgress) -> Ticket<()> {
         self.write(NoteCallback { run_id: run_id.to_owned(), progress })
+    }
+
+    fn note_posted_pause(&self, run_id: &str, pause: u32) -> Ticket<()> {
+        self.write(NotePostedPause { run_id: run_id.to_owned(), pause })
+    }
+
+    fn put_answer_tokens(&self, run_id: &str, tokens: Vec<AnswerToken>) -> Ticket<()> {
+        self.write(PutAnswerTokens { run_id: run_id.to_owned(), tokens })
+    }
+
+    fn answer_token(&self, run_id: &str, hash: &str) -> Ticket<Option<AnswerToken>> {
+        if let Err(fault) = failpoint::store_call() {
+            return Ticket::ready(Err(fault));
+        }
+        let (run, hash) = (run_id.to_owned(), hash.to_owned());
+        self.quick.ask(Some(run_id), move |connection| answer_tokens::find(connection, &run, &hash))
     }
 
     fn recall(&self, session: &str) -> Ticket<BTreeMap<String, Value>> {

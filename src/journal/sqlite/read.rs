@@ -162,7 +162,7 @@ macro_rules! summary {
     ($from:literal) => {
         concat!(
             "SELECT run_id, loop_name, session, status, termination, iterations, started_at_ms, updated_at_ms, ",
-            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id ",
+            "identity, runs.driver, until_ms, org, callback_url, callback, callback_tries, failed_take_ups, parent_run_id, callback_pause ",
             $from
         )
     };
@@ -215,12 +215,13 @@ impl Census {
         Ok(query.query_row((org, run_id), |row| self.summary(row)).optional()?)
     }
 
-    /// Runs, newest first, in the order of their creation, whatever the clock was.
+    /// Runs, newest first unless the filter says otherwise, in the order of their creation, whatever the clock was.
     pub(super) fn list(&mut self, connection: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
         let limit = if filter.limit == 0 { -1 } else { i64::try_from(filter.limit).unwrap_or(-1) };
         let (clauses, mut values) = clauses(filter);
         values.push(limit.into());
-        let sql = format!("{LIST}{clauses} ORDER BY id DESC LIMIT ?");
+        let order = if filter.oldest_first { "ASC" } else { "DESC" };
+        let sql = format!("{LIST}{clauses} ORDER BY id {order} LIMIT ?");
         let mut query = connection.prepare_cached(&sql)?;
         let mut rows = query.query(params_from_iter(values))?;
         let mut runs = Vec::new();
@@ -292,7 +293,8 @@ fn clauses(filter: &RunFilter) -> (String, Vec<SqlValue>) {
         and("started_at_ms < ?", Some(until.into()));
     }
     if let Some(after) = &filter.after {
-        and("id < (SELECT id FROM runs WHERE run_id = ?)", Some(after.clone().into()));
+        let than = if filter.oldest_first { '>' } else { '<' };
+        and(&format!("id {than} (SELECT id FROM runs WHERE run_id = ?)"), Some(after.clone().into()));
     }
     if !filter.called {
         and("parent_run_id IS NULL", None);
@@ -317,7 +319,8 @@ fn callback(row: &Row<'_>) -> rusqlite::Result<Option<Callback>> {
     let (Some(url), Some(state)) = (row.get::<_, Option<String>>(12)?, row.get_ref(13)?.as_str_or_null()?) else {
         return Ok(None);
     };
-    Ok(Some(Callback { url, progress: CallbackProgress { state: known(13, state)?, tries: row.get(14)? } }))
+    let progress = CallbackProgress { state: known(13, state)?, tries: row.get(14)? };
+    Ok(Some(Callback { url, progress, posted_pause: row.get(17)? }))
 }
 
 /// Reads a word of one of our enums.

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
+use super::answer_tokens;
 use super::lease::{HeldLease, Leases};
 use super::take_ups::{self, TakeUps};
 use super::texts;
@@ -143,9 +144,15 @@ impl WriteRequest for Append {
         if count(next) != self.seq {
             return Err(out_of_order(&self.run_id, self.seq, count(next)).into());
         }
+        if let Some(hash) = &self.answer_token {
+            answer_tokens::is_unused(connection, &self.run_id, hash)?;
+        }
         if !insert_event(connection, (held.row, next, &self.run_id), &self.event, (held.fence, &me))? {
             transaction.leases.lost(&self.run_id);
             return Err(fenced());
+        }
+        if let Some(hash) = &self.answer_token {
+            answer_tokens::use_up(connection, hash)?;
         }
         held.next = Some(next + 1);
         let row = held.row;

@@ -25,6 +25,8 @@ fn a_list_holds_what_it_is_asked_for() {
             (RunFilter { org: text("acme"), ..all() }, "eba"),
             (RunFilter { org: text("acme"), called: true, ..all() }, "feba"),
             (RunFilter { called: true, limit: 2, ..all() }, "fe"),
+            (RunFilter { oldest_first: true, limit: 3, ..all() }, "abc"),
+            (RunFilter { oldest_first: true, after: text("b"), ..all() }, "cde"),
             (RunFilter { after: text("f"), limit: 2, ..all() }, "ed"),
             (RunFilter { org: text(""), ..all() }, "c"),
             (RunFilter { org: text("none"), ..all() }, ""),
@@ -97,13 +99,16 @@ fn a_callback_is_pending_until_it_is_noted_otherwise() {
         wait(journal.create(NewRun { callback_url: Some(url.clone()), ..new_run("r") })).unwrap();
         begin(&*journal, "without");
         let callback = |run: &str| wait(journal.find(run)).unwrap().unwrap().callback;
-        assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress: CallbackProgress::default() }));
+        assert_eq!(
+            callback("r"),
+            Some(Callback { url: url.clone(), progress: CallbackProgress::default(), posted_pause: 0 })
+        );
         for (state, tries) in [(CallbackState::Pending, 2), (CallbackState::Delivered, 3), (CallbackState::GivenUp, 16)]
         {
             let progress = CallbackProgress { state, tries };
             wait(journal.note_callback("r", progress)).unwrap();
             wait(journal.note_callback("without", progress)).unwrap();
-            assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress }));
+            assert_eq!(callback("r"), Some(Callback { url: url.clone(), progress, posted_pause: 0 }));
             assert_eq!(callback("without"), None);
         }
         let missing = StoreFault::NoSuchRun("nobody".to_owned());

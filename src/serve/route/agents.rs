@@ -77,6 +77,7 @@ pub async fn agents(
         after: asked.cursor,
         callback_pending: false,
         called: asked.called,
+        oldest_first: false,
         // One more than the page shows, to know whether there is another page.
         limit: limit + 1,
     };

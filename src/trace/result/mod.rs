@@ -227,6 +227,14 @@ fn hidden(stuck: &Stuck, redact: &Redaction) -> Stuck {
     Stuck { detail: redact.text(&stuck.detail).into_owned(), ..stuck.clone() }
 }
 
+/// What a run waits for; none when it does not wait.
+pub fn pause(state: &State, redact: &Redaction) -> Option<PauseView> {
+    match &state.phase {
+        Phase::Paused { pause, .. } if state.status() == Status::Paused => Some(waiting(pause, state, redact)),
+        _ => None,
+    }
+}
+
 fn waiting(pause: &Pause, state: &State, redact: &Redaction) -> PauseView {
     let mut calls: Vec<WaitingCall> = waiting_calls(state).into_iter().map(|call| shown_call(call, redact)).collect();
     let first = calls.first().cloned();

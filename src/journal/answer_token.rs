@@ -1,0 +1,62 @@
+//! Tokens that answer a pause of a run. The store has their hashes, never the tokens.
+
+use std::collections::BTreeMap;
+
+/// So many times tokens are issued for one pause: at the next time, the earlier ones become void. A server issues
+/// them once, and again after each restart before the pause was posted.
+pub const MOST_ISSUES: usize = 8;
+
+/// A token that answers a pause of a run: once, and one call of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerToken {
+    /// The hash of the token.
+    pub hash: String,
+    /// The pause, from 1.
+    pub pause: u32,
+    /// The call, in the words of the one who issued it; none for a question.
+    pub call: Option<String>,
+    /// When it expires, in milliseconds since 1970.
+    pub expires_at_ms: i64,
+    /// Whether it was used.
+    pub used: bool,
+}
+
+/// The tokens of one run in memory, by their hashes.
+#[derive(Debug, Default)]
+pub(super) struct AnswerTokens {
+    by_hash: BTreeMap<String, AnswerToken>,
+}
+
+impl AnswerTokens {
+    /// Adds tokens of one pause.
+    pub(super) fn put(&mut self, tokens: Vec<AnswerToken>) {
+        let Some(pause) = tokens.first().map(|token| token.pause) else { return };
+        let there = self.by_hash.values().filter(|token| token.pause == pause).count();
+        if are_too_many(there, tokens.len()) {
+            self.by_hash.retain(|_, token| token.pause != pause);
+        }
+        self.by_hash.extend(tokens.into_iter().map(|token| (token.hash.clone(), token)));
+    }
+
+    /// The token with this hash.
+    pub(super) fn get(&self, hash: &str) -> Option<AnswerToken> {
+        self.by_hash.get(hash).cloned()
+    }
+
+    /// Whether there is a token with this hash that was not used.
+    pub(super) fn is_unused(&self, hash: &str) -> bool {
+        self.by_hash.get(hash).is_some_and(|token| !token.used)
+    }
+
+    /// The token is used up.
+    pub(super) fn use_up(&mut self, hash: &str) {
+        if let Some(token) = self.by_hash.get_mut(hash) {
+            token.used = true;
+        }
+    }
+}
+
+/// Whether a pause that has so many tokens gets too many with so many new ones.
+pub(super) fn are_too_many(there: usize, new: usize) -> bool {
+    there > new.saturating_mul(MOST_ISSUES - 1)
+}
