@@ -12,9 +12,12 @@ pub struct Serving {
     /// The bearer tokens. Without any, only this machine is listened to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<Token>,
-    /// The key that results posted to a `callback_url` are signed with: `env:VAR` or `file:PATH`.
+    /// The key that pauses and results posted to a `callback_url` are signed with: `env:VAR` or `file:PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_secret: Option<String>,
+    /// The address at which others reach the server: where a posted pause is answered is below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
     /// Which agent requests are taken: documents that come with a request, in place of the folder's loops.
     #[serde(skip_serializing_if = "AgentRequests::is_all")]
     pub agent_requests: AgentRequests,

@@ -5,6 +5,7 @@ pub mod characters;
 pub mod host;
 pub mod placeholder;
 pub mod provider;
+pub mod public_url;
 pub mod reasoning;
 pub mod secret_names;
 pub mod secret_shapes;

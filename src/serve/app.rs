@@ -44,7 +44,7 @@ pub struct App {
     pub quotas: Arc<Quotas>,
     /// The connections that are open.
     pub connections: Arc<Connections>,
-    /// Posts results to the URLs of callers.
+    /// Posts pauses and results to the URLs of callers.
     pub callbacks: Arc<Callbacks>,
     /// Counters for Prometheus.
     pub metrics: Arc<Metrics>,
@@ -83,10 +83,13 @@ impl App {
         let quotas = Arc::new(Quotas::new(limits, whole, authorizer.is_open()));
         let slots = RunSlots::new(max_concurrent_runs, SlotLimits::of(limits), &authorizer.starters());
         let tools = folder.loops.values().flat_map(|offered| &offered.program.tools);
-        let metrics = Arc::new(Metrics::new(tools.map(|tool| tool.name.clone()).collect()));
+        let metrics = Arc::new(Metrics::new(
+            folder.loops.keys().cloned().collect(),
+            tools.map(|tool| tool.name.clone()).collect(),
+        ));
         let compiler = Arc::new(CompilePool::default());
         let runs = Arc::new(RunStore::new(journal, Arc::clone(&folder), Arc::clone(&compiler)));
-        let callbacks = Arc::new(Callbacks::new(Arc::clone(&runs), &folder.project.allow, callback_key));
+        let callbacks = Arc::new(Callbacks::new(Arc::clone(&runs), &folder.project, callback_key));
         let scheduler =
             Scheduler::new(Arc::clone(&runs), Arc::clone(&callbacks), Arc::clone(&quotas), Arc::clone(&metrics), slots);
         Self {

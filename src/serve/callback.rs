@@ -1,25 +1,31 @@
-//! Callbacks: posts the result of a run to the URL that its caller gave, signed as Hyphen's webhooks are. A callback
-//! is retried until it is accepted; the store has its progress.
+//! Callbacks: posts each pause of a run and its result to the URL that its caller gave, signed as Hyphen's webhooks
+//! are. A post is retried until it is accepted; the store has its progress.
+
+mod pause;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::{Client, Url};
 use ring::hmac;
+use serde::Serialize;
 use tokio::sync::Semaphore;
 
+use self::pause::PausesInPost;
+pub use self::pause::pause_of;
 use super::problem::ProblemDetails;
-use super::run_store::RunStore;
+use super::run_store::{FoldedRun, RunStore};
 use super::view::AgentStatus;
 use crate::drive::egress::Egress;
 use crate::drive::fault::Fault;
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Ending, Status, Termination};
 use crate::engine::state::Phase;
-use crate::journal::{CallbackProgress, CallbackState, RunFilter, StoreFault};
-use crate::language::project::Allow;
+use crate::journal::{Callback, CallbackProgress, CallbackState, RunFilter, RunSummary, StoreFault, Ticket};
+use crate::language::Project;
+use crate::trace::units::rfc3339;
 use axum::http::StatusCode;
 
-/// The maximum number of tries for a result.
+/// The maximum number of tries for a post.
 const TRIES: u32 = 16;
 /// The wait after the first try; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -34,20 +40,35 @@ const AT_ONCE: usize = 16;
 /// The longest URL.
 const LONGEST_URL: usize = 2_048;
 
-/// Posts results.
+/// Posts pauses and results.
 pub struct Callbacks {
     runs: Arc<RunStore>,
     egress: Egress,
     key: Option<hmac::Key>,
+    /// The address at which others reach the server.
+    public_url: Option<String>,
     client: OnceLock<Client>,
     room: Semaphore,
+    /// So many runs are read at once: after a restart, many may wait.
+    reading: Semaphore,
+    /// The pauses that are being posted.
+    pauses: PausesInPost,
 }
 
 impl Callbacks {
     /// The callbacks under a project's egress rules; without a key nothing is posted.
-    pub fn new(runs: Arc<RunStore>, allow: &Allow, key: Option<String>) -> Self {
+    pub fn new(runs: Arc<RunStore>, project: &Project, key: Option<String>) -> Self {
         let key = key.map(|key| hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
-        Self { runs, egress: Egress::new(allow), key, client: OnceLock::new(), room: Semaphore::new(AT_ONCE) }
+        Self {
+            runs,
+            egress: Egress::new(&project.allow),
+            key,
+            public_url: project.serve.public_url.clone(),
+            client: OnceLock::new(),
+            room: Semaphore::new(AT_ONCE),
+            reading: Semaphore::new(AT_ONCE),
+            pauses: PausesInPost::default(),
+        }
     }
 
     /// Whether results may be posted to a URL.
@@ -69,8 +90,9 @@ impl Callbacks {
         self.egress.check(&parsed).map_err(|fault| refuse(format!("`callback_url`: {fault}")))
     }
 
-    /// Posts the result of a run in a task of its own, when it has ended and has a callback.
-    pub fn post_when_ended(self: &Arc<Self>, run_id: &str) {
+    /// Posts the result of a run that has ended, or the pause of one that waits for a human, in a task of its own, when
+    /// the run has a callback.
+    pub fn post_what_is_due(self: &Arc<Self>, run_id: &str) {
         let (callbacks, run_id) = (Arc::clone(self), run_id.to_owned());
         tokio::spawn(async move {
             while let Err(fault) = callbacks.deliver(&run_id).await {
@@ -83,15 +105,15 @@ impl Callbacks {
         });
     }
 
-    /// Posts every result that is still to be posted, after a restart.
+    /// Posts every result and every pause that is still to be posted, after a restart.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn recover_all(self: &Arc<Self>) -> Result<(), StoreFault> {
         let filter = RunFilter { callback_pending: true, ..RunFilter::default() };
         for run in self.runs.journal.list(filter).await? {
-            if !matches!(run.status, Status::Running | Status::Paused | Status::Quarantined) {
-                self.post_when_ended(&run.run_id);
+            if !matches!(run.status, Status::Running | Status::Quarantined) {
+                self.post_what_is_due(&run.run_id);
             }
         }
         Ok(())
@@ -99,36 +121,41 @@ impl Callbacks {
 
     async fn deliver(&self, run_id: &str) -> Result<(), Fault> {
         let Some(key) = &self.key else { return Ok(()) };
-        let run = self.runs.journal.find(run_id).await.map_err(Fault::Store)?;
-        let Some(callback) = run.as_ref().and_then(|run| run.callback.clone()) else { return Ok(()) };
-        if callback.progress.state != CallbackState::Pending {
+        let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
+        // A model that can't be reached is asked again without a human.
+        if run.status == Status::Paused && run.termination == Some(Termination::ModelError) {
             return Ok(());
         }
-        let folded = self.runs.folded(run_id).await?;
-        let Phase::Ended(ending) = &folded.state.phase else { return Ok(()) };
-        let status = ending.status;
-        let envelope = Envelope {
-            event: match status {
-                Status::Completed => "agent_run_completed",
-                Status::Cancelled => "agent_run_cancelled",
-                _ => "agent_run_failed",
-            },
-            // The same for each try, so the receiver can recognise a duplicate.
-            timestamp: crate::trace::units::rfc3339(ending.at_ms),
-            payload: AgentStatus::new(&folded, run.as_ref(), false),
-        };
-        let body = serde_json::to_string(&envelope).unwrap_or_default();
-        let signature: String =
-            hmac::sign(key, body.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        // Another end of the same run is no duplicate of the first.
-        let key_of_post = match folded.state.continuations.len() {
-            0 => run_id.to_owned(),
-            ends => format!("{run_id}#{ends}"),
-        };
-        let mut tries = callback.progress.tries;
+        let folded = self.folded(run_id).await?;
+        match &folded.state.phase {
+            Phase::Ended(ending) => {
+                let (name, body) = ended(&folded, &run, ending);
+                // The body is all that the tries need.
+                drop(folded);
+                let post = Post::signed(key, callback.url, name, body);
+                self.deliver_end(run_id, callback.progress.tries, &post).await
+            }
+            Phase::Paused { .. } => self.deliver_pause(folded, &run).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// A run whose end is still to be posted; so are its pauses until then.
+    async fn pending(&self, run_id: &str) -> Result<Option<(RunSummary, Callback)>, Fault> {
+        let Some(run) = self.runs.journal.find(run_id).await.map_err(Fault::Store)? else { return Ok(None) };
+        let callback = run.callback.clone().filter(|callback| callback.progress.state == CallbackState::Pending);
+        Ok(callback.map(|callback| (run, callback)))
+    }
+
+    /// A run's state, when it is its turn to be read.
+    async fn folded(&self, run_id: &str) -> Result<FoldedRun, Fault> {
+        let _turn = self.reading.acquire().await;
+        self.runs.folded(run_id).await
+    }
+
+    async fn deliver_end(&self, run_id: &str, mut tries: u32, post: &Post) -> Result<(), Fault> {
         loop {
-            let post = Post { key: &key_of_post, url: &callback.url, body: &body, signature: &signature };
-            let taken = self.post(&post).await;
+            let taken = self.post(post).await;
             tries = tries.saturating_add(1);
             let state = match &taken {
                 Ok(()) => CallbackState::Delivered,
@@ -137,36 +164,29 @@ impl Callbacks {
             };
             let progress = CallbackProgress { state, tries };
             // Only the note is retried, not the post.
-            while let Err(fault) = self.runs.journal.note_callback(run_id, progress).await {
-                if !passes(&fault) {
-                    return Err(Fault::Store(fault));
-                }
-                tracing::error!(run_id, code = fault.code(), "the progress of the callback can't be stored: {fault}");
-                tokio::time::sleep(AGAIN).await;
-            }
+            noted(run_id, || self.runs.journal.note_callback(run_id, progress)).await?;
             if let Err(why) = taken {
                 tracing::warn!(run_id, tries, "the callback was not accepted: {why}");
             }
             if state != CallbackState::Pending {
                 return Ok(());
             }
-            let wait = FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST_WAIT);
-            tokio::time::sleep(wait).await;
+            tokio::time::sleep(wait_after(tries)).await;
         }
     }
 
-    async fn post(&self, post: &Post<'_>) -> Result<(), String> {
+    async fn post(&self, post: &Post) -> Result<(), String> {
         let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
-        let url = Url::parse(post.url).map_err(|error| error.to_string())?;
+        let url = Url::parse(&post.url).map_err(|error| error.to_string())?;
         self.egress.check(&url).map_err(|fault| fault.to_string())?;
         let answer = self
             .client()?
             .post(url)
             .timeout(PATIENCE)
             .header("content-type", "application/json")
-            .header("idempotency-key", post.key)
+            .header("idempotency-key", &post.key)
             .header("x-hyphen-signature", format!("sha256={}", post.signature))
-            .body(post.body.to_owned())
+            .body(post.body.clone())
             .send()
             .await
             .map_err(|error| error.without_url().to_string())?;
@@ -183,23 +203,70 @@ impl Callbacks {
     }
 }
 
+/// The name of the post of an end, and its body.
+fn ended(folded: &FoldedRun, run: &RunSummary, ending: &Ending) -> (String, String) {
+    let event = match ending.status {
+        Status::Completed => "agent_run_completed",
+        Status::Cancelled => "agent_run_cancelled",
+        _ => "agent_run_failed",
+    };
+    let payload = AgentStatus::new(folded, Some(run), false);
+    // Another end of the same run is no duplicate of the first.
+    let name = match folded.state.continuations.len() {
+        0 => run.run_id.clone(),
+        ends => format!("{}#{ends}", run.run_id),
+    };
+    // The time is the same for each try, so the receiver can recognise a duplicate.
+    (name, body(event, rfc3339(ending.at_ms), payload))
+}
+
+fn body<T: Serialize>(event: &'static str, timestamp: String, payload: T) -> String {
+    serde_json::to_string(&Envelope { event, timestamp, payload }).unwrap_or_default()
+}
+
+/// Stores the progress of a post, as often as it takes.
+async fn noted(run_id: &str, note: impl Fn() -> Ticket<()>) -> Result<(), Fault> {
+    while let Err(fault) = note().await {
+        if !passes(&fault) {
+            return Err(Fault::Store(fault));
+        }
+        tracing::error!(run_id, code = fault.code(), "the progress of the callback can't be stored: {fault}");
+        tokio::time::sleep(AGAIN).await;
+    }
+    Ok(())
+}
+
+/// The wait after so many tries.
+fn wait_after(tries: u32) -> Duration {
+    FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST_WAIT)
+}
+
 /// Whether a retry may succeed after this fault.
 fn passes(fault: &StoreFault) -> bool {
     !matches!(fault, StoreFault::Corrupt(_) | StoreFault::NoSuchRun(_))
 }
 
 /// Hyphen's envelope.
-#[derive(serde::Serialize)]
-struct Envelope {
+#[derive(Serialize)]
+struct Envelope<T> {
     event: &'static str,
     timestamp: String,
-    payload: AgentStatus,
+    payload: T,
 }
 
-struct Post<'a> {
+/// A post: each try sends the same bytes. Its body may hold tokens: it has no `Debug`.
+struct Post {
     /// The idempotency key.
-    key: &'a str,
-    url: &'a str,
-    body: &'a str,
-    signature: &'a str,
+    key: String,
+    url: String,
+    body: String,
+    signature: String,
+}
+
+impl Post {
+    fn signed(key: &hmac::Key, url: String, name: String, body: String) -> Self {
+        let tag = hmac::sign(key, body.as_bytes());
+        let signature = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { key: name, url, body, signature }
+    }
 }

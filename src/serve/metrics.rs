@@ -1,8 +1,8 @@
 //! Counters for Prometheus about the runs that are driven here. They are computed from the notices of the runs.
-//! Labels are words of this file and the names of the folder's own tools, so no model and no caller can create an
+//! Labels are words of this file and the names of the folder's own loops and tools, so no model and no caller can create an
 //! unlimited number of series.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,13 @@ use crate::engine::record::TraceEntry;
 
 /// The borders of the latency buckets in seconds: from a local call to the longest answer of a model.
 const BORDERS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
-/// The tool of an agent request that the folder does not have.
+const MINUTE_MS: u64 = 60_000;
+/// How long runs have waited: the words, and the milliseconds below which each stands.
+const AGES: [(&str, u64); 3] =
+    [("under_5m", 5 * MINUTE_MS), ("under_1h", 60 * MINUTE_MS), ("under_1d", 24 * 60 * MINUTE_MS)];
+/// The word for all longer waits.
+const OLDEST: &str = "over_1d";
+/// The tool or the loop of an agent request that the folder does not have.
 const OTHER: &str = "other";
 
 type Labels = Vec<(&'static str, String)>;
@@ -44,6 +50,9 @@ pub struct Metrics {
     driven: Gauge,
     queued: Gauge,
     quarantined: Gauge,
+    /// The loops that have series of their own, and [`OTHER`].
+    loops: BTreeSet<String>,
+    waiting: Family<Labels, Gauge>,
     connections: Family<Labels, Gauge>,
     streams: Gauge,
     leaving: AtomicBool,
@@ -51,7 +60,8 @@ pub struct Metrics {
 
 impl Metrics {
     /// All counters at zero. `tools`: those of the folder's loops.
-    pub fn new(tools: BTreeSet<String>) -> Self {
+    pub fn new(mut loops: BTreeSet<String>, tools: BTreeSet<String>) -> Self {
+        loops.insert(OTHER.to_owned());
         let histogram: fn() -> Histogram = || Histogram::new(BORDERS);
         let mut all = Self {
             registry: Registry::with_prefix("loopctl"),
@@ -70,6 +80,8 @@ impl Metrics {
             driven: Gauge::default(),
             queued: Gauge::default(),
             quarantined: Gauge::default(),
+            loops,
+            waiting: Family::default(),
             connections: Family::default(),
             streams: Gauge::default(),
             leaving: AtomicBool::new(false),
@@ -91,6 +103,8 @@ impl Metrics {
         to.register("event_streams", "Streams of events that are open now", all.streams.clone());
         to.register("runs_driven", "Runs that are driven now", all.driven.clone());
         to.register("runs_queued", "Runs that wait for a slot", all.queued.clone());
+        let help = "Runs of the store that wait for a human now, by loop and by how long they have waited";
+        to.register("runs_waiting", help, all.waiting.clone());
         let help = "Quarantined runs of the store: their drivers died again and again";
         to.register("runs_quarantined", help, all.quarantined.clone());
         all
@@ -114,6 +128,18 @@ impl Metrics {
         self.leaving.store(true, Ordering::SeqCst);
     }
 
+    /// The number of waiting runs for each series, also where there is none.
+    fn waiting_by_label(&self, runs: &[WaitingRun]) -> BTreeMap<(&str, &'static str), usize> {
+        let ages = || AGES.iter().map(|(word, _)| *word).chain([OLDEST]);
+        let mut counts: BTreeMap<(&str, &'static str), usize> =
+            self.loops.iter().flat_map(|name| ages().map(move |age| ((name.as_str(), age), 0))).collect();
+        for run in runs {
+            let name = self.loops.get(&run.loop_name).map_or(OTHER, String::as_str);
+            *counts.entry((name, run.age())).or_default() += 1;
+        }
+        counts
+    }
+
     fn ended(&self, status: Status, termination: Termination) {
         self.ended.get_or_create(&vec![("status", status.word().to_owned()), ("termination", word(termination))]).inc();
     }
@@ -128,6 +154,10 @@ impl Metrics {
         set(&self.queued, now.queued);
         set(&self.quarantined, now.quarantined);
         set(&self.streams, now.event_streams);
+        let waiting = self.waiting_by_label(&now.waiting);
+        for ((name, age), count) in waiting {
+            set(&self.waiting.get_or_create(&vec![("loop", name.to_owned()), ("age", age.to_owned())]), count);
+        }
         for (kind, count) in [("unknown", now.unknown_connections), ("known", now.known_connections)] {
             set(&self.connections.get_or_create(&vec![("kind", kind.to_owned())]), count);
         }
@@ -137,8 +167,24 @@ impl Metrics {
     }
 }
 
+/// A run that waits for a human.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingRun {
+    /// Its loop.
+    pub loop_name: String,
+    /// How long it has waited, in milliseconds.
+    pub age_ms: u64,
+}
+
+impl WaitingRun {
+    /// The word for how long it has waited.
+    fn age(&self) -> &'static str {
+        AGES.iter().find(|(_, below_ms)| self.age_ms < *below_ms).map_or(OLDEST, |(word, _)| *word)
+    }
+}
+
 /// The gauges at a moment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct GaugeValues {
     /// Runs that are driven.
     pub driven: usize,
@@ -146,6 +192,8 @@ pub struct GaugeValues {
     pub queued: usize,
     /// Quarantined runs of the store.
     pub quarantined: usize,
+    /// Runs of the store that wait for a human.
+    pub waiting: Vec<WaitingRun>,
     /// Streams of events.
     pub event_streams: usize,
     /// Connections that have not shown a token.

@@ -10,6 +10,7 @@ use axum::extract::{NestedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::app::App;
@@ -186,11 +187,8 @@ pub async fn admitted(
     app.quotas.check_bytes(&owner)?;
     request.extensions_mut().insert(caller);
     if request.method() == Method::POST {
-        if !is_json(request.headers()) {
-            let detail = "the body is to be `Content-Type: application/json`";
-            return Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
-        }
-        request = read(&app, request).await?;
+        let bytes = json_body(&app, &mut request, app.body.bytes).await?;
+        *request.body_mut() = Body::from(bytes);
         let length = request.body().size_hint().lower();
         app.quotas.sent(&owner, usize::try_from(length).unwrap_or(usize::MAX));
     }
@@ -207,7 +205,7 @@ fn counted(app: &Arc<App>, owner: Owner, response: Response) -> Response {
     }
     let shares = Arc::clone(&app.quotas);
     let body = body.map_frame(move |frame| {
-        shares.sent(&owner, frame.data_ref().map_or(0, bytes::Bytes::len));
+        shares.sent(&owner, frame.data_ref().map_or(0, Bytes::len));
         frame
     });
     Response::from_parts(parts, Body::new(body))
@@ -220,8 +218,15 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-async fn read(app: &App, request: Request) -> Result<Request, ProblemDetails> {
-    let most = app.body.bytes;
+/// Takes the JSON body of a request: of so many bytes at most, and within its time.
+///
+/// # Errors
+/// 400, 408, 413 or 415.
+pub async fn json_body(app: &App, request: &mut Request, most: usize) -> Result<Bytes, ProblemDetails> {
+    if !is_json(request.headers()) {
+        let detail = "the body is to be `Content-Type: application/json`";
+        return Err(ProblemDetails::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", detail));
+    }
     let too_large = || {
         let detail = format!("the body is longer than {most} bytes");
         ProblemDetails::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
@@ -230,11 +235,11 @@ async fn read(app: &App, request: Request) -> Result<Request, ProblemDetails> {
     if length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > most) {
         return Err(too_large());
     }
-    let (parts, body) = request.into_parts();
+    let body = std::mem::take(request.body_mut());
     let collected = tokio::time::timeout(app.body.time, Limited::new(body, most).collect()).await;
     let late = |_| ProblemDetails::new(StatusCode::REQUEST_TIMEOUT, "body_too_late", "the body did not arrive in time");
     match collected.map_err(late)? {
-        Ok(body) => Ok(Request::from_parts(parts, Body::from(body.to_bytes()))),
+        Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err(ProblemDetails::bad_request("the body broke off")),
     }

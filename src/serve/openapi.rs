@@ -9,11 +9,12 @@ use serde_json::{Map, Value, json};
 use super::problem::ProblemDetails;
 use super::request::WaitQuery;
 use super::route::{
-    AgentsQuery, CancelQuery, EventsQuery, LoopList, LoopRequest, RerunRequest, ResumeRequest, RetryRequest,
-    StatusQuery,
+    AgentsQuery, AnswerRequest, CancelQuery, EventsQuery, LoopList, LoopRequest, RerunRequest, ResumeRequest,
+    RetryRequest, StatusQuery,
 };
 use super::view::{Accepted, AgentList, AgentStatus};
 use crate::language::AgentRequest;
+use crate::trace::PausedRun;
 
 /// The description of all routes.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
@@ -98,6 +99,7 @@ fn document() -> Value {
     runs(&mut writer, &mut paths);
     one_run(&mut writer, &mut paths);
     rest(&mut writer, &mut paths);
+    let webhooks = webhooks(&mut writer);
     let schemas = writer.schemas.take_definitions(true);
     let bearer = json!({ "type": "http", "scheme": "bearer" });
     json!({
@@ -109,6 +111,7 @@ fn document() -> Value {
         },
         "security": [{}, { "bearer": [] }],
         "paths": paths,
+        "webhooks": webhooks,
         "components": { "schemas": schemas, "securitySchemes": { "bearer": bearer } }
     })
 }
@@ -163,6 +166,7 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let (body, answers) = (writer.schema::<ResumeRequest>(), writer.waited());
     let resume = writer.operation("Send a decision to a run that waits", &parameters, Some(body), answers);
     paths.insert("/agents/{id}/resume".to_owned(), json!({ "post": resume }));
+    answer(writer, paths);
     let parameters = with_id(writer.query::<WaitQuery>());
     let (body, answers) = (writer.schema::<RetryRequest>(), writer.waited());
     let retry = writer.operation(
@@ -180,6 +184,32 @@ fn one_run(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
     let answers = writer.waited();
     let cancel = writer.operation("Cancel a run", &parameters, None, answers);
     paths.insert("/agents/{id}".to_owned(), json!({ "delete": cancel }));
+}
+
+fn answer(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {
+    let body = writer.schema::<AnswerRequest>();
+    let answers = json!({ "202": writer.json::<Accepted>("The decision was taken") });
+    let summary = "Send the one decision that a token of a posted pause is for; the token is the only credential";
+    let mut answer = writer.operation(summary, &[id()], Some(body), answers);
+    put(&mut answer, "security", json!([{}, { "bearer": [] }]));
+    paths.insert("/agents/{id}/answer".to_owned(), json!({ "post": answer }));
+}
+
+/// What the server posts to a `callback_url`.
+fn webhooks(writer: &mut OpenApiWriter) -> Value {
+    let post = |events: &[&str], payload: Value| {
+        let schema = json!({ "type": "object", "required": ["event", "timestamp", "payload"], "properties": {
+            "event": { "enum": events }, "timestamp": { "type": "string", "format": "date-time" }, "payload": payload } });
+        let body = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        json!({ "post": { "requestBody": body, "responses": { "2XX": { "description": "The post is accepted" } } } })
+    };
+    json!({
+        "agent_run_paused": post(&["agent_run_paused"], writer.schema::<PausedRun>()),
+        "agent_run_ended": post(
+            &["agent_run_completed", "agent_run_failed", "agent_run_cancelled"],
+            writer.schema::<AgentStatus>(),
+        )
+    })
 }
 
 fn rest(writer: &mut OpenApiWriter, paths: &mut Map<String, Value>) {

@@ -78,6 +78,12 @@ impl ProblemDetails {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
 
+    /// 410: the token of an answer was used, or has expired, or what it answers is over.
+    pub fn answer_is_over() -> Self {
+        let detail = "this token was used, or has expired, or the run does not wait for this decision any more";
+        Self::new(StatusCode::GONE, "answer_is_over", detail)
+    }
+
     /// 422 with the faults of a document.
     pub fn diagnosed(diagnostics: Vec<Diagnostic>) -> Self {
         let faults = diagnostics.iter().filter(|fault| fault.is_error()).count();
@@ -100,6 +106,7 @@ impl From<StoreFault> for ProblemDetails {
         let status = match &fault {
             StoreFault::NoSuchRun(_) => return Self::no_such_run(),
             StoreFault::Driven(_) | StoreFault::Fenced(_) => StatusCode::CONFLICT,
+            StoreFault::TokenUsed(_) => return Self::answer_is_over(),
             StoreFault::Corrupt(_) => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };

@@ -15,6 +15,7 @@ use super::route;
 use crate::drive::requirements;
 use crate::drive::secret::Vault;
 use crate::journal::{Journal, StoreFault};
+use crate::policy::public_url;
 
 /// How to serve. The defaults are those of `loopctl serve`.
 #[derive(Debug, Clone)]
@@ -119,11 +120,18 @@ impl Service {
         let vault = Vault::new(folder.project.orgconfig.clone(), &folder.root);
         let secret = folder.project.serve.callback_secret.as_deref().map(|source| vault.read(source)).transpose();
         let secret = secret.map_err(|why| ServeError(format!("`serve.callback_secret`: {why}")))?;
+        let public_url = folder.project.serve.public_url.as_deref();
+        if let Some(why) = public_url.and_then(public_url::fault) {
+            return Err(ServeError(format!("`serve.public_url` {why}")));
+        }
+        // Who posts an answer reaches the server under this name.
+        let hosts: Vec<String> =
+            options.hosts.iter().cloned().chain(public_url.map(|url| public_url::host(url).to_owned())).collect();
         let app = App::new(AppParts {
             folder,
             journal,
             authorizer,
-            names: HostNames::new(address, &options.hosts),
+            names: HostNames::new(address, &hosts),
             body: BodyLimits { bytes: options.max_body_bytes, time: options.body_timeout },
             max_concurrent_runs: options.max_concurrent_runs,
             callback_key: secret.map(|secret| secret.expose_secret().to_owned()),
@@ -141,7 +149,7 @@ impl Service {
     }
 
     /// Resumes the runs that were in progress when the process ended, resumes waiting runs from now on when an approval
-    /// expires in them, and posts the results that are not delivered
+    /// expires in them, and posts the pauses and results that are not delivered
     /// yet. Runs that another process drives are left alone.
     ///
     /// # Errors

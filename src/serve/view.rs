@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 use crate::drive::list;
 use crate::engine::outcome::{Status, Termination};
 use crate::engine::state::Phase;
-use crate::journal::{CallbackState, RunSummary};
+use crate::journal::{Callback, CallbackProgress, CallbackState, RunSummary};
 use crate::serve::run_store::FoldedRun;
 use crate::trace::entries::entries;
 use crate::trace::units::rfc3339;
@@ -82,6 +82,16 @@ pub struct CallbackView {
     pub state: CallbackState,
     /// How often it was tried.
     pub tries: u32,
+    /// The last pause that was posted or given up, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<u32>,
+}
+
+impl From<&Callback> for CallbackView {
+    fn from(callback: &Callback) -> Self {
+        let CallbackProgress { state, tries } = callback.progress;
+        Self { state, tries, pause: Some(callback.posted_pause).filter(|pause| *pause > 0) }
+    }
 }
 
 impl AgentStatus {
@@ -123,8 +133,7 @@ impl AgentStatus {
             triggered_runs: list::called(program, state),
             created_at: result.started_at.clone(),
             completed_at: result.finished_at.clone(),
-            callback: callback
-                .map(|callback| CallbackView { state: callback.progress.state, tries: callback.progress.tries }),
+            callback: callback.map(CallbackView::from),
             pause,
             result,
             trace: trace.then(|| entries(state, run.is_some_and(|run| run.driven), &redact)),
@@ -215,7 +224,8 @@ pub fn is_session(text: &str) -> bool {
     (1..=128).contains(&text.len()) && text.bytes().all(sign)
 }
 
-fn session_of(org: Option<&str>, stored: Option<&str>) -> Option<String> {
+/// The name of a session of the store, as its organisation knows it.
+pub fn session_of(org: Option<&str>, stored: Option<&str>) -> Option<String> {
     let stored = stored?;
     let own = org.and_then(|org| stored.strip_prefix(org)).and_then(|rest| rest.strip_prefix(BETWEEN));
     Some(own.unwrap_or(stored).to_owned())

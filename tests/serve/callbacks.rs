@@ -87,7 +87,7 @@ fn what_was_not_taken_is_posted_by_the_next_server_and_what_was_is_not() {
 }
 
 #[test]
-fn a_callback_comes_at_the_end_and_not_at_a_pause_and_says_how_it_ended() {
+fn a_callback_comes_at_each_pause_and_at_the_end_and_says_how_it_ended() {
     let hook = Server::with(|_, _| Answer::json("{}"));
     let place = signed();
     let replies = [think("__pause_for_human__", json!({ "question": "?" })), complete(json!("ok"))];
@@ -96,10 +96,14 @@ fn a_callback_comes_at_the_end_and_not_at_a_pause_and_says_how_it_ended() {
     let run = server.execute("", json!({ "loop": "test", "callback_url": hook.url() })).json();
     let id = run["agent_run_id"].as_str().unwrap();
     assert_eq!((&run["status"], &run["callback"]["state"]), (&json!("paused"), &json!("pending")));
+    hook.wait_for(1);
     assert_eq!(server.send("DELETE", &format!("/agents/{id}"), &[], b"").status, 200);
     until(&server, id, "delivered");
-    assert_eq!(hook.requests().len(), 1);
-    assert_eq!(hook.requests()[0].json()["event"], "agent_run_cancelled");
+    let posts = hook.requests();
+    let events: Vec<Value> = posts.iter().map(|post| post.json()["event"].clone()).collect();
+    assert_eq!(events, ["agent_run_paused", "agent_run_cancelled"]);
+    assert_eq!(posts[0].header("idempotency-key"), Some(format!("{id}-pause-1").as_str()));
+    assert_eq!(posts[1].header("idempotency-key"), Some(id));
 }
 
 #[test]

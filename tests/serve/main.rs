@@ -5,6 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod answer_rights;
+mod answers;
 mod approvals;
 mod browser;
 mod callbacks;

@@ -1,5 +1,9 @@
 //! `/metrics`: what is counted is what happened.
 
+use std::time::SystemTime;
+
+use loopctl::engine::outcome::{Status, Termination};
+use loopctl::journal::{Append, Created, Journal, NewRun, StatusRecord, Ticket};
 use serde_json::{Value, json};
 
 use crate::client::{Serving, place, scripted};
@@ -83,4 +87,85 @@ fn every_series_is_on_the_page_and_a_token_of_one_organisation_sees_none() {
         let name = if kind == "counter" { format!("{name}_total") } else { name.to_owned() };
         assert!(page.contains(&format!("`{name}`")), "docs/serve.md: {name}");
     }
+}
+
+/// A run of the store that waits since so many milliseconds.
+fn waits(journal: &dyn Journal, id: &str, name: &str, [now_ms, age_ms]: [i64; 2], termination: Termination) {
+    let wait = |ticket: Ticket<()>| block(ticket).unwrap();
+    let created = block(journal.create(NewRun {
+        run_id: id.to_owned(),
+        loop_name: name.to_owned(),
+        session: None,
+        org: None,
+        callback_url: None,
+        parent_run_id: id.contains('.').then(|| "parent".to_owned()),
+        identity: id.to_owned(),
+        at_ms: now_ms - age_ms,
+        event: "{}".to_owned(),
+        texts: Vec::new(),
+    }));
+    let Ok(Created::New(lease)) = created else { panic!("it is new: {created:?}") };
+    let status = Status::Paused;
+    let record =
+        StatusRecord { status, termination: Some(termination), iterations: 1, at_ms: now_ms - age_ms, due_at_ms: None };
+    wait(journal.append(Append {
+        run_id: id.to_owned(),
+        fence: lease.fence,
+        seq: 1,
+        event: "{}".to_owned(),
+        texts: Vec::new(),
+        status_record: Some(record),
+        remember: Vec::new(),
+        reopens: false,
+        answer_token: None,
+    }));
+    wait(journal.release(id, lease.fence));
+}
+
+fn block<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+#[test]
+fn waiting_runs_are_counted_by_loop_and_age_and_strangers_make_no_series() {
+    const MINUTE: i64 = 60_000;
+    let place = place(json!({}), &[think("__pause_for_human__", json!({ "question": "?" }))]);
+    let path = place.path().join("runs.db");
+    let journal = loopctl::journal::open("sqlite:runs.db", place.path()).unwrap();
+    let now = i64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis()).unwrap();
+    for (id, name, age) in [
+        ("a", "test", 6 * MINUTE),
+        ("b", "test", 59 * MINUTE - 30_000),
+        ("c", "test", 2 * 60 * MINUTE),
+        ("d", "test", 25 * 60 * MINUTE),
+        ("e", "no_such_loop_0042", 25 * 60 * MINUTE),
+        ("f", "test", -10 * 60 * MINUTE),
+        ("parent.1.0", "test", 25 * 60 * MINUTE),
+    ] {
+        waits(&*journal, id, name, [now, age], Termination::Human);
+    }
+    waits(&*journal, "away", "test", [now, 25 * 60 * MINUTE], Termination::ModelError);
+    drop(journal);
+    assert!(path.is_file());
+    let server = Serving::start(&place, &["--store", "sqlite:runs.db"]);
+    let run = server.execute("", json!({ "loop": "test" })).json();
+    assert_eq!(run["status"], "paused", "{run:#}");
+    let exported = String::from_utf8(server.get("/metrics").body).unwrap();
+    for (name, age, count) in [
+        // Now, and by a clock that was ahead.
+        ("test", "under_5m", 2.0),
+        ("test", "under_1h", 2.0),
+        ("test", "under_1d", 1.0),
+        ("test", "over_1d", 1.0),
+        ("other", "under_5m", 0.0),
+        ("other", "over_1d", 1.0),
+    ] {
+        let series = format!("loopctl_runs_waiting{{loop=\"{name}\",age=\"{age}\"}}");
+        assert_eq!(value(&exported, &series), Some(count), "{series}\n{exported}");
+    }
+    assert!(!exported.contains("no_such_loop_0042"), "{exported}");
+    let agent = format!("/agents/{}", run["agent_run_id"].as_str().unwrap());
+    assert_eq!(server.send("DELETE", &agent, &[], b"").status, 200);
+    let exported = String::from_utf8(server.get("/metrics").body).unwrap();
+    assert_eq!(value(&exported, "loopctl_runs_waiting{loop=\"test\",age=\"under_5m\"}"), Some(1.0), "it waits no more");
 }

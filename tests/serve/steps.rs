@@ -111,7 +111,7 @@ fn the_python_of_the_page_runs_a_loop_once_and_hands_its_callback_on() {
     let aws = "import sys, types\nclass States:\n    class exceptions:\n        TaskTimedOut = InvalidToken = KeyError\n    \
                def send_task_success(self, **given): print('success', given['taskToken'], given['output'])\n\
                sys.modules['boto3'] = types.SimpleNamespace(client=lambda name: States())\n";
-    let head = format!("{aws}{}\n{}\n{}\n", pieces[0], pieces[1], pieces[2]);
+    let head = format!("{aws}{}\n{}\n{}\n", pieces[0], pieces[1], pieces[3]);
     let first = format!(
         "{head}print(run('{base}', 'test', {{}}, 'k1'), run('{base}', 'test', {{}}, 'k1'))\n\
          os.environ.update(LOOPCTL_URL='{base}', CALLBACK_URL='{}/done')\n\
@@ -130,8 +130,48 @@ fn the_python_of_the_page_runs_a_loop_once_and_hands_its_callback_on() {
     place.json("event.json", &event);
     let second = format!(
         "{head}event = json.load(open('event.json'))\nos.environ['CALLBACK_SECRET'] = 's3cret'\n\
-         print(loop_ended(event, None))\nevent['body'] += ' '\nprint(loop_ended(event, None))\n"
+         print(loop_ended(event, None))\nevent['body'] += ' '\nprint(loop_ended(event, None))\n\
+         body = json.dumps({{'event': 'agent_run_paused', 'payload': {{}}}})\n\
+         tag = 'sha256=' + hmac.new(b's3cret', body.encode(), hashlib.sha256).hexdigest()\n\
+         print(loop_ended({{**event, 'body': body, 'headers': {{'x-hyphen-signature': tag}}}}, None))\n"
     );
     let output = python(&place, &second).unwrap();
-    assert_eq!(output, "success a/b+c= \"ok\"\n{'statusCode': 200}\n{'statusCode': 401}\n");
+    assert_eq!(output, "success a/b+c= \"ok\"\n{'statusCode': 200}\n{'statusCode': 401}\n{'statusCode': 200}\n");
+}
+
+#[test]
+fn the_python_of_the_page_shows_a_posted_pause_and_decides_once() {
+    let hook = Server::with(|_, _| Answer::json("{}"));
+    let place = place(json!({}), &[]);
+    place.file("hook.key", "s3cret");
+    let replies = [
+        think("__pause_for_human__", json!({ "question": "Which account?" })),
+        think("act", json!({ "what": "pay" })),
+        complete(json!("ok")),
+    ];
+    let tool = json!({ "type": "action", "name": "act", "requires_approval": true });
+    place.json("loop.json", &crate::common::document(&json!({ "tools": [tool] })));
+    // The address of the server is known when it has started: a proxy's is known before.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let serve = json!({ "callback_secret": "file:hook.key", "public_url": format!("http://{free}") });
+    scripted(&place, &replies, json!({ "serve": serve }));
+    let server = Serving::start_at(&free.to_string(), &place, &[]);
+    let run = server.execute("", json!({ "loop": "test", "callback_url": hook.url() })).json();
+    let bot = blocks("python")[2].clone();
+    for (number, shown, decision) in [
+        (0, "Which account? [] ['answer']", "'answer': 'the first'"),
+        (1, "act {\"what\": \"pay\"} [] ['approve', 'deny', 'edit']", "'deny': True"),
+    ] {
+        hook.wait_for(number + 1);
+        place.file("envelope.json", &hook.requests()[number].body);
+        let script = format!(
+            "{bot}\nfor text, concerns, choices, answer in questions(json.load(open('envelope.json'))):\n    \
+             print(text, concerns, choices)\n    print(decide(answer, {{{decision}}}), decide(answer, {{{decision}}}))\n"
+        );
+        let Some(output) = python(&place, &script) else { return };
+        assert_eq!(output, format!("{shown}\nTrue False\n"));
+    }
+    hook.wait_for(3);
+    let end = hook.requests()[2].json();
+    assert_eq!((&end["event"], &end["payload"]["agent_run_id"]), (&json!("agent_run_completed"), &run["agent_run_id"]));
 }

@@ -9,6 +9,7 @@ mod bad_host_entry;
 mod bad_model_setting;
 mod bad_operand;
 mod bad_pointer;
+mod bad_public_url;
 mod bad_schedule;
 mod bad_sql;
 mod bad_store;
@@ -138,6 +139,7 @@ pub const RULES: &[Rule] = &[
     wrong_unit::RULE,
     limits_at_odds::RULE,
     retry_without_idempotence::RULE,
+    bad_public_url::RULE,
     no_member::RULE,
     object_in_address::RULE,
     unreached_limit::RULE,

@@ -62,6 +62,7 @@ pub const PLACES: &[&str] = &[
     "L145 loop.json:16:19 /properties/timeout_ms: 300",
     "L146 loop.json:16:33 /properties/history/max_messages: 8",
     "L147 loop.json:10:16 /actions/0/retry: {\"attempts\": 4}",
+    "L149 loopctl.json:4:19 /serve/public_url: \"loops.example.com\"",
     "L154 loop.json:51:64 /properties/objective: qty",
     "L155 loop.json:8:49 /actions/0/url: ticket",
     "L160 loop.json:17:25 /properties/retry/for_ms: 600000",

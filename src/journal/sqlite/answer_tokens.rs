@@ -1,69 +1,29 @@
-//! Pauses that are posted: which one was the last, and the tokens that answer them.
+//! The tokens that answer a pause, in their table.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::trouble::Trouble;
-use super::writer::{Transaction, WriteRequest};
 use crate::journal::StoreFault;
 use crate::journal::answer_token::{AnswerToken, are_too_many};
 
-/// Records the last pause that was posted.
-pub(super) struct NotePostedPause {
-    pub(super) run_id: String,
-    pub(super) pause: u32,
-}
-
-impl WriteRequest for NotePostedPause {
-    type Answer = ();
-
-    fn run_id(&self) -> &str {
-        &self.run_id
+/// Adds tokens of one pause of a run.
+pub(super) fn put(connection: &Connection, run_id: &str, tokens: &[AnswerToken]) -> rusqlite::Result<()> {
+    let Some(pause) = tokens.first().map(|token| token.pause) else { return Ok(()) };
+    let there: i64 = connection
+        .prepare_cached("SELECT count(*) FROM answer_tokens WHERE run_id = ?1 AND pause = ?2")?
+        .query_row(params![run_id, pause], |row| row.get(0))?;
+    if are_too_many(usize::try_from(there).unwrap_or(usize::MAX), tokens.len()) {
+        connection
+            .prepare_cached("DELETE FROM answer_tokens WHERE run_id = ?1 AND pause = ?2")?
+            .execute(params![run_id, pause])?;
     }
-
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
-        let found = transaction
-            .connection
-            .prepare_cached("UPDATE runs SET callback_pause = max(callback_pause, ?2) WHERE run_id = ?1")?
-            .execute(params![self.run_id, self.pause])?;
-        if found == 0 { Err(StoreFault::NoSuchRun(self.run_id.clone()).into()) } else { Ok(()) }
+    let sql = "INSERT INTO answer_tokens (hash, run_id, pause, call, expires_at_ms, used)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let mut insert = connection.prepare_cached(sql)?;
+    for AnswerToken { hash, pause, call, expires_at_ms, used } in tokens {
+        insert.execute(params![hash, run_id, pause, call, expires_at_ms, used])?;
     }
-}
-
-/// Stores tokens of one pause.
-pub(super) struct PutAnswerTokens {
-    pub(super) run_id: String,
-    pub(super) tokens: Vec<AnswerToken>,
-}
-
-impl WriteRequest for PutAnswerTokens {
-    type Answer = ();
-
-    fn run_id(&self) -> &str {
-        &self.run_id
-    }
-
-    fn perform(&self, transaction: &mut Transaction<'_>) -> Result<(), Trouble> {
-        let connection = transaction.connection;
-        if !connection.prepare_cached("SELECT 1 FROM runs WHERE run_id = ?1")?.exists([&self.run_id])? {
-            return Err(StoreFault::NoSuchRun(self.run_id.clone()).into());
-        }
-        let Some(pause) = self.tokens.first().map(|token| token.pause) else { return Ok(()) };
-        let there: i64 = connection
-            .prepare_cached("SELECT count(*) FROM answer_tokens WHERE run_id = ?1 AND pause = ?2")?
-            .query_row(params![self.run_id, pause], |row| row.get(0))?;
-        if are_too_many(usize::try_from(there).unwrap_or(usize::MAX), self.tokens.len()) {
-            connection
-                .prepare_cached("DELETE FROM answer_tokens WHERE run_id = ?1 AND pause = ?2")?
-                .execute(params![self.run_id, pause])?;
-        }
-        let sql = "INSERT INTO answer_tokens (hash, run_id, pause, call, expires_at_ms, used)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let mut insert = connection.prepare_cached(sql)?;
-        for AnswerToken { hash, pause, call, expires_at_ms, used } in &self.tokens {
-            insert.execute(params![hash, self.run_id, pause, call, expires_at_ms, used])?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// The token of a run with this hash.

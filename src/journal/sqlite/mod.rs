@@ -8,6 +8,7 @@
 mod answer_tokens;
 mod drivers;
 mod lease;
+mod posted;
 mod read;
 mod requests;
 mod schema;
@@ -25,9 +26,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::answer_tokens::{NotePostedPause, PutAnswerTokens};
 use self::drivers::Drivers;
 use self::lease::Leases;
+use self::posted::{NotePostedPause, PutAnswerTokens};
 use self::read::{Census, SqliteReader};
 use self::requests::{CancelRun, GiveBack, MakeSure, NoteCallback, Take};
 use self::writer::SqliteWriter;

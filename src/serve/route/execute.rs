@@ -82,6 +82,8 @@ pub async fn execute(
     }
     if let Some(url) = &start.callback_url {
         app.callbacks.check(url)?;
+        // Who starts a run passes on no more than it may do itself.
+        start.callback_rights = caller.rights(&program.name).ok();
     }
     if start.timeout_ms == Some(0) {
         return Err(ProblemDetails::bad_request("`timeout_ms` is at least 1"));

@@ -1,6 +1,7 @@
 //! The routes, a file each, and the scopes that they need.
 
 mod agents;
+mod answer;
 mod cancel;
 mod check;
 mod events;
@@ -31,6 +32,7 @@ use super::problem::ProblemDetails;
 use crate::language::serving::TokenScope;
 
 pub use agents::AgentsQuery;
+pub use answer::AnswerRequest;
 pub use cancel::CancelQuery;
 pub use events::EventsQuery;
 pub use execute::LoopRequest;
@@ -55,6 +57,8 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/agents/{id}/trace", guarded(&[TokenScope::Read], get(trace::trace)))
         .route("/agents/{id}/events", guarded(&[TokenScope::Read], get(events::events)))
         .route("/agents/{id}/resume", guarded(&[TokenScope::Decide], post(resume::resume)))
+        // Its token is its own credential.
+        .route("/agents/{id}/answer", post(answer::answer))
         .route("/agents/{id}/rerun", guarded(START, post(rerun::rerun)))
         .route("/agents/{id}/retry", guarded(&[TokenScope::Decide], post(retry::retry)))
         .route("/agents/{id}", guarded(START, delete(cancel::cancel)))

@@ -91,7 +91,7 @@ impl Scheduler {
                 let run_id = driven.run_id.clone();
                 drop(driven);
                 if result.is_ok() {
-                    scheduler.callbacks.post_when_ended(&run_id);
+                    scheduler.callbacks.post_what_is_due(&run_id);
                 }
                 return result.err();
             }
@@ -135,7 +135,7 @@ impl Scheduler {
         let run_id = run_id.as_str();
         match result {
             Ok(()) => {
-                self.callbacks.post_when_ended(run_id);
+                self.callbacks.post_what_is_due(run_id);
                 self.resume_after_outage(run_id, owner, left.as_deref());
             }
             // Another driver has it, or one of its sub-runs.

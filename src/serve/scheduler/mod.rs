@@ -319,7 +319,7 @@ impl Scheduler {
         let state = engine.cancel_leased(&program, run, reason).await?;
         self.metrics.cancelled();
         self.forget(run_id);
-        self.callbacks.post_when_ended(run_id);
+        self.callbacks.post_what_is_due(run_id);
         Ok(Some(FoldedRun { program, state }))
     }
 

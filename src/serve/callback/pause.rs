@@ -1,0 +1,206 @@
+//! The post of a pause: what the run waits for, and for each decision a token that takes it without any other
+//! credentials.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use reqwest::Url;
+
+use super::{Callbacks, Post, TRIES, body, noted, wait_after};
+use crate::drive::clock;
+use crate::drive::fault::Fault;
+use crate::engine::event::DecisionRights;
+use crate::engine::outcome::Status;
+use crate::engine::record::WaitingCall;
+use crate::engine::state::{Phase, State};
+use crate::journal::{AnswerToken, RunSummary, StoreFault};
+use crate::serve::authorizer::{hash_text, new_answer_token};
+use crate::serve::run_store::FoldedRun;
+use crate::serve::view::session_of;
+use crate::trace::paused::{AnswerLink, OpenPause};
+use crate::trace::units::rfc3339;
+use crate::trace::{PausedRun, Redaction};
+
+/// How long a token lives at most, in milliseconds: seven days.
+const TOKEN_LIFE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// The pauses that are being posted: each by one task.
+#[derive(Default)]
+pub(super) struct PausesInPost(Mutex<BTreeSet<(String, u32)>>);
+
+impl PausesInPost {
+    fn set(&self) -> MutexGuard<'_, BTreeSet<(String, u32)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a pause; none when another task posts it.
+    fn take(&self, run_id: &str, pause: u32) -> Option<PauseInPost<'_>> {
+        let key = (run_id.to_owned(), pause);
+        self.set().insert(key.clone()).then(|| PauseInPost { all: self, key })
+    }
+}
+
+/// A pause that is being posted; dropping this lets another task post it.
+struct PauseInPost<'a> {
+    all: &'a PausesInPost,
+    key: (String, u32),
+}
+
+impl Drop for PauseInPost<'_> {
+    fn drop(&mut self) {
+        self.all.set().remove(&self.key);
+    }
+}
+
+impl Callbacks {
+    /// Posts the pause that a run is in, unless that was done.
+    pub(super) async fn deliver_pause(&self, folded: FoldedRun, run: &RunSummary) -> Result<(), Fault> {
+        let (run_id, Some(number)) = (run.run_id.as_str(), pause_of(&folded.state)) else { return Ok(()) };
+        let Some(_posting) = self.pauses.take(run_id, number) else { return Ok(()) };
+        // Read again: the task that posted this pause before may just have ended.
+        let Some((run, callback)) = self.pending(run_id).await? else { return Ok(()) };
+        let Some(key) = self.key.as_ref().filter(|_| callback.posted_pause < number) else { return Ok(()) };
+        let Some((paused, tokens)) = self.with_tokens(&folded, &run)? else { return Ok(()) };
+        if !tokens.is_empty() {
+            self.runs.journal.put_answer_tokens(run_id, tokens).await.map_err(Fault::Store)?;
+        }
+        let body = body("agent_run_paused", rfc3339(folded.state.now.wall_ms), paused);
+        // The body is all that the tries need.
+        drop(folded);
+        let post = Post::signed(key, callback.url, format!("{run_id}-pause-{number}"), body);
+        for tries in 1..=TRIES {
+            match self.post(&post).await {
+                Ok(()) => break,
+                Err(why) => tracing::warn!(run_id, pause = number, tries, "the callback was not accepted: {why}"),
+            }
+            if tries < TRIES {
+                tokio::time::sleep(wait_after(tries)).await;
+                // It may have been decided meanwhile.
+                if self
+                    .runs
+                    .journal
+                    .find(run_id)
+                    .await
+                    .map_err(Fault::Store)?
+                    .is_none_or(|run| run.status != Status::Paused)
+                    || pause_of(&self.folded(run_id).await?.state) != Some(number)
+                {
+                    return Ok(());
+                }
+            }
+        }
+        noted(run_id, || self.runs.journal.note_posted_pause(run_id, number)).await
+    }
+
+    /// What is posted of a pause, with new tokens, and what the store keeps of them.
+    fn with_tokens(
+        &self,
+        folded: &FoldedRun,
+        run: &RunSummary,
+    ) -> Result<Option<(PausedRun, Vec<AnswerToken>)>, Fault> {
+        let FoldedRun { program, state } = folded;
+        let redact = Redaction::new(&program.project.redact);
+        let Some(mut paused) = PausedRun::of(state, &redact) else { return Ok(None) };
+        paused.session = session_of(run.org.as_deref(), paused.session.as_deref());
+        let Some(rights) = state.header.callback_rights else { return Ok(Some((paused, Vec::new()))) };
+        let mut issue = Issue {
+            url: answer_url(self.public_url.as_deref(), &run.run_id),
+            now_ms: clock::wall_ms(),
+            pause: paused.pause.number,
+            tokens: Vec::new(),
+        };
+        let OpenPause { answer, calls, .. } = &mut paused.pause;
+        if calls.is_empty() {
+            // Only who may decide about everything else, too, answers a question.
+            *answer = if rights == DecisionRights::Escalated { None } else { issue.link(None)? };
+        }
+        for open in calls.iter_mut().filter(|open| may_decide(rights, &open.call)) {
+            open.answer = issue.link(Some(&open.call))?;
+        }
+        Ok(Some((paused, issue.tokens)))
+    }
+}
+
+/// The number of the pause in which a run waits for a human.
+pub fn pause_of(state: &State) -> Option<u32> {
+    match &state.phase {
+        Phase::Paused { pause, .. } if state.status() == Status::Paused => Some(pause.number),
+        _ => None,
+    }
+}
+
+/// Whether these rights are enough for a call.
+fn may_decide(rights: DecisionRights, call: &WaitingCall) -> bool {
+    let is_escalated = call.approval.as_ref().is_some_and(|approval| approval.escalated);
+    match rights {
+        DecisionRights::All => true,
+        DecisionRights::Ordinary => !is_escalated,
+        DecisionRights::Escalated => is_escalated,
+    }
+}
+
+/// How a token names its call: by its id, and by its hash, so that it decides about nothing but what was shown.
+pub fn name_of(call: &WaitingCall) -> String {
+    format!("{} {}", call.id, call.hash)
+}
+
+/// Where a run is answered: the path alone when it is not known how others reach the server.
+fn answer_url(public_url: Option<&str>, run_id: &str) -> String {
+    let base = public_url.and_then(|url| Url::parse(url).ok());
+    let Some(mut url) = base.clone().or_else(|| Url::parse("http://localhost").ok()) else { return String::new() };
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(["agents", run_id, "answer"]);
+    }
+    if base.is_some() { url.into() } else { url.path().to_owned() }
+}
+
+/// The tokens of a pause that are being issued.
+struct Issue {
+    url: String,
+    now_ms: i64,
+    pause: u32,
+    tokens: Vec<AnswerToken>,
+}
+
+impl Issue {
+    /// A new token for the question, or for a call; none when the call's approval has expired.
+    fn link(&mut self, call: Option<&WaitingCall>) -> Result<Option<AnswerLink>, Fault> {
+        let approval = call.and_then(|call| call.approval.as_ref());
+        let ends_ms = approval.and_then(|approval| approval.expires_at_ms).unwrap_or(i64::MAX);
+        let expires_at_ms = self.now_ms.saturating_add(TOKEN_LIFE_MS).min(ends_ms);
+        if expires_at_ms <= self.now_ms {
+            return Ok(None);
+        }
+        let token = new_answer_token().map_err(|why| Fault::Store(StoreFault::Other(why)))?;
+        let (hash, call) = (hash_text(&token), call.map(name_of));
+        self.tokens.push(AnswerToken { hash, pause: self.pause, call, expires_at_ms, used: false });
+        Ok(Some(AnswerLink { url: self.url.clone(), token, expires_at: rfc3339(expires_at_ms) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_an_answer_is_below_the_public_one_or_a_path() {
+        for (base, run_id, expected) in [
+            (None, "r-1", "/agents/r-1/answer"),
+            (Some("https://e.example"), "r-1", "https://e.example/agents/r-1/answer"),
+            (Some("https://e.example/loops/"), "r-1", "https://e.example/loops/agents/r-1/answer"),
+            (Some("https://e.example/loops"), "a/../b?c#d", "https://e.example/loops/agents/a%2F..%2Fb%3Fc%23d/answer"),
+        ] {
+            assert_eq!(answer_url(base, run_id), expected);
+        }
+    }
+
+    #[test]
+    fn a_pause_is_posted_by_one_task() {
+        let pauses = PausesInPost::default();
+        let first = pauses.take("r", 1);
+        assert!(first.is_some() && pauses.take("r", 1).is_none());
+        assert!(pauses.take("r", 2).is_some() && pauses.take("s", 1).is_some());
+        drop(first);
+        assert!(pauses.take("r", 1).is_some());
+    }
+}
