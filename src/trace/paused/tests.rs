@@ -18,6 +18,7 @@ fn waiting(kind: Termination, progress: CallProgress) -> State {
         run_id: None,
         is_subrun: false,
         called_at_ms: None,
+        attempts: Vec::new(),
     };
     let pause = Pause {
         number: 3,
