@@ -1,5 +1,6 @@
 //! `@paths` and `orgconfig:` secrets: compiles and resolves the references in a written value.
 
+mod left_out;
 #[cfg(test)]
 mod tests;
 
@@ -236,7 +237,7 @@ impl Field {
         }
     }
 
-    /// Its value. A path into a text that is JSON reads the JSON. The values of the scope are data: they are
+    /// Its value. A path into a text that is JSON reads the JSON. A member that a call leaves out is left out. The values of the scope are data: they are
     /// never read as a template, a path or a secret.
     ///
     /// # Errors
@@ -251,7 +252,9 @@ impl Field {
             }
             Self::Object(members) => members
                 .iter()
-                .map(|(key, member)| Ok((key.clone(), member.resolve(scope)?)))
+                .filter_map(|(key, member)| {
+                    Some(member.resolve_member(scope).transpose()?.map(|value| (key.clone(), value)))
+                })
                 .collect::<Result<Map<_, _>, _>>()
                 .map(Value::Object),
         }

@@ -41,6 +41,7 @@ mod http_tool;
 #[cfg(unix)]
 mod interactive;
 mod journals;
+mod left_out;
 mod matcher_tool;
 mod mistakes;
 mod models;

@@ -199,7 +199,7 @@ fn header(
     }
     let field = work.field(&Value::from(value), &pointer)?;
     if let Some(variable) = value_beside_secret(&field) {
-        let named = NamedVariable { pointer: pointer.clone(), variable };
+        let named = NamedVariable { pointer: pointer.clone(), variable, is_left_out: false };
         let (code, who) =
             if named.is_argument() { (codes::MIXED_HEADER, "the model") } else { (codes::FILLED_HEADER, "the caller") };
         let path = named.variable.path.join(".");

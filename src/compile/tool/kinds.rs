@@ -56,7 +56,7 @@ fn db(action: &DbAction, work: &mut ActionDraft<'_>) -> Option<DbTool> {
             // The same name twice is one parameter.
             if known.insert(name.clone()) {
                 let variable = Variable { path: vec![name], range, optional: false };
-                work.named.push(NamedVariable { pointer: "/query".to_owned(), variable });
+                work.named.push(NamedVariable { pointer: "/query".to_owned(), variable, is_left_out: false });
             }
         }
         return Some(DbTool { action: action.clone(), params: Vec::new() });

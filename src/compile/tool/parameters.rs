@@ -138,7 +138,8 @@ fn unknown(schema: &Schema, work: &mut ActionDraft<'_>) -> bool {
         let name = named.first();
         let fault = if has.contains(name) {
             // A `:name` of a query that a call leaves out is NULL.
-            if named.variable.optional || required.contains(name) || named.pointer == "/query" {
+            let may_be_absent = named.variable.optional || named.is_left_out || named.pointer == "/query";
+            if may_be_absent || required.contains(name) {
                 continue;
             }
             LocalFault::warning(

@@ -19,6 +19,8 @@ const MAX_POINTERS: usize = 16 << 20;
 pub(super) struct NamedVariable {
     pub pointer: String,
     pub variable: Variable,
+    /// Whether it is a member as a whole, which is left out where a call leaves out the value.
+    pub is_left_out: bool,
 }
 
 impl NamedVariable {
@@ -91,11 +93,11 @@ impl<'a> ActionDraft<'a> {
     }
 
     /// Adds a value that the string at a pointer takes.
-    fn name(&mut self, pointer: &str, variable: &Variable) {
+    fn name(&mut self, pointer: &str, variable: &Variable, is_left_out: bool) {
         let before = self.pointers;
         self.pointers = before.saturating_add(pointer.len());
         if self.pointers <= MAX_POINTERS {
-            self.named.push(NamedVariable { pointer: pointer.to_owned(), variable: variable.clone() });
+            self.named.push(NamedVariable { pointer: pointer.to_owned(), variable: variable.clone(), is_left_out });
         } else if before <= MAX_POINTERS {
             let message = "the action takes too many values from places that are named by long keys";
             self.push(LocalFault::error(codes::TOO_MUCH, "", message).help("give it shorter keys, or fewer values"));
@@ -106,7 +108,7 @@ impl<'a> ActionDraft<'a> {
         match Template::compile(text, escape) {
             Ok(template) => {
                 for variable in template.variables() {
-                    self.name(pointer, variable);
+                    self.name(pointer, variable, false);
                 }
                 if !template.secrets().is_empty() {
                     self.secrets.push(pointer.to_owned());
@@ -124,7 +126,13 @@ impl<'a> ActionDraft<'a> {
     pub fn field(&mut self, value: &Value, pointer: &str) -> Option<Field> {
         match Field::compile(value) {
             Ok(field) => {
-                field.each_variable(&mut |below, variable| self.name(&format!("{pointer}{below}"), variable));
+                let members = field.left_out_members();
+                // A query parameter is a member, too.
+                let is_member =
+                    pointer.starts_with("/query/") && matches!(&field, Field::Path(path) if path.len() == 1);
+                field.each_variable(&mut |below, variable| {
+                    self.name(&format!("{pointer}{below}"), variable, is_member || members.contains(below));
+                });
                 if !field.secrets().is_empty() {
                     self.secrets.push(pointer.to_owned());
                 }

@@ -73,7 +73,7 @@ pub(super) fn build(tool: &HttpTool, call: &ToolCall<'_>, scope: &Scope<'_>) -> 
     }
     let mut query = Vec::new();
     for (name, field) in &tool.query {
-        add_pairs(&mut query, name, &field.resolve(scope).map_err(missing)?);
+        add_pairs(&mut query, name, &field.resolve_member(scope).map_err(missing)?.unwrap_or_default());
     }
     let body = match &tool.body {
         Some(Body::Json(field)) => Some(encode(&field.resolve(scope).map_err(missing)?, &action.content_type)),
