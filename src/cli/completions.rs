@@ -6,6 +6,9 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::surface::Surface;
 
+/// What completes the ids of runs.
+const RUNS_IN_BASH: &str = include_str!("completions.bash");
+
 /// Print the completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -25,6 +28,9 @@ impl CompletionsCommand {
         // The generator panics when its writer fails: it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut super::Arguments::command(), "loopctl", &mut script);
+        if self.shell == clap_complete::Shell::Bash {
+            script.extend_from_slice(RUNS_IN_BASH.as_bytes());
+        }
         surface.print_bytes(&script)?;
         Ok(Exit::Completed)
     }

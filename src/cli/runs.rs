@@ -41,6 +41,9 @@ pub struct RunsCommand {
     pub called: bool,
     #[command(flatten)]
     pub store: StoreArgs,
+    /// Print only the ids, one on each line, for scripts and completions. An id that a shell would have to quote is left out
+    #[arg(long, conflicts_with = "output")]
+    pub ids: bool,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub output: ListOutput,
@@ -112,6 +115,7 @@ impl RunsCommand {
             Vec::new()
         };
         match self.output {
+            _ if self.ids => surface.print(&ids(&runs))?,
             ListOutput::Json => surface.print(&json_line(&runs.iter().map(row).collect::<Vec<_>>())?)?,
             ListOutput::Human if runs.is_empty() => {
                 surface.say(&none(&place, self.status.is_some(), self.store.store.is_some()));
@@ -120,6 +124,14 @@ impl RunsCommand {
         }
         Ok(Exit::Completed)
     }
+}
+
+/// The ids that are plain words, one on each line.
+fn ids(runs: &[RunSummary]) -> String {
+    let is_plain = |id: &&str| {
+        !id.starts_with('-') && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    runs.iter().map(|run| run.run_id.as_str()).filter(is_plain).map(|id| format!("{id}\n")).collect()
 }
 
 fn row(run: &RunSummary) -> Row<'_> {

@@ -21,6 +21,8 @@ mod calls_in_flight;
 mod cascades;
 mod command_group;
 mod command_tool;
+#[cfg(unix)]
+mod completions;
 mod continued;
 mod controls;
 mod db_tool;

@@ -1,0 +1,40 @@
+//! Completions of a shell that offer the ids of runs.
+
+use std::process::Command;
+
+use crate::common::{Place, complete};
+
+/// What bash offers for the last of these words.
+fn offered(place: &Place, words: &[&str]) -> Vec<String> {
+    let script = place.call(&["completions", "bash"]).stdout;
+    place.file("completions.bash", script);
+    let program = env!("CARGO_BIN_EXE_loopctl");
+    let play = r#"source completions.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        _loopctl_with_runs "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"; printf '%s\n' "${COMPREPLY[@]}""#;
+    let mut bash = Command::new("bash");
+    bash.current_dir(place.path()).args(["--norc", "-c", play, "bash", program]).args(words);
+    let output = bash.output().expect("bash starts");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_offers_the_runs_of_the_folder_and_runs_nothing_of_their_ids() {
+    let place = Place::new();
+    place.looped(&serde_json::json!({})).script(&[complete(serde_json::json!("ok"))]);
+    for id in ["alpha-1", "alpha-2", "beta", "$(touch gone)", "two words"] {
+        let ran = place.call(&["run", "loop.json", "--script", "script.json", "--run-id", id]);
+        assert_eq!(ran.code, 0, "{ran:#?}");
+    }
+    let ids = place.call(&["runs", "--ids"]);
+    assert_eq!((ids.code, ids.stdout.lines().count()), (0, 3), "{ids:#?}");
+    let mut all = offered(&place, &["trace", ""]);
+    all.sort();
+    assert_eq!(all, ["alpha-1", "alpha-2", "beta", "last"]);
+    assert_eq!(offered(&place, &["resume", "alpha-"]).len(), 2);
+    assert!(offered(&place, &["trace", "--for"]).contains(&"--format".to_owned()), "flags are offered as before");
+    assert!(offered(&place, &["ch"]).contains(&"check".to_owned()), "and so are commands");
+    assert!(!place.path().join("gone").exists());
+    let both = place.call(&["runs", "--ids", "--output", "json"]);
+    assert_eq!(both.code, 2, "{both:#?}");
+}
