@@ -11,7 +11,7 @@ pub use crate::drive::fault::Fault;
 pub use crate::drive::list::list;
 pub use crate::drive::start::Start;
 pub use crate::drive::stop::Stop;
-pub use crate::drive::tool::enter_group;
+pub use crate::drive::tool::{NamedProgram, enter_group};
 pub use crate::project::load::{Loaded, Unsound as LoadFault};
 
 use crate::diagnostic::Source;
@@ -66,6 +66,11 @@ pub fn engine(project: Arc<Project>, root: &Path, journal: Arc<dyn Journal>, scr
 /// After how long something is said of a run that waits, when a test says so.
 pub fn quiet() -> Option<std::time::Duration> {
     crate::journal::failpoint::time("quiet")
+}
+
+/// How long a program may take that is told of a pause: 30 s, or less when a test says so.
+pub fn on_pause() -> std::time::Duration {
+    crate::journal::failpoint::time("on_pause").unwrap_or(std::time::Duration::from_secs(30))
 }
 
 /// Leaves a store open until the process ends: closing it waits for pending writes, and that may hang. What was

@@ -13,6 +13,7 @@ mod limits;
 mod log;
 mod memory;
 mod next;
+mod on_pause;
 mod output;
 mod progress;
 mod prompt;

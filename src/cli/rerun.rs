@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::host::{self, Loaded};
 use super::interactive;
+use super::on_pause::OnPauseArgs;
 use super::output::Output;
 use super::run::{RunToStart, deltas_need_ndjson};
 use super::run_ref;
@@ -109,6 +110,7 @@ impl RerunCommand {
             output,
             deltas,
             interactive,
+            on_pause: OnPauseArgs::default(),
         };
         run.perform(surface).await
     }

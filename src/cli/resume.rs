@@ -12,6 +12,7 @@ use super::host::{self, Resume};
 use super::interactive;
 use super::limits::LimitArgs;
 use super::next::NextCommands;
+use super::on_pause::OnPauseArgs;
 use super::output::{Output, conclude};
 use super::run::{Watched, deltas_need_ndjson};
 use super::run_ref;
@@ -96,6 +97,8 @@ pub struct ResumeCommand {
     /// Ask in the terminal when the run waits for a human
     #[arg(long)]
     pub interactive: bool,
+    #[command(flatten)]
+    pub on_pause: OnPauseArgs,
 }
 
 impl ResumeCommand {
@@ -110,8 +113,8 @@ impl ResumeCommand {
             raised: self.limits.raised(),
             ..Resume::default()
         };
-        let Self { run, recorded_document, script, actions, store, output, deltas, interactive, .. } = self;
-        ResumedRun { run, resume, recorded_document, script, actions, store, output, deltas, interactive }
+        let Self { run, recorded_document, script, actions, store, output, deltas, interactive, on_pause, .. } = self;
+        ResumedRun { run, resume, recorded_document, script, actions, store, output, deltas, interactive, on_pause }
             .perform(surface)
             .await
     }
@@ -150,6 +153,7 @@ pub struct ResumedRun {
     pub output: Output,
     pub deltas: bool,
     pub interactive: bool,
+    pub on_pause: OnPauseArgs,
 }
 
 impl ResumedRun {
@@ -183,7 +187,11 @@ impl ResumedRun {
             ..NextCommands::new(run_id, &place)
         };
         match watched.finished(finished, next, &sources)? {
-            Some(finished) => conclude(surface, self.output, &program, &finished.state, &next(&self.run)),
+            Some(finished) => {
+                let exit = conclude(surface, self.output, &program, &finished.state, &next(&self.run));
+                self.on_pause.tell(surface, &watched.pause_seen, &program, &finished.state).await;
+                exit
+            }
             None => {
                 host::leave_open(journal);
                 Ok(Exit::Cancelled)

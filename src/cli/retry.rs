@@ -7,6 +7,7 @@ use clap::Args;
 use super::exit::Exit;
 use super::failure::CommandError;
 use super::host::Resume;
+use super::on_pause::OnPauseArgs;
 use super::output::Output;
 use super::resume::ResumedRun;
 use super::store::StoreArgs;
@@ -58,8 +59,19 @@ impl RetryCommand {
         let Self { run, new_document, recorded_document, script, actions, store, output, deltas, interactive } = self;
         let retried = Some(Retried { by: local_user() });
         let resume = Resume { retried, new_document, ..Resume::default() };
-        ResumedRun { run, resume, recorded_document, script, actions, store, output, deltas, interactive }
-            .perform(surface)
-            .await
+        ResumedRun {
+            run,
+            resume,
+            recorded_document,
+            script,
+            actions,
+            store,
+            output,
+            deltas,
+            interactive,
+            on_pause: OnPauseArgs::default(),
+        }
+        .perform(surface)
+        .await
     }
 }

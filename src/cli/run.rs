@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::failure::CommandError;
 use super::host::{self, Fault, Finished, Loaded, Start, Stop, Watch};
 use super::next::NextCommands;
+use super::on_pause::{OnPauseArgs, PauseSeen};
 use super::output::{Output, conclude};
 use super::progress::Progress;
 use super::run_ref;
@@ -56,6 +57,8 @@ pub struct RunCommand {
     /// Ask in the terminal when the run waits for a human
     #[arg(long)]
     pub interactive: bool,
+    #[command(flatten)]
+    pub on_pause: OnPauseArgs,
     /// The limit of the run's active time in ms; overrides `timeout_ms` of the document
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout_ms: Option<u64>,
@@ -107,6 +110,7 @@ impl RunCommand {
             output,
             deltas,
             interactive,
+            on_pause: self.on_pause,
         }
         .perform(surface)
         .await
@@ -127,6 +131,7 @@ pub struct RunToStart {
     pub output: Output,
     pub deltas: bool,
     pub interactive: bool,
+    pub on_pause: OnPauseArgs,
 }
 
 impl RunToStart {
@@ -148,6 +153,7 @@ impl RunToStart {
             output,
             deltas,
             interactive,
+            on_pause,
         } = self;
         let engine = host::engine(program.project.clone(), &root, Arc::clone(&journal), script);
         let watched = Watched::new(surface, output, deltas, &program);
@@ -171,7 +177,9 @@ impl RunToStart {
         match watched.finished(finished, make_next, &sources)? {
             Some(finished) => {
                 let next = make_next(&finished.state.header.run_id);
-                conclude(surface, output, &program, &finished.state, &next)
+                let exit = conclude(surface, output, &program, &finished.state, &next);
+                on_pause.tell(surface, &watched.pause_seen, &program, &finished.state).await;
+                exit
             }
             None => {
                 host::leave_open(journal);
@@ -186,6 +194,8 @@ pub struct Watched {
     progress: Progress,
     telemetry: Mutex<Option<Telemetry>>,
     stop: Stop,
+    /// Whether the run has paused.
+    pub pause_seen: PauseSeen,
 }
 
 impl Listener for Watched {
@@ -193,6 +203,7 @@ impl Listener for Watched {
         if let Some(telemetry) = &*self.telemetry() {
             telemetry.on(&notice);
         }
+        self.pause_seen.look(&notice);
         self.progress.on(notice);
     }
 
@@ -221,7 +232,7 @@ impl Watched {
         });
         let redact = Redaction::new(&program.project.redact);
         let progress = Progress::new(surface, output, deltas, redact);
-        Self { progress, telemetry: Mutex::new(telemetry), stop: Stop::new() }
+        Self { progress, telemetry: Mutex::new(telemetry), stop: Stop::new(), pause_seen: PauseSeen::default() }
     }
 
     fn telemetry(&self) -> MutexGuard<'_, Option<Telemetry>> {

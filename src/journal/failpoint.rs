@@ -14,8 +14,9 @@
 //! - `store:N:FAULT`: the N-th call to a store, from 0, fails without being done. FAULT is `busy`,
 //!   `full`, `ioerr` or `readonly`.
 //! - `time:MS:WHAT`: how long something lasts in this process, in milliseconds. WHAT is `lease` (how long
-//!   others leave the runs of a hanging driver alone), `busy` (how long a locked store is waited for) or `quiet`
-//!   (after how long the command line says what a run waits for).
+//!   others leave the runs of a hanging driver alone), `busy` (how long a locked store is waited for), `quiet`
+//!   (after how long the command line says what a run waits for) or `on_pause` (how long the program of `--on-pause`
+//!   may take).
 //!
 //! `LOOPCTL_CLOCK` is a file with the milliseconds by which the machine's clock is ahead (or, with a minus,
 //! behind). It is read each time that the clock is read, so that a test can move the clock during a run.

@@ -47,6 +47,8 @@ mod left_out;
 mod matcher_tool;
 mod mistakes;
 mod models;
+#[cfg(unix)]
+mod on_pause;
 mod pauses;
 mod previous;
 mod private;

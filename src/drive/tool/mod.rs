@@ -27,7 +27,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use self::call::{CallOutcome, Spent, ToolCall};
-pub use self::command::enter_group;
+pub use self::command::{NamedProgram, enter_group};
 pub use self::embedded::interface::{DynTool, EmbeddedTool, ToolError};
 pub use self::runner::OpenedRun;
 

@@ -8,6 +8,7 @@ mod cgroup;
 #[cfg(target_os = "linux")]
 mod enter;
 mod left;
+mod named;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use serde_json::Value;
 pub use self::cgroup::enter_group;
 #[cfg(target_os = "linux")]
 pub use self::enter::enter_group;
+pub use self::named::NamedProgram;
 use super::output::fault;
 use super::runner::{RawOutcome, ToolRunner, wrong_kind};
 use crate::compile::tool::is_value;
@@ -90,7 +92,7 @@ fn prepare(tool: &CommandTool, allow: &Allow, root: &Path, scope: &Scope<'_>) ->
         let text = template.render(&open).map_err(missing)?;
         args.push(argument(template.source(), text, action.allow_leading_dash)?);
     }
-    let mut env = vec![("PATH".to_owned(), PATH.to_owned()), ("LANG".to_owned(), "C.UTF-8".to_owned())];
+    let mut env = fixed_variables();
     for (name, template) in &tool.env {
         permitted(name, template, &allow.env)?;
         let pair = variable(name, template.render(scope).map_err(missing)?)?;
@@ -115,8 +117,17 @@ fn locate(program: &str, allowed: &[String], root: &Path) -> Result<PathBuf, Too
     if program.contains('/') {
         return Ok(root.join(program));
     }
-    let found = PATH.split(':').map(|folder| Path::new(folder).join(program)).find(|file| is_program(file));
-    found.ok_or_else(|| fault("program not found", format!("`{program}` is in none of {PATH}")))
+    find_program(program).ok_or_else(|| fault("program not found", format!("`{program}` is in none of {PATH}")))
+}
+
+/// The file of a program in the fixed path.
+fn find_program(name: &str) -> Option<PathBuf> {
+    PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|file| is_program(file))
+}
+
+/// The variables that every program gets.
+fn fixed_variables() -> Vec<(String, String)> {
+    vec![("PATH".to_owned(), PATH.to_owned()), ("LANG".to_owned(), "C.UTF-8".to_owned())]
 }
 
 #[cfg(unix)]
