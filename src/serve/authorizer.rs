@@ -254,12 +254,17 @@ pub fn new_answer_token() -> Result<String, String> {
     random(ANSWER_PREFIX)
 }
 
+/// `Authorization` has another form, or comes twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoBearer;
+
 /// The token of `Authorization: Bearer`; none without the header.
 ///
 /// # Errors
 /// When the header has another form, or comes twice.
-pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, ()> {
-    one(headers, header::AUTHORIZATION.as_str())?.map(|value| bearer(value).ok_or(())).transpose()
+pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, NoBearer> {
+    let value = one(headers, header::AUTHORIZATION.as_str()).map_err(|()| NoBearer)?;
+    value.map(|value| bearer(value).ok_or(NoBearer)).transpose()
 }
 
 fn random(prefix: &str) -> Result<String, String> {

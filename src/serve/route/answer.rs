@@ -129,7 +129,7 @@ pub async fn answer(
         let detail = "an answer takes no query: the token goes into the body or `Authorization: Bearer`";
         return Err(ProblemDetails::bad_request(detail));
     }
-    let in_header = bearer_token(request.headers()).map_err(|()| unknown())?.map(str::to_owned);
+    let in_header = bearer_token(request.headers()).map_err(|_| unknown())?.map(str::to_owned);
     let (token, body) = match &in_header {
         Some(given) => {
             let token = known(&app, &run_id, given).await?;
