@@ -1,7 +1,5 @@
 //! `/metrics`: what is counted is what happened.
 
-use std::time::SystemTime;
-
 use loopctl::engine::outcome::{Status, Termination};
 use loopctl::journal::{Append, Created, Journal, NewRun, StatusRecord, Ticket};
 use serde_json::{Value, json};
@@ -132,7 +130,7 @@ fn waiting_runs_are_counted_by_loop_and_age_and_strangers_make_no_series() {
     let place = place(json!({}), &[think("__pause_for_human__", json!({ "question": "?" }))]);
     let path = place.path().join("runs.db");
     let journal = loopctl::journal::open("sqlite:runs.db", place.path()).unwrap();
-    let now = i64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis()).unwrap();
+    let now = loopctl::drive::clock::wall_ms();
     for (id, name, age) in [
         ("a", "test", 6 * MINUTE),
         ("b", "test", 59 * MINUTE - 30_000),
