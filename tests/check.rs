@@ -20,7 +20,6 @@ use loopctl::diagnostic::codes::{self, Code, TABLE};
 const UNSEEN: &[(&str, &str)] = &[
     ("L017", "only a schema that disagrees with its own type brings it: that would be a fault of ours"),
     ("L133", "it is about the environment, and only `check --env` reads it"),
-    ("L073", "L018 reports the same before it; L073 stays for those who compile an action alone"),
 ];
 
 /// Codes whose page shows no document, and why.
@@ -33,7 +32,6 @@ const UNWRITTEN: &[(&str, &str)] = &[
     ("L017", "no document brings it"),
     ("L049", "so many loops have no room on a page"),
     ("L053", "what is too large has no room on a page"),
-    ("L073", "no document brings it"),
     ("L133", "it is about the environment, and a page has none"),
     ("L180", "it is about a database, and a page has none"),
     ("L181", "it is about a database, and a page has none"),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Cursor;
 use crate::compile::Compiled;
 use crate::compile::catalog::{Catalog, Registered};
-use crate::language::action::{ActionKind, ActionText};
+use crate::language::action::ActionText;
 use crate::language::tool::TypedTool;
 use crate::language::{Action, ToolDeclaration};
 use crate::program::reference::each_text;
@@ -26,8 +26,6 @@ pub struct Used<'a> {
 impl<'a> Used<'a> {
     fn new(registered: Registered<'a>) -> Option<Self> {
         let action = Action::read(registered.value).ok()?;
-        // One of a kind that is recognised only is refused as a whole.
-        action.head()?;
         let written = registered.value;
         let pointer = registered.pointer();
         let unknown = registered.document.unknown.below(&pointer);
@@ -71,7 +69,7 @@ impl<'a> Used<'a> {
 
     /// The action's name.
     pub fn name(&self) -> &str {
-        self.action.head().map_or("", |head| head.action_name)
+        self.action.head().action_name
     }
 
     /// Whether none of its fields has a fault and so a replacement in `action`.
@@ -97,7 +95,7 @@ impl<'a> Used<'a> {
 
     /// The fields of it whose texts take values.
     pub fn texts(&self) -> &'static [ActionText] {
-        self.action.kind().map(ActionKind::texts).unwrap_or_default()
+        self.action.kind().texts()
     }
 
     /// Visits the strings of a field, each with its JSON pointer from the action on.

@@ -128,9 +128,8 @@ fn named<'a>(
 
 /// The faults that a loop which declares the action would have.
 fn compiled(action: Registered<'_>, defaults: &ReactProperties, declared: &Declared, faults: &mut Vec<Diagnostic>) {
-    // The shape reports an action that can't be read; an action that can't run here matters only when a loop
-    // declares it.
-    let Some(meaning) = Action::read(action.value).ok().filter(|meaning| meaning.head().is_some()) else { return };
+    // The shape reports an action that can't be read.
+    let Ok(meaning) = Action::read(action.value) else { return };
     let described = declared.described.contains(action.name);
     let declaration = ActionTool {
         name: action.name.to_owned(),

@@ -288,19 +288,17 @@ impl<'a> Declare<'a> {
 
     fn registered(&mut self, declaration: &ActionTool, meaning: &Action, action: Registered<'a>, at: &str) {
         let pointer = action.pointer();
-        if let Action::CustomTable(_) = meaning {
-            let kind = action.value.get("kind").and_then(Value::as_str).unwrap_or_default();
-            let message = format!("`{}` is of kind `{kind}`, which is a part of Hyphen's platform", declaration.name);
-            let fault = Diagnostic::error(codes::NOT_YET, message, at, self.main.tree.place(at));
-            let kind = action.document.tree.place(&format!("{pointer}/kind"));
-            self.faults.push(
-                fault
-                    .help("the kinds that run here: `http`, `llm`, `db`, `command`, `matcher`")
-                    .related(&kind, "its kind is here"),
-            );
+        let unknown = action.document.unknown.below(&pointer);
+        if let Action::CustomTable(table) = meaning
+            && table.tables.is_empty()
+            && !unknown.holds("/tables")
+        {
+            let message = format!("the model would choose the tables of `{}`: the action names none", declaration.name);
+            let fault = Diagnostic::error(codes::MISSING_FIELD, message, at, self.main.tree.place(at));
+            let help = "name the tables that it may use in the action: \"tables\": [\"orders\"]";
+            self.faults.push(fault.help(help).related(&action.place(), "the action is here"));
             return;
         }
-        let unknown = action.document.unknown.below(&pointer);
         match tool::declared(declaration, meaning, self.properties, &unknown) {
             Ok((tool, warnings)) => {
                 self.tools.push(tool);

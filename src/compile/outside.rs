@@ -29,6 +29,12 @@ pub trait DatabaseProbe: Debug + Send + Sync {
 
     /// What the database of a datasource has against a query; nothing when it has nothing, or is not known.
     fn prepare(&self, datasource: &str, query: &str) -> Option<QueryFault>;
+
+    /// The tables and views of a datasource's database; nothing when they are not known.
+    fn tables(&self, datasource: &str) -> Option<Vec<String>>;
+
+    /// The columns of a table, or a view, of it; nothing when they are not known.
+    fn columns(&self, datasource: &str, table: &str) -> Option<Vec<String>>;
 }
 
 /// What can be said of a database before a run.

@@ -129,13 +129,16 @@ fn names_that_are_taken_or_twins_or_twice_are_reported() {
 }
 
 #[test]
-fn a_kind_of_hyphens_platform_is_refused_with_its_place() {
-    let text = r#"{"type": "loop", "actions": [{"action_name": "m", "kind": "custom-table", "left": "@a"}],
+fn a_table_tool_without_tables_is_refused_where_it_is_declared() {
+    let text = r#"{"type": "loop", "actions": [{"action_name": "m", "kind": "custom-table"}],
         "properties": {"mode": "react", "objective": "x", "tools": [{"type": "action", "name": "m"}]}}"#;
     let texts = Texts::new(Source::new("loop.json", text));
     let compiled = compile(&texts);
-    assert_eq!(compiled.diagnostics[0].code, codes::NOT_YET);
-    assert!(compiled.diagnostics[0].message.contains("Hyphen's platform"));
+    assert_eq!(
+        (compiled.diagnostics[0].code, &*compiled.diagnostics[0].path),
+        (codes::MISSING_FIELD, "/properties/tools/0/name")
+    );
+    assert!(compiled.diagnostics[0].message.contains("the action names none"));
 }
 
 #[test]

@@ -97,7 +97,6 @@ codes! {
     BAD_SCHEMA = "L070" Error "bad-schema" "Invalid JSON Schema",
     NO_OBJECT = "L071" Error "no-object" "Parameters that no object can match",
     NO_DESCRIPTION = "L072" Warning "no-description" "Tool without a description",
-    NOT_RUNNABLE = "L073" Error "not-runnable" "Kind of action that can't run here",
     BAD_URL = "L074" Error "bad-url" "Invalid URL",
     BAD_HEADER = "L075" Error "bad-header" "Invalid header",
     UNQUOTED = "L076" Warning "unquoted" "Unquoted value in a JSON text",

@@ -9,6 +9,7 @@ pub mod fault;
 pub mod matcher;
 pub mod reference;
 pub mod schema;
+pub mod table;
 pub mod template;
 pub mod tool_names;
 pub mod turn_schema;
@@ -28,6 +29,7 @@ use crate::language::{Project, ReactProperties};
 use crate::program::approval::ApprovalPolicy;
 use crate::program::matcher::MatcherTool;
 use crate::program::reference::Field;
+use crate::program::table::TableTool;
 use crate::program::template::{Template, Variable};
 use crate::program::tool_names::ToolNames;
 use crate::program::turn_schema::TurnSchema;
@@ -149,6 +151,7 @@ impl Tool {
             | ToolKind::Db(_)
             | ToolKind::Command(_)
             | ToolKind::Matcher(_)
+            | ToolKind::Table(_)
             | ToolKind::Embedded => false,
         }
     }
@@ -161,10 +164,11 @@ impl Tool {
         }
     }
 
-    /// The datasource of a `db` action.
+    /// The datasource of a `db` or a `custom-table` action.
     pub fn datasource(&self) -> Option<&str> {
         match &self.kind {
             ToolKind::Db(db) => Some(&db.action.datasource),
+            ToolKind::Table(_) => Some(table::TABLES),
             _ => None,
         }
     }
@@ -173,7 +177,11 @@ impl Tool {
     pub fn secrets(&self) -> Vec<String> {
         let of = |template: &Template| template.secrets().to_vec();
         match &self.kind {
-            ToolKind::Builtin(_) | ToolKind::Matcher(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Builtin(_)
+            | ToolKind::Matcher(_)
+            | ToolKind::Table(_)
+            | ToolKind::Embedded
+            | ToolKind::Loop(_) => Vec::new(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
                 all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| field.secrets()));
@@ -200,7 +208,7 @@ impl Tool {
         let of = |template: &Template| template.variables().to_vec();
         let in_field = |field: &Field| field.variables().into_iter().map(|found| found.variable).collect::<Vec<_>>();
         match &self.kind {
-            ToolKind::Builtin(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
+            ToolKind::Builtin(_) | ToolKind::Table(_) | ToolKind::Embedded | ToolKind::Loop(_) => Vec::new(),
             ToolKind::Http(http) => {
                 let mut all = of(&http.url);
                 all.extend(http.headers.iter().chain(&http.query).flat_map(|(_, field)| in_field(field)));
@@ -241,6 +249,8 @@ pub enum ToolKind {
     Command(CommandTool),
     /// Which entries of two lists belong together.
     Matcher(MatcherTool),
+    /// A request to a table.
+    Table(TableTool),
     /// A function of the embedder, registered by name.
     Embedded,
     /// Another loop: a call is a sub-run.

@@ -117,6 +117,21 @@ impl DatabaseProbe for Databases {
             fault
         })?
     }
+
+    fn tables(&self, datasource: &str) -> Option<Vec<String>> {
+        let schema = |database: &mut ProbedDatabase| {
+            let schema = database.schema.as_ref().filter(|schema| !schema.is_partial)?;
+            schema.tables().ok().filter(|tables| tables.len() < MAX_TABLES)
+        };
+        self.with(datasource, schema)?
+    }
+
+    fn columns(&self, datasource: &str, table: &str) -> Option<Vec<String>> {
+        let schema = |database: &mut ProbedDatabase| {
+            database.schema.as_ref().filter(|schema| !schema.is_partial)?.columns_of(table)
+        };
+        self.with(datasource, schema)?
+    }
 }
 
 /// An existing database. `immutable`: SQLite takes no lock and makes no file beside it.
@@ -248,21 +263,28 @@ impl SchemaProbe {
             if self.is_partial {
                 return None;
             }
-            let tables = self.tables();
+            let tables = self.tables().unwrap_or_default();
             let known = if is_table { tables } else { self.columns(&tables, query) };
             fault.kind = QueryFaultKind::UnknownName { name, is_table, known };
         }
         Some(fault)
     }
 
-    fn tables(&self) -> Vec<String> {
-        let names = || -> rusqlite::Result<Vec<String>> {
-            let sql = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'";
-            let mut statement = self.connection.prepare(sql)?;
-            let rows = statement.query_map([], |row| row.get(0))?;
-            rows.take(MAX_TABLES).collect()
-        };
-        names().unwrap_or_default()
+    fn tables(&self) -> rusqlite::Result<Vec<String>> {
+        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        let sql =
+            "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+        let mut statement = self.connection.prepare(sql)?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        rows.take(MAX_TABLES).collect()
+    }
+
+    /// The columns of a table.
+    fn columns_of(&self, table: &str) -> Option<Vec<String>> {
+        self.work.store(MAX_QUERY_WORK, Ordering::Relaxed);
+        let sql = format!("SELECT * FROM \"{}\"", table.replace('"', "\"\""));
+        let statement = self.connection.prepare(&sql).ok()?;
+        Some(statement.column_names().map(str::to_owned).collect())
     }
 
     /// The columns of the tables that a query names.
@@ -270,9 +292,7 @@ impl SchemaProbe {
         let named = |table: &&String| sql_words(query).any(|word| word.eq_ignore_ascii_case(table));
         let mut columns: Vec<String> = Vec::new();
         for table in tables.iter().filter(named) {
-            let sql = format!("SELECT * FROM \"{}\"", table.replace('"', "\"\""));
-            let Ok(statement) = self.connection.prepare(&sql) else { continue };
-            columns.extend(statement.column_names().map(str::to_owned));
+            columns.extend(self.columns_of(table).into_iter().flatten());
         }
         columns
     }

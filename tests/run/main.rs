@@ -73,6 +73,7 @@ mod streaming;
 mod stuck;
 mod subloops;
 mod subloops_around;
+mod table_tool;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod termination;

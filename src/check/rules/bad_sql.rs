@@ -1,6 +1,6 @@
 //! SQL that its database refuses: a query, or the script that makes the database.
 
-use crate::check::{Rule, Subject, Used, sql_words};
+use crate::check::{Rule, Subject, sql_words};
 use crate::compile::{DatabaseState, QueryFaultKind};
 use crate::diagnostic::{Diagnostic, codes};
 use crate::language::Action;
@@ -89,11 +89,10 @@ fn help(query: &str, message: &str) -> String {
     }
 }
 
-/// Whether a query of the loop makes a table of this name in the same database.
-pub(super) fn is_made_by_another(subject: &Subject<'_>, used: &Used<'_>, table: &str) -> bool {
-    let Action::Db(own) = &used.action else { return false };
+/// Whether a query of the loop makes a table of this name in the database of a datasource.
+pub(super) fn is_made_by_query(subject: &Subject<'_>, datasource: &str, table: &str) -> bool {
     subject.actions().iter().any(|other| match &other.action {
-        Action::Db(db) if db.datasource == own.datasource => {
+        Action::Db(db) if db.datasource == datasource => {
             let makes = sql_words(&db.query).next().is_some_and(|word| word.eq_ignore_ascii_case("CREATE"));
             makes && sql_words(&db.query).any(|word| word.eq_ignore_ascii_case(table))
         }

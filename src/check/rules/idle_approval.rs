@@ -19,17 +19,16 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         let Some(settings) = settings else { continue };
         let cursor = subject.at(&format!("{pointer}/approval"));
         let action = subject.actions().iter().find(|used| used.name() == name);
-        let floor = action.and_then(|used| Some(!used.action.head()?.requires_approval.is_never()));
+        let floor = action.map(|used| !used.action.head().requires_approval.is_never());
         if required.is_never() && floor != Some(true) && !subject.is_faulty(&format!("{pointer}/requires_approval")) {
             let fault = cursor.clone().report(&RULE, format!("no call of `{name}` needs an approval"));
             found.push(fault.help("write \"requires_approval\": true, or a condition, beside `approval`"));
         }
-        let has_time = action.and_then(|used| used.action.head()?.approval?.expires_after_ms).is_some();
+        let has_time = action.and_then(|used| used.action.head().approval?.expires_after_ms).is_some();
         no_time(&cursor, &settings, has_time, found);
     }
     for used in subject.actions().iter().filter(|used| used.knows(&["/approval"])) {
-        let Some(head) = used.action.head() else { continue };
-        if let Some(settings) = head.approval {
+        if let Some(settings) = used.action.head().approval {
             no_time(&used.at("/approval"), &settings, false, found);
         }
     }

@@ -10,9 +10,10 @@ pub const RULE: Rule = Rule { code: codes::RETRIED_DOUBT, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let known = |used: &&Used<'_>| used.knows(&["/idempotent", "/http_method", "/read_only"]);
     for used in subject.actions().iter().filter(known) {
-        let Some(kind) = used.action.kind().filter(|kind| kind.head().on_uncertain == OnUncertain::Retry) else {
+        let kind = used.action.kind();
+        if kind.head().on_uncertain != OnUncertain::Retry {
             continue;
-        };
+        }
         // To ask a model twice costs, and does no harm.
         let Some(what) = kind.repeated() else { continue };
         let cursor = used.at("/on_uncertain");

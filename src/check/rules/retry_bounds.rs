@@ -2,7 +2,6 @@
 
 use crate::check::{Cursor, Rule, Subject};
 use crate::diagnostic::{Diagnostic, codes};
-use crate::language::action::ActionKind;
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::RETRY_BOUNDS, check };
@@ -13,7 +12,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         found.extend(cursor.and_then(|cursor| fault(retry.base_ms, retry.max_ms, &cursor)));
     }
     for used in subject.actions().iter().filter(|used| used.knows(&["/retry"])) {
-        let Some(retry) = used.action.kind().and_then(ActionKind::retry) else { continue };
+        let Some(retry) = used.action.kind().retry() else { continue };
         let cursor = [used.at("/retry/base_ms"), used.at("/retry/max_ms")].into_iter().find(Cursor::is_written);
         found.extend(cursor.and_then(|cursor| fault(retry.base_ms, retry.max_ms, &cursor)));
     }

@@ -9,8 +9,8 @@ pub const RULE: Rule = Rule { code: codes::RETRY_WITHOUT, check };
 fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let known = |used: &&Used<'_>| used.knows(&["/idempotent", "/http_method", "/retry"]);
     for used in subject.actions().iter().filter(known) {
-        let Some(kind) = used.action.kind().filter(|kind| kind.retry().is_some()) else { continue };
-        if kind.head().idempotent.unwrap_or_else(|| kind.is_idempotent()) {
+        let kind = used.action.kind();
+        if kind.retry().is_none() || kind.head().idempotent.unwrap_or_else(|| kind.is_idempotent()) {
             continue;
         }
         let what = kind.repeated().unwrap_or_else(|| "a call".to_owned());

@@ -32,6 +32,6 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
     }
     for used in subject.actions().iter().filter(|used| !overridden.contains(used.name())) {
-        judge(Some(used.at("/timeout_ms")), used.action.head().and_then(|head| head.timeout_ms));
+        judge(Some(used.at("/timeout_ms")), used.action.head().timeout_ms);
     }
 }

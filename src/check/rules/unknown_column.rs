@@ -1,10 +1,16 @@
 //! A table or a column that the database of a query does not have.
 
-use super::bad_sql::is_made_by_another;
-use crate::check::{Rule, Subject};
-use crate::compile::{DatabaseState, QueryFaultKind};
-use crate::diagnostic::{Diagnostic, Nearest, Severity, codes};
+use serde_json::{Map, Value};
+
+use super::bad_sql::is_made_by_query;
+use crate::check::steps::{WrittenStep, steps};
+use crate::check::{Cursor, Rule, Subject};
+use crate::compile::{DatabaseProbe, DatabaseState, QueryFaultKind};
+use crate::diagnostic::{Diagnostic, Nearest, Severity, codes, nearest};
 use crate::language::Action;
+use crate::program::table::TABLES;
+use crate::program::template::is_template;
+use crate::syntax::{quoted, token};
 
 /// The rule.
 pub const RULE: Rule = Rule { code: codes::UNKNOWN_COLUMN, check };
@@ -19,7 +25,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
         let Some(fault) = databases.prepare(&db.datasource, &db.query) else { continue };
         let QueryFaultKind::UnknownName { name, is_table, known } = fault.kind else { continue };
-        if is_table && is_made_by_another(subject, used, &name) {
+        if is_table && is_made_by_query(subject, &db.datasource, &name) {
             continue;
         }
         // `orders.total` is the column `total`.
@@ -35,21 +41,104 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             true => format!("the database `{}` has no table `{name}`", db.datasource),
             false => format!("no table of the query has a column `{name}`"),
         };
-        let is_made = databases.state(&db.datasource) == DatabaseState::Ready { is_made: true };
-        // A database that exists may be another one when the loop runs.
-        let severity = if is_made { Severity::Error } else { Severity::Warning };
+        let severity = severity(databases.as_ref(), &db.datasource);
         let report = Diagnostic { severity, ..cursor.report(&RULE, message) };
         found.push(match nearest.of(bare, known.iter().map(String::as_str)) {
             Some(near) => {
                 let report = report.help(format!("the nearest one is `{near}`"));
                 if range.is_some() { report.suggest(near) } else { report }
             }
-            None if known.is_empty() => report.help("it has none"),
-            None => {
-                let shown: Vec<&str> = known.iter().take(16).map(String::as_str).collect();
-                report.help(format!("there are {}", shown.join(", ")))
-            }
+            None => report.help(listed(&known)),
         });
+    }
+    tables(subject, databases.as_ref(), found);
+}
+
+/// The tables that registered actions and steps name, and the columns of steps.
+fn tables(subject: &Subject<'_>, databases: &dyn DatabaseProbe, found: &mut Vec<Diagnostic>) {
+    let Some(known) = databases.tables(TABLES) else { return };
+    let table_fault = |cursor: &Cursor<'_>, name: &str| {
+        let fault = not_among(databases, cursor, TableName { name, of: None }, &known);
+        fault.filter(|_| !is_made_by_query(subject, TABLES, name))
+    };
+    for used in subject.actions().iter().filter(|used| used.knows(&["/tables"])) {
+        let Action::CustomTable(table) = &used.action else { continue };
+        let names = table.tables.iter().enumerate();
+        found.extend(names.filter_map(|(at, name)| table_fault(&used.at(&format!("/tables/{at}")), name)));
+    }
+    for step in steps(subject).iter().filter(|step| step.kind == "custom-table") {
+        let table = step.properties.get("table").and_then(Value::as_str).filter(is_literal);
+        let Some(table) = table else { continue };
+        match databases.columns(TABLES, table) {
+            Some(columns) => {
+                let names = columns_of(subject, step);
+                let fault = |(cursor, name): (Cursor<'_>, &str)| {
+                    not_among(databases, &cursor, TableName { name, of: Some(table) }, &columns)
+                };
+                found.extend(names.into_iter().filter_map(fault));
+            }
+            None => found.extend(table_fault(&subject.at(&step.property("table")), table)),
+        }
+    }
+}
+
+/// The columns that a step names, with their places.
+fn columns_of<'a>(subject: &Subject<'a>, step: &WrittenStep<'a>) -> Vec<(Cursor<'a>, &'a str)> {
+    let keys = step.properties.get("keys").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let place = |at| subject.at(&format!("{}/{at}", step.property("keys")));
+    let keys = keys.filter_map(|(at, key)| Some((place(at), key.as_str()?)));
+    let fields = step.properties.get("fields").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let place = |name: &str| subject.at(&format!("{}/{}", step.property("fields"), token(name))).key();
+    let fields = fields.map(|name| (place(name), name.as_str()));
+    keys.chain(fields).filter(|(_, name)| is_literal(name)).collect()
+}
+
+/// Whether a text is neither a path nor a template.
+fn is_literal(text: &&str) -> bool {
+    !text.starts_with('@') && !is_template(text)
+}
+
+/// A name of a table, or of a column of a table.
+#[derive(Clone, Copy)]
+struct TableName<'n> {
+    name: &'n str,
+    of: Option<&'n str>,
+}
+
+/// A name that the database does not have.
+fn not_among(
+    databases: &dyn DatabaseProbe,
+    cursor: &Cursor<'_>,
+    written: TableName<'_>,
+    known: &[String],
+) -> Option<Diagnostic> {
+    let TableName { name, of } = written;
+    if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        return None;
+    }
+    let message = match of {
+        None => format!("the database `{TABLES}` has no table `{name}`"),
+        Some(table) => format!("the table `{table}` has no column `{name}`"),
+    };
+    let report = Diagnostic { severity: severity(databases, TABLES), ..cursor.report(&RULE, message) };
+    Some(match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => report.help(format!("the nearest one is `{near}`")).suggest(quoted(near)),
+        None => report.help(listed(known)),
+    })
+}
+
+/// A database that exists may be another one when the loop runs.
+fn severity(databases: &dyn DatabaseProbe, datasource: &str) -> Severity {
+    match databases.state(datasource) {
+        DatabaseState::Ready { is_made: true } => Severity::Error,
+        _ => Severity::Warning,
+    }
+}
+
+fn listed(known: &[String]) -> String {
+    match known {
+        [] => "it has none".to_owned(),
+        known => format!("there are {}", known.iter().take(16).map(String::as_str).collect::<Vec<_>>().join(", ")),
     }
 }
 

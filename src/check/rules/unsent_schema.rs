@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     for used in subject.actions().iter().filter(|used| used.knows(&["parameters"])) {
-        let Some(schema) = used.action.head().and_then(|head| head.parameters) else { continue };
+        let Some(schema) = used.action.head().parameters else { continue };
         judge(schema, &used.at("/parameters"), found);
     }
     if let (Some(schema), Some(place)) = (&react.answer_schema, subject.property("answer_schema")) {

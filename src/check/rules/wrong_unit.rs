@@ -6,7 +6,7 @@ use crate::check::settings::WrittenSettings;
 use crate::check::steps::steps;
 use crate::check::{Cursor, Rule, Subject, model};
 use crate::diagnostic::{Diagnostic, codes};
-use crate::language::action::{ActionKind, CallSpeed};
+use crate::language::action::CallSpeed;
 use crate::language::project::Provider;
 use crate::language::react::Retry;
 use crate::language::tool::TypedTool;
@@ -93,7 +93,7 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         }
     }
     for used in subject.actions() {
-        let limit = used.action.head().and_then(|head| head.timeout_ms);
+        let limit = used.action.head().timeout_ms;
         if let Some(limit) = limit.filter(|limit| is_seconds(&used.action, *limit)) {
             found.extend(seconds(Some(used.at("/timeout_ms")), limit, "a call"));
         }
@@ -110,12 +110,11 @@ fn timeouts(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 
 /// Whether a deadline can't be in milliseconds for what the action does.
 fn is_seconds(action: &Action, limit: u64) -> bool {
-    match action.kind().map(ActionKind::speed) {
-        Some(CallSpeed::Model) => limit < MODEL,
-        Some(CallSpeed::Server) => limit < SERVER,
+    match action.kind().speed() {
+        CallSpeed::Model => limit < MODEL,
+        CallSpeed::Server => limit < SERVER,
         // A query or a program of this machine may be that quick.
-        Some(CallSpeed::Local) => SECONDS.contains(&limit),
-        None => false,
+        CallSpeed::Local => SECONDS.contains(&limit),
     }
 }
 

@@ -1,31 +1,62 @@
 //! The settings of a custom table.
 
+use serde_json::{Map, Value};
+
 use super::WrittenSettings;
 use crate::diagnostic::Diagnostic;
 
+/// What a custom table can't use.
 pub(in crate::check) fn table(settings: &WrittenSettings<'_, '_>, found: &mut Vec<Diagnostic>) {
-    if settings.get("values").is_some() {
-        found.extend(settings.missing(&["keys"], "they are the columns that take the `values`, in their order"));
+    let mut needed = vec!["table", "operation"];
+    if settings.get("values").is_some() || settings.get("keys").is_some() {
+        needed.extend(["keys", "values"]);
     }
+    let help = "`table` is one of the datasource `tables`, `operation` is `read`, `write`, `update` or `upsert`, `keys` are the \
+                columns that a row is found by, and `values` what they have, in their order";
+    found.extend(settings.missing(&needed, help));
     if let (Some(keys), Some(values)) = (settings.list("keys"), settings.list("values"))
         && keys.len() != values.len()
     {
         let message = format!("`keys` names {} columns, and `values` has {} values", keys.len(), values.len());
-        found.extend(
-            settings.at("values", message).map(|fault| fault.help("each column takes one value, in their order")),
-        );
+        let fault = settings.at("values", message);
+        found.extend(fault.map(|fault| fault.help("each column takes one value, in their order")));
     }
-    let writes = settings.text("operation").is_some_and(|operation| operation != "read");
+    if let Some(operation) = settings.text("operation") {
+        rows(settings, operation, found);
+    }
+}
+
+/// An operation without what it writes, or without the rows that it changes.
+fn rows(settings: &WrittenSettings<'_, '_>, operation: &str, found: &mut Vec<Diagnostic>) {
     let is_empty = |name: &str| match settings.get(name) {
         None => true,
-        Some(value) => value.as_object().is_some_and(serde_json::Map::is_empty),
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
     };
-    if writes && is_empty("fields") && settings.get("values").is_none() {
-        let operation = settings.text("operation").unwrap_or_default();
-        let fault =
-            settings.at("operation", format!("`{operation}` writes nothing: there are neither `fields` nor `values`"));
-        found.extend(
-            fault.map(|fault| fault.help("give the columns with their values: \"fields\": {\"status\": \"open\"}")),
-        );
+    let writes_nothing = match operation {
+        "write" => is_empty("fields") && is_empty("values"),
+        "update" => is_empty("fields"),
+        _ => false,
+    };
+    if writes_nothing {
+        let instead =
+            if operation == "update" { "there are no `fields`" } else { "there are neither `fields` nor `values`" };
+        let fault = settings.at("operation", format!("`{operation}` writes nothing: {instead}"));
+        let help = "give the columns with their values: \"fields\": {\"status\": \"open\"}";
+        found.extend(fault.map(|fault| fault.help(help)));
+    } else if matches!(operation, "update" | "upsert") && is_empty("keys") {
+        let fault = settings.at("operation", format!("`{operation}` needs `keys`: nothing says which rows it changes"));
+        let help = "give the columns that a row is found by, and their values: \"keys\": [\"id\"], \"values\": [\"@input.id\"]";
+        found.extend(fault.map(|fault| fault.help(help)));
+    }
+    if operation == "update" {
+        return;
+    }
+    let is_key = |column: &str| settings.list("keys").into_iter().flatten().any(|key| key == column);
+    let fields = settings.get("fields").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    if let Some(column) = fields.map(String::as_str).find(|column| is_key(column)) {
+        let fault = settings.at("fields", format!("the column `{column}` is in `keys` and in `fields`"));
+        found.extend(fault.map(|fault| fault.help("give it one value, in one of the two")));
     }
 }

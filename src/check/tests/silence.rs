@@ -113,7 +113,6 @@ fn an_action_that_can_not_be_read_is_not_judged() {
     for action in [
         r#""kind": "command", "program": "{{p}}""#,
         r#""kind": "command", "program": 3"#,
-        r#""kind": "custom-table""#,
         r#""kind": "http", "url": "ftp://localhost/", "http_method": "GET""#,
     ] {
         let found = all_shown(&texts(&with("", action), "", ""));

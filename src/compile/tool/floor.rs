@@ -14,7 +14,7 @@ pub(super) fn least<N: Ord>(one: Option<N>, other: Option<N>) -> Option<N> {
 /// The fields of a declaration that would loosen limits of its action, each with the action's value. `written`
 /// is the declaration as written.
 pub fn loosened(declaration: &ActionTool, written: &Value, action: &Action) -> Vec<(&'static str, String)> {
-    let Some(head) = action.head() else { return Vec::new() };
+    let head = action.head();
     let mut found = Vec::new();
     let is_weaker = match head.requires_approval {
         RequiresApproval::Always(always) => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::sql::{self, Placeholders};
-use super::{ActionDraft, NamedVariable, http, matcher};
+use super::{ActionDraft, NamedVariable, http, matcher, table};
 use crate::diagnostic::codes;
 use crate::language::Action;
 use crate::language::action::{CommandAction, DbAction, LlmAction};
@@ -13,7 +13,7 @@ use crate::program::reference::escape_pointer;
 use crate::program::template::{ValueEscape, Variable, is_template};
 use crate::program::{CommandTool, DbTool, LlmTool, ToolKind};
 
-/// What an action does, compiled. None when it has faults, or is of a kind that is recognised only.
+/// What an action does, compiled. None when it has faults.
 pub(super) fn compile(action: &Action, work: &mut ActionDraft<'_>) -> Option<ToolKind> {
     match action {
         Action::Http(action) => http::compile(action, work).map(ToolKind::Http),
@@ -21,7 +21,7 @@ pub(super) fn compile(action: &Action, work: &mut ActionDraft<'_>) -> Option<Too
         Action::Db(action) => db(action, work).map(ToolKind::Db),
         Action::Command(action) => command(action, work).map(ToolKind::Command),
         Action::Matcher(action) => matcher::compile(action, work).map(ToolKind::Matcher),
-        Action::CustomTable(_) => None,
+        Action::CustomTable(action) => Some(ToolKind::Table(table::compile(action))),
     }
 }
 

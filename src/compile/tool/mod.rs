@@ -9,6 +9,7 @@ mod kinds;
 mod matcher;
 mod parameters;
 mod sql;
+mod table;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -53,9 +54,7 @@ pub fn declared(
     unknown: &Unknown,
 ) -> Result<(Tool, Vec<LocalFault>), Vec<LocalFault>> {
     let mut work = ActionDraft::of(unknown);
-    let Some(facts) = action.kind() else {
-        return Err(vec![not_runnable(action)]);
-    };
+    let facts = action.kind();
     let head = facts.head();
     let kind = kinds::compile(action, &mut work);
     let parameters = parameters::of(action, head.parameters, kind.as_ref(), &mut work);
@@ -113,11 +112,11 @@ pub(crate) struct StepInput {
 /// What an action that is a step takes; nothing when it can't be compiled, which is reported where it stands.
 pub(crate) fn step_input(written: &Value) -> Option<StepInput> {
     let action = Action::read(written).ok()?;
-    let declaration = ActionTool { name: action.head()?.action_name.to_owned(), ..ActionTool::default() };
+    let declaration = ActionTool { name: action.head().action_name.to_owned(), ..ActionTool::default() };
     let properties = layout::defaults()?;
     let (tool, _) = declared(&declaration, &action, &properties, &Unknown::default()).ok()?;
     let sends_all = matches!(&action, Action::Http(http) if http.body.is_none());
-    let is_derived = action.head()?.parameters.is_none();
+    let is_derived = action.head().parameters.is_none();
     Some(StepInput { schema: tool.parameters, sends_all, is_derived })
 }
 
@@ -209,12 +208,6 @@ fn inputs(program: &Program) -> Schema {
         "additionalProperties": false,
     });
     Schema::compile(source).unwrap_or_else(|_| Schema::any())
-}
-
-fn not_runnable(action: &Action) -> LocalFault {
-    let kind = if matches!(action, Action::Matcher(_)) { "matcher" } else { "custom-table" };
-    LocalFault::error(codes::NOT_RUNNABLE, "/kind", format!("actions of kind `{kind}` run on Hyphen's platform only"))
-        .help("write it as an action of kind http, db or command")
 }
 
 /// Whether a variable takes what a model writes, or the run's input. Both may be a stranger's: a called loop's

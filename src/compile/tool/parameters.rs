@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{ActionDraft, derived, matcher};
+use super::{ActionDraft, derived, matcher, table};
 use crate::compile::review::review;
 use crate::diagnostic::{codes, nearest};
 use crate::language::Action;
@@ -27,8 +27,10 @@ pub(super) fn of(
 ) -> Option<Schema> {
     let Some(written) = written else {
         let names = work.arguments_at("");
-        if let Some(ToolKind::Matcher(tool)) = kind {
-            return Some(matcher::schema(tool, &names));
+        match kind {
+            Some(ToolKind::Matcher(tool)) => return Some(matcher::schema(tool, &names)),
+            Some(ToolKind::Table(tool)) => return Some(table::schema(tool)),
+            _ => {}
         }
         // Without any hint of what it takes, an HTTP action takes what it is given.
         return Some(if names.is_empty() && matches!(action, Action::Http(_)) {
@@ -186,8 +188,10 @@ fn unused(schema: &Schema, action: &Action, kind: Option<&ToolKind>, work: &mut 
         return;
     }
     let mut used: HashSet<_> = work.arguments_at("").into_iter().collect();
-    if let Some(ToolKind::Matcher(tool)) = kind {
-        used.extend(matcher::inputs(tool).into_iter().map(str::to_owned));
+    match kind {
+        Some(ToolKind::Matcher(tool)) => used.extend(matcher::inputs(tool).into_iter().map(str::to_owned)),
+        Some(ToolKind::Table(_)) => used.extend(table::INPUTS.map(str::to_owned)),
+        _ => {}
     }
     let known: HashSet<_> = schema.properties().into_iter().collect();
     for name in schema.required() {

@@ -332,13 +332,47 @@ fn a_tool_without_a_description_gets_a_plain_one_and_a_warning() {
     }
 }
 
+/// An action with more fields.
+fn with(mut action: Value, more: Value) -> Value {
+    let fields = more.as_object().unwrap().clone();
+    action.as_object_mut().unwrap().extend(fields);
+    action
+}
+
 #[test]
-fn the_platforms_kinds_are_refused_with_what_to_do() {
-    for kind in ["custom-table"] {
-        let faults = compile(json!({"kind": kind, "action_name": "m"})).unwrap_err();
-        assert_eq!((faults[0].code, faults[0].pointer.as_str()), (codes::NOT_RUNNABLE, "/kind"));
-        assert!(faults[0].message.contains(kind));
-    }
+fn a_matcher_takes_what_it_does_not_have_and_may_be_given_what_it_has() {
+    let schema = |action: Value| {
+        let (tool, _) =
+            compile(with(json!({"kind": "matcher", "action_name": "m", "description": "M."}), action)).unwrap();
+        assert!(tool.idempotent && tool.read_only && tool.variables().iter().all(|variable| variable.optional));
+        let names: Vec<String> = tool.parameters.properties().into_iter().map(str::to_owned).collect();
+        (names, tool.parameters.required().into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let (names, required) = schema(json!({}));
+    assert_eq!((names.len(), required), (11, vec!["left".to_owned(), "right".to_owned(), "matchOn".to_owned()]));
+    let (names, required) = schema(json!({"left": "@input.invoices", "right": "@payments", "matchOn": ["id"]}));
+    assert!(names.contains(&"invoices".to_owned()) && names.contains(&"payments".to_owned()) && required.is_empty());
+    // One name for two lists, or for a setting, says nothing.
+    let (names, _) = schema(json!({"left": "@input.a.rows", "right": "@input.b.rows", "matchOn": ["id"]}));
+    assert_eq!(names.len(), 11);
+    let (names, _) = schema(json!({"left": "@input.tolerance", "right": "@input.left"}));
+    assert_eq!(names.len(), 11);
+}
+
+#[test]
+fn a_table_says_which_tables_and_what_may_be_done_with_them() {
+    let table = |more: Value| {
+        compile(with(json!({"kind": "custom-table", "action_name": "t", "description": "T."}), more)).unwrap().0
+    };
+    let read = table(json!({"tables": ["orders"]}));
+    assert!(read.idempotent && read.read_only && read.datasource() == Some("tables"));
+    let faults = |tool: &Tool, input: Value| tool.parameters.faults(&input).len();
+    assert_eq!(faults(&read, json!({"table": "orders", "operation": "read"})), 0);
+    assert_eq!(faults(&read, json!({"table": "notes", "operation": "write"})), 2);
+    let write = table(json!({"tables": ["orders"], "read_only": false}));
+    assert!(!write.idempotent && !write.read_only);
+    assert_eq!(faults(&write, json!({"table": "orders", "operation": "upsert", "keys": ["id"], "values": [1]})), 0);
+    assert_eq!(write.description, "T.");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::runner::{RawOutcome, ToolRunner, wrong_kind};
 use crate::drive::future::BoxFuture;
 use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
-use crate::program::matcher::MatcherTool;
+use crate::program::matcher::{MatcherCall, MatcherTool};
 use crate::program::reference::Scope;
 use crate::program::{Tool, ToolKind};
 
@@ -26,20 +26,25 @@ impl ToolRunner for MatcherRunner {
 /// Matches in a thread of its own: large lists take a second. The work is bounded, so it ends even if nobody waits for
 /// it any more.
 async fn make(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
-    let refused = |why: String| fault(format!("matcher: {why}"), "");
-    // The lists are data for a model: no secret is resolved in them.
-    let scope = Scope {
+    let ready = ready(tool, call).map_err(refused)?;
+    match tokio::task::spawn_blocking(move || ready.run()).await {
+        Ok(done) => done.map_err(|too_large| refused(too_large.to_string())),
+        Err(lost) => Err(fault("matcher: failed", lost.to_string())),
+    }
+}
+
+/// A call with its lists. They are data for a model: no secret is resolved in them.
+fn ready(tool: &MatcherTool, call: &ToolCall<'_>) -> Result<MatcherCall, String> {
+    tool.call(&Scope {
         arguments: call.input,
         input: call.run_input,
         now: call.now,
         run_id: call.run_id,
         extra: &[],
         secrets: None,
-    };
-    let ready = tool.call(&scope).map_err(refused)?;
-    drop(scope);
-    match tokio::task::spawn_blocking(move || ready.run()).await {
-        Ok(done) => done.map_err(|too_large| refused(too_large.to_string())),
-        Err(lost) => Err(fault("matcher: failed", lost.to_string())),
-    }
+    })
+}
+
+fn refused(why: String) -> ToolFault {
+    fault(format!("matcher: {why}"), "")
 }

@@ -119,7 +119,7 @@ impl Toolbox {
         Some(match kind {
             ToolKind::Http(_) => &self.http,
             ToolKind::Llm(_) => &self.llm,
-            ToolKind::Db(_) => &self.db,
+            ToolKind::Db(_) | ToolKind::Table(_) => &self.db,
             ToolKind::Command(_) => &self.command,
             ToolKind::Matcher(_) => &self.matcher,
             ToolKind::Embedded => &self.embedded,

@@ -47,7 +47,7 @@ super::action! {
         /// The field whose texts are compared for likeness.
         #[serde(rename = "descriptionKey", default, skip_serializing_if = "Option::is_none")]
         description_key: Option<String>,
-        /// Rules of Hyphen's platform: recognised, and refused.
+        /// Recognised, and refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rules: Option<Vec<Value>>,
         /// The key of the pairs in the result. Default: `matched`.

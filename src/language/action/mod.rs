@@ -5,6 +5,7 @@ mod db;
 mod http;
 mod llm;
 mod matcher;
+mod table;
 mod text;
 
 use schemars::JsonSchema;
@@ -20,6 +21,7 @@ pub use db::DbAction;
 pub use http::{HttpAction, Method};
 pub use llm::LlmAction;
 pub use matcher::{MATCHER_SETTINGS, Matcher, MatcherAction, ToleranceMode};
+pub use table::CustomTableAction;
 pub use text::{ActionText, TextKind};
 
 /// A registered action, by its `kind`.
@@ -41,9 +43,9 @@ pub enum Action {
     /// Which entries of two lists belong together.
     #[serde(rename = "matcher")]
     Matcher(MatcherAction),
-    /// Hyphen's custom table: recognised, and refused.
+    /// Rows of a table are written or read.
     #[serde(rename = "custom-table")]
-    CustomTable(serde_json::Map<String, Value>),
+    CustomTable(CustomTableAction),
 }
 
 /// An actions document: one registered action, or an array of them.
@@ -208,21 +210,21 @@ macro_rules! action {
 pub(crate) use action;
 
 impl Action {
-    /// What its kind says of it; nothing for a kind that is recognised only.
-    pub fn kind(&self) -> Option<&dyn ActionKind> {
+    /// What its kind says of it.
+    pub fn kind(&self) -> &dyn ActionKind {
         match self {
-            Self::Http(action) => Some(action),
-            Self::Llm(action) => Some(action),
-            Self::Db(action) => Some(action),
-            Self::Command(action) => Some(action),
-            Self::Matcher(action) => Some(action),
-            Self::CustomTable(_) => None,
+            Self::Http(action) => action,
+            Self::Llm(action) => action,
+            Self::Db(action) => action,
+            Self::Command(action) => action,
+            Self::Matcher(action) => action,
+            Self::CustomTable(action) => action,
         }
     }
 
-    /// What every kind of action has; nothing for a kind that is recognised only.
-    pub fn head(&self) -> Option<ActionHead<'_>> {
-        self.kind().map(RegisteredAction::head)
+    /// What every kind of action has.
+    pub fn head(&self) -> ActionHead<'_> {
+        self.kind().head()
     }
 
     /// Reads a registered action. Its kind is read here and not by serde, because serde would change the spelling of the
@@ -239,7 +241,8 @@ impl Action {
             Some("db") => DbAction::deserialize(fields).map(Self::Db),
             Some("command") => CommandAction::deserialize(fields).map(Self::Command),
             Some("matcher") => MatcherAction::deserialize(fields).map(Self::Matcher),
-            // For kinds that are only recognised or unknown, the spelling of numbers does not matter.
+            Some("custom-table") => CustomTableAction::deserialize(fields).map(Self::CustomTable),
+            // Of an unknown kind nothing is read.
             _ => Self::deserialize(value),
         }
     }

@@ -1,6 +1,8 @@
 //! Tests of the matcher: what a pair is, which pair is taken, and where its work ends.
 #![expect(clippy::needless_pass_by_value, reason = "values are written at the call")]
 
+use std::slice::from_ref;
+
 use serde_json::{Value, json};
 
 use super::{MAX_PAIRS, MatchSettings, MatchTooLarge, MatchedLists, match_lists};
@@ -147,8 +149,13 @@ fn hostile_lists_end_in_a_sentence() {
     // Many entries with keys of their own take no such work.
     let list: Vec<Value> = (0..20_000).map(|id| json!({"id": id})).collect();
     assert_eq!(match_lists(&settings(json!({"matchOn": ["id"]})), &list, &list).unwrap().matched.len(), 20_000);
-    let deep = (0..100).fold(json!({"id": 1}), |inner, _| json!({"a": inner.clone(), "b": 1}));
-    assert!(match_lists(&settings(json!({"matchOn": ["id"]})), &[deep.clone()], &[deep]).unwrap().matched.is_empty());
+    let deep = (0..100).fold(json!({"id": 1}), |inner, _| json!({"a": inner, "b": 1}));
+    assert!(
+        match_lists(&settings(json!({"matchOn": ["id"]})), from_ref(&deep), from_ref(&deep))
+            .unwrap()
+            .matched
+            .is_empty()
+    );
 }
 
 #[test]

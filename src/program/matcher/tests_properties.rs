@@ -59,7 +59,7 @@ fn may_pair(written: &Value, one: &Value, other: &Value) -> bool {
     }
     if let Some(tolerance) = written["tolerance"].as_f64() {
         let (Some(one), Some(other)) = (cents(one), cents(other)) else { return false };
-        let hundredths = (tolerance * 100.0).round() as i64;
+        let hundredths = (0..30_i32).find(|cents| f64::from(*cents) / 100.0 == tolerance).map(i64::from).unwrap();
         let most = if written["tolerance_mode"] == "relative" { hundredths * one.max(other) } else { hundredths * 100 };
         if (one - other).abs() * 100 > most {
             return false;
@@ -71,10 +71,10 @@ fn may_pair(written: &Value, one: &Value, other: &Value) -> bool {
             return false;
         }
     }
-    let least = written["fuzzyThreshold"].as_u64().unwrap_or(0);
+    let least = usize::try_from(written["fuzzyThreshold"].as_u64().unwrap_or(0)).unwrap();
     let (one, other) = (one["memo"].as_str().unwrap(), other["memo"].as_str().unwrap());
-    let longer = one.len().max(other.len()) as u64;
-    (longer - strsim::levenshtein(one, other) as u64) * 100 >= least * longer
+    let longer = one.len().max(other.len());
+    (longer - strsim::levenshtein(one, other)) * 100 >= least * longer
 }
 
 /// The matcher in its simplest form: again and again the nearest pair of what is left.

@@ -178,7 +178,8 @@ fn an_action_is_judged_by_its_kind() {
             "2:2 L011 `template` is missing in entry 1 of the document",
         ]
     );
-    assert!(faults("{\"action_name\": \"m\", \"kind\": \"custom-table\", \"anything\": 1}").is_empty());
+    let table = "{\"action_name\": \"m\", \"kind\": \"custom-table\", \"tabels\": [\"x\"]}";
+    assert!(faults(table)[0].contains("L010 the field `tabels`"), "{:?}", faults(table));
 }
 
 #[test]

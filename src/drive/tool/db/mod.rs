@@ -1,4 +1,4 @@
-//! `db` actions: one statement on a database, with its values bound.
+//! `db` actions: one statement on a database, with its values bound; and `custom-table` actions: a request to a table.
 
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -19,6 +19,7 @@ use crate::drive::tool::call::ToolCall;
 use crate::engine::event::ToolFault;
 use crate::language::Project;
 use crate::program::reference::{Scope, Secrets};
+use crate::program::table::{TABLES, TableRequest, TableTool};
 use crate::program::{DbTool, Tool, ToolKind};
 
 /// The kinds of databases: a folder each, and a line here.
@@ -37,6 +38,8 @@ struct DatabaseKind {
     is_valid: fn(&str) -> bool,
     /// Runs a query. When the future is dropped, the query is stopped.
     run: fn(DatabaseAddress, Query) -> BoxFuture<'static, Result<Value, ToolFault>>,
+    /// Makes a request to a table, and stops in the same way.
+    request: fn(DatabaseAddress, TableRequest) -> BoxFuture<'static, Result<Value, ToolFault>>,
 }
 
 /// Where a database is.
@@ -72,7 +75,7 @@ struct QueryValues {
     optional: Vec<String>,
 }
 
-/// Makes the calls of `db` actions.
+/// Makes the calls of `db` and `custom-table` actions.
 pub(super) struct DbRunner {
     project: Arc<Project>,
     root: PathBuf,
@@ -83,6 +86,7 @@ impl ToolRunner for DbRunner {
     fn call<'a>(&'a self, tool: &'a Tool, call: &'a ToolCall<'a>) -> BoxFuture<'a, RawOutcome> {
         match &tool.kind {
             ToolKind::Db(db) => Box::pin(async move { self.make(db, tool.parameters.source(), call).await.into() }),
+            ToolKind::Table(table) => Box::pin(async move { self.request(table, call).await.into() }),
             _ => wrong_kind(tool),
         }
     }
@@ -99,6 +103,13 @@ impl DbRunner {
         // A database that can't be opened for want of a descriptor does not report that.
         descriptors::available().await;
         (address.kind.run)(address, query).await
+    }
+
+    async fn request(&self, tool: &TableTool, call: &ToolCall<'_>) -> Result<Value, ToolFault> {
+        let request = tool.request(call.input).map_err(|why| fault(format!("custom-table: {why}"), ""))?;
+        let address = self.address(TABLES)?;
+        descriptors::available().await;
+        (address.kind.request)(address, request).await
     }
 
     /// The address of a datasource.

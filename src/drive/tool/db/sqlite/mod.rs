@@ -2,6 +2,7 @@
 
 mod open;
 mod query;
+mod table;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -9,11 +10,12 @@ mod value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rusqlite::Connection;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use self::open::SqliteFile;
-use super::{DatabaseKind, Query};
+use super::{DatabaseAddress, DatabaseKind};
 use crate::drive::tool::output::fault;
 use crate::engine::event::ToolFault;
 
@@ -23,25 +25,36 @@ pub(super) const KIND: DatabaseKind = DatabaseKind {
     form: "sqlite:PATH",
     is_valid: |path| !path.is_empty() && !path.starts_with(":memory:"),
     run: |address, query| {
-        let file = address.root.join(&address.rest);
-        Box::pin(run(SqliteFile { file, init: address.init }, query))
+        let read_only = query.read_only;
+        Box::pin(run(file_of(address), read_only, move |connection| query::run(&query, connection)))
+    },
+    request: |address, request| {
+        let read_only = request.read_only;
+        Box::pin(run(file_of(address), read_only, move |connection| table::run(&request, connection)))
     },
 };
 
-/// Runs a query in its own thread and on its own connection, so that nothing that a statement sets outlives it.
-/// When this future is dropped, the query is stopped.
+fn file_of(address: DatabaseAddress) -> SqliteFile {
+    SqliteFile { file: address.root.join(&address.rest), init: address.init }
+}
+
+/// Does work in its own thread and on its own connection, so that nothing that a statement sets outlives it.
+/// When this future is dropped, what runs on the connection is stopped.
 ///
 /// # Errors
-/// When the database can't be opened, a value can't be bound without loss, or the database refuses.
-async fn run(source: SqliteFile, query: Query) -> Result<Value, ToolFault> {
+/// When the database can't be opened, and those of the work.
+async fn run(
+    source: SqliteFile,
+    read_only: bool,
+    work: impl FnOnce(&Connection) -> Result<Value, ToolFault> + Send + 'static,
+) -> Result<Value, ToolFault> {
     let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop.0);
     let (send, receive) = oneshot::channel();
     std::thread::Builder::new()
         .name("loopctl-db".to_owned())
         .spawn(move || {
-            let result =
-                open::open(&source, query.read_only, stopped).and_then(|connection| query::run(&query, &connection));
+            let result = open::open(&source, read_only, stopped).and_then(|connection| work(&connection));
             // After a timeout nobody waits any more.
             let _ = send.send(result);
         })

@@ -79,7 +79,8 @@ impl QueryValues {
     }
 }
 
-fn rows(statement: &mut Statement<'_>) -> rusqlite::Result<Value> {
+/// What a statement reads, within the limits.
+pub(super) fn rows(statement: &mut Statement<'_>) -> rusqlite::Result<Value> {
     let names = column_names(statement);
     let mut found = Vec::new();
     let mut bytes = 0_usize;

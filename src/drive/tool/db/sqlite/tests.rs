@@ -5,10 +5,14 @@ use std::fs;
 use serde_json::json;
 
 use super::*;
-use crate::drive::tool::db::QueryValues;
+use crate::drive::tool::db::{Query, QueryValues};
 
 const INIT: &str = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT UNIQUE, price REAL); \
     INSERT INTO t (name, price) VALUES ('a', 1.5), ('b', NULL);";
+
+async fn ask(source: SqliteFile, query: Query) -> Result<Value, ToolFault> {
+    run(source, query.read_only, move |connection| query::run(&query, connection)).await
+}
 
 struct Folder(tempfile::TempDir);
 
@@ -29,7 +33,7 @@ impl Folder {
             input => (Vec::new(), input),
         };
         let values = QueryValues { params, input, optional: vec!["maybe".to_owned()] };
-        run(self.source(), Query { sql: sql.to_owned(), read_only, values }).await
+        ask(self.source(), Query { sql: sql.to_owned(), read_only, values }).await
     }
 
     async fn class(&self, sql: &str, read_only: bool, params: Value) -> String {
@@ -224,7 +228,7 @@ async fn faults_have_classes_without_paths() {
         read_only: false,
         values: QueryValues { params: vec![], input: json!({}), optional: vec![] },
     };
-    assert_eq!(run(missing, query).await.unwrap_err().class, "database: can't be opened");
+    assert_eq!(ask(missing, query).await.unwrap_err().class, "database: can't be opened");
     assert!(!folder.0.path().join("none.db").exists(), "nothing is made in passing");
     fs::write(folder.0.path().join("data/x.db"), "no database at all, but long enough to be looked at".repeat(10))
         .unwrap();

@@ -1,0 +1,1 @@
+CREATE TABLE payments (id INTEGER PRIMARY KEY, total REAL);

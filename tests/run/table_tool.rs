@@ -1,0 +1,164 @@
+//! The `custom-table` tool: an agent reads and writes rows of tables that its action names.
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::common::{Place, observed, think, with};
+
+const INIT: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, ref TEXT, \"select\" TEXT, amount NUMERIC CHECK (amount < 1000));\n\
+                    CREATE TABLE secrets (key TEXT);\n\
+                    INSERT INTO notes (ref, amount) VALUES ('A', 1), ('B', 2), (NULL, 3);\n";
+
+fn place(more: Value) -> Place {
+    let action = json!({ "action_name": "rows", "kind": "custom-table", "description": "Rows.", "tables": ["notes"] });
+    let place = Place::new();
+    place.file("init.sql", INIT);
+    place.actions(
+        &[with(action, more)],
+        &json!({ "datasources": { "tables": { "url": "sqlite:tables.db", "init": "init.sql" } } }),
+    );
+    place
+}
+
+fn writing() -> Place {
+    place(json!({ "read_only": false }))
+}
+
+fn rows(operation: &str, more: Value) -> Value {
+    think("rows", with(json!({ "table": "notes", "operation": operation }), more))
+}
+
+fn stored(place: &Place, sql: &str) -> Vec<String> {
+    let database = Connection::open(place.path().join("tables.db")).expect("it was made");
+    let mut statement = database.prepare(sql).expect("it is SQL");
+    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+    rows.collect::<Result<_, _>>().expect("texts")
+}
+
+#[test]
+fn an_agent_reads_writes_updates_and_upserts_rows() {
+    let place = writing();
+    let trace = place.calls(&[
+        rows("read", json!({ "keys": ["REF"], "values": ["A"] })),
+        rows("write", json!({ "fields": { "ref": "C", "select": "x'; DROP TABLE notes; --", "amount": 4.5 } })),
+        rows("update", json!({ "keys": ["ref"], "values": ["B"], "fields": { "amount": 20, "ref": "b" } })),
+        rows("upsert", json!({ "keys": ["ref"], "values": ["D"], "fields": { "amount": 5 } })),
+        rows("upsert", json!({ "keys": ["ref"], "values": ["D"], "fields": { "amount": 6 } })),
+        rows("upsert", json!({ "keys": ["ref"], "values": ["D"] })),
+        rows("update", json!({ "keys": ["ref"], "values": [null], "fields": { "select": "none" } })),
+        rows("read", json!({ "fields": { "select": "none" } })),
+        rows("read", json!({ "keys": ["ref"], "values": ["nobody"] })),
+    ]);
+    let read = |id: i64, reference: Value, select: Value, amount: i64| {
+        let row = json!({ "id": id, "ref": reference, "select": select, "amount": amount });
+        json!({ "rows": [row], "row_count": 1 })
+    };
+    let expected = [
+        read(1, json!("A"), Value::Null, 1),
+        json!({ "changes": 1, "last_insert_rowid": 4 }),
+        json!({ "changes": 1 }),
+        json!({ "changes": 1 }),
+        json!({ "changes": 1 }),
+        json!({ "changes": 0 }),
+        json!({ "changes": 1 }),
+        read(3, Value::Null, json!("none"), 3),
+        json!({ "rows": [], "row_count": 0 }),
+    ];
+    for (entry, expected) in trace.iter().zip(&expected) {
+        assert_eq!(&entry["observation"], expected, "{entry:#}");
+    }
+    let all = stored(&place, "SELECT ifnull(ref, '-') || ' ' || amount FROM notes ORDER BY id");
+    assert_eq!(all, ["A 1", "b 20", "- 3", "C 4.5", "D 6"]);
+    assert_eq!(stored(&place, "SELECT \"select\" FROM notes WHERE ref = 'C'"), ["x'; DROP TABLE notes; --"]);
+}
+
+#[test]
+fn wrong_input_is_refused_with_what_is_wrong_and_nothing_is_written() {
+    let place = place(json!({ "read_only": false, "tables": ["notes", "notse", "gone"] }));
+    let calls = [
+        (think("rows", json!({ "table": "secrets", "operation": "read" })), "table"),
+        (think("rows", json!({ "table": "gone", "operation": "read" })), "no table `gone`"),
+        (
+            think("rows", json!({ "table": "notse", "operation": "read" })),
+            "no table `notse`; the nearest one is `notes`",
+        ),
+        (rows("drop", json!({})), "operation"),
+        (rows("read", json!({ "keys": ["reff"], "values": [1] })), "no column `reff`; the nearest one is `ref`"),
+        (rows("read", json!({ "keys": ["1=1 OR ref"], "values": [1] })), "no column `1=1 OR ref`"),
+        (rows("read", json!({ "keys": ["ref"] })), "1 columns, and `values` has 0"),
+        (rows("read", json!({ "keys": ["ref", "REF"], "values": [1, 2] })), "`ref` is named twice"),
+        (rows("write", json!({})), "`write` needs `fields`"),
+        (rows("write", json!({ "keys": ["ref"], "values": [1], "fields": { "ref": 2 } })), "in `keys` and in `fields`"),
+        (rows("write", json!({ "fields": { "amount": 5000 } })), "check constraint failed"),
+        (rows("update", json!({ "fields": { "ref": "x" } })), "which rows it changes"),
+        (rows("upsert", json!({ "fields": { "ref": "x" } })), "which row it changes"),
+        (
+            rows("upsert", json!({ "keys": ["ref"], "values": ["Z"], "fields": { "amount": 5000 } })),
+            "check constraint failed",
+        ),
+    ];
+    // What a probe of the database finds is a warning here: `check` can't read one that is being written to.
+    let writer = Connection::open(place.path().join("tables.db")).expect("it opens");
+    writer.execute_batch(&format!("PRAGMA journal_mode = WAL; {INIT}")).expect("it is written");
+    let trace = place.calls(&calls.iter().map(|(call, _)| call.clone()).collect::<Vec<_>>());
+    drop(writer);
+    for ((call, word), entry) in calls.iter().zip(&trace) {
+        assert_eq!(entry["success"], false, "{call}: {entry:#}");
+        assert!(observed(entry).contains(word), "{call}: {entry:#}");
+        assert!(!observed(entry).contains("secrets") || *word == "table", "{entry:#}");
+    }
+    assert_eq!(stored(&place, "SELECT ifnull(ref, '-') FROM notes ORDER BY id"), ["A", "B", "-"]);
+}
+
+#[test]
+fn an_action_writes_only_when_it_says_so() {
+    let place = place(json!({}));
+    let calls = [
+        rows("write", json!({ "fields": { "ref": "x" } })),
+        rows("upsert", json!({ "keys": ["ref"], "values": ["x"] })),
+        rows("read", json!({})),
+    ];
+    let trace = place.calls(&calls);
+    assert!(observed(&trace[0]).contains("operation") && trace[0]["success"] == false, "{:#}", trace[0]);
+    assert!(observed(&trace[1]).contains("operation") && trace[1]["success"] == false, "{:#}", trace[1]);
+    assert_eq!(trace[2]["observation"]["row_count"], 3);
+    // A schema of the author's that takes every operation opens nothing.
+    let place = self::place(json!({ "parameters": { "type": "object" } }));
+    let trace = place.calls(&calls);
+    assert!(observed(&trace[0]).contains("this tool only reads"), "{:#}", trace[0]);
+    let other = place.calls(&[think("rows", json!({ "table": "secrets", "operation": "read" }))]);
+    assert!(observed(&other[0]).contains("this tool has no table `secrets`"), "{:#}", other[0]);
+    assert_eq!(stored(&place, "SELECT count(*) || '' FROM notes"), ["3"]);
+}
+
+#[test]
+fn a_result_is_bounded() {
+    let place = place(json!({ "read_only": false, "tables": ["notes", "ones"] }));
+    let many = "INSERT INTO notes (ref) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) \
+                SELECT 'n' || i FROM n; CREATE VIEW ones AS SELECT 1 AS a FROM notes;";
+    place.file("init.sql", format!("{INIT}{many}"));
+    let read = think("rows", json!({ "table": "ones", "operation": "read" }));
+    let observation = &place.calls(&[read])[0]["observation"];
+    assert_eq!((&observation["row_count"], &observation["truncated"]), (&json!(1000), &json!(true)), "{observation}");
+    let updated =
+        place.calls(&[rows("update", json!({ "keys": ["amount"], "values": [null], "fields": { "amount": 1 } }))]);
+    assert_eq!(updated[0]["observation"], json!({ "changes": 1500 }));
+}
+
+#[test]
+fn what_can_not_be_used_is_refused_before_a_run() {
+    for (more, code, word) in [
+        (json!({ "tables": [] }), "L011", "the action names none"),
+        (json!({ "tables": ["note"] }), "L181", "the nearest one is `notes`"),
+        (json!({ "table": "notes" }), "L010", "`table` is not known"),
+        (json!({ "tables": ["notes"], "read_only": false, "on_uncertain": "retry" }), "L112", ""),
+    ] {
+        let place = place(more.clone());
+        let ran = place.call(&["check", "loop.json"]);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains(code) && said.contains(word), "{more}: {said}");
+    }
+    let place = place(json!({}));
+    place.json("loopctl.json", &json!({}));
+    assert!(place.refused().contains("no datasource `tables`"));
+}
