@@ -21,6 +21,10 @@ pub use baseline::{Baseline, notices};
 /// What a listener hears. Values are as the run has them: whoever shows them must redact and escape them.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a listener gets one at a time, and reads the fields of an entry at once"
+)]
 pub enum Notice {
     /// The run started.
     RunStarted {

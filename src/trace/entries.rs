@@ -50,7 +50,7 @@ fn hidden(entry: TraceEntry, redact: &Redaction) -> TraceEntry {
         observation: redact.value(&entry.observation),
         error: entry.error.map(|fault| hidden_fault(&fault, redact)),
         hint: entry.hint.map(|hint| redact.text(&hint).into_owned()),
-        attempts: entry.attempts.into_iter().map(|attempt| hidden_attempt(attempt, redact)).collect(),
+        attempts: entry.attempts.iter().map(|attempt| hidden_attempt(attempt, redact)).collect(),
         ..entry
     }
 }
@@ -60,8 +60,9 @@ fn hidden_fault(fault: &ToolFault, redact: &Redaction) -> ToolFault {
     ToolFault { class: hidden(&fault.class), detail: hidden(&fault.detail), answer: hidden(&fault.answer) }
 }
 
-fn hidden_attempt(attempt: CallAttempt, redact: &Redaction) -> CallAttempt {
-    CallAttempt { error: hidden_fault(&attempt.error, redact), ..attempt }
+fn hidden_attempt(attempt: &CallAttempt, redact: &Redaction) -> CallAttempt {
+    let CallAttempt { at_ms, duration_ms, delay_ms, .. } = *attempt;
+    CallAttempt { at_ms, error: hidden_fault(&attempt.error, redact), duration_ms, delay_ms }
 }
 
 /// The failed attempts at the call of an entry, each in a sentence.
